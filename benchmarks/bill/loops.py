@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +9,8 @@ from typing import Any
 
 from benchmarks.bill.adapters import MODELS, Adapter, Say
 from benchmarks.bill.requests_read import FORMS, Form
-from benchmarks.bill.toolkits import Made, Toolkit
+from benchmarks.bill.tool_search import ToolSearch
+from benchmarks.bill.toolkits import Toolkit
 from pegboard import Pegboard, Tool
 from pegboard.core.model.tools import text_result
 from pegboard.frameworks.loop import Loop
@@ -33,13 +31,6 @@ SEARCH = Tool(
     wire="tool_search",
     description="Search for tools that are not listed, by what they are to do.",
     input_schema={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
-)
-FOUND = 5
-RULE = (
-    "The provider's tool search, simulated: every tool is deferred; where its tool is not visible the model searches "
-    f"with the user's words, then with the tool's own description, and each time {FOUND} definitions join the history, "
-    "the best by BM25 over names, descriptions and arguments. A search is a step of the model. In Chat, which has "
-    "none, all tools stand at the head."
 )
 
 
@@ -81,7 +72,7 @@ class ProviderSearch:
 
     def __init__(self, toolkits: Sequence[Toolkit], config: Path) -> None:
         self._made = {tool.name: tool for toolkit in toolkits for tool in toolkit.tools}
-        self._words = {name: Counter(_words(_text(tool))) for name, tool in self._made.items()}
+        self._search = ToolSearch(toolkits)
         self._config = config
 
     @asynccontextmanager
@@ -108,7 +99,7 @@ class ProviderSearch:
                     if not said.calls:
                         return
                     (call,) = said.calls
-                    found = self._found(str(call.arguments)) if call.name == SEARCH.wire else []
+                    found = self._search.found(str((call.arguments or {})["query"])) if call.name == SEARCH.wire else []
                     answer = f"{len(found)} tools found" if found else self._made[call.name].answer
                     messages.extend(wire.results([Result(call=call, result=text_result(answer), limit=100_000)]))
                     new = tuple(tools[name] for name in found if name not in shown)
@@ -116,20 +107,6 @@ class ProviderSearch:
                     messages.extend(wire.change(HistoryChange(joined=new), reveals=True))
 
             yield say
-
-    def _found(self, query: str) -> list[str]:
-        """Return what a search finds: the best by BM25."""
-        words, count = set(_words(query)), len(self._words)
-        mean = sum(known.total() for known in self._words.values()) / count
-        holding = {word: sum(word in known for known in self._words.values()) for word in words}
-        rarity = {word: math.log(1 + (count - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
-
-        def score(name: str) -> float:
-            known = self._words[name]
-            length = 1.5 * (0.25 + 0.75 * known.total() / mean)
-            return sum(rarity[word] * known[word] * 2.5 / (known[word] + length) for word in words)
-
-        return sorted(self._words, key=score, reverse=True)[:FOUND]
 
 
 def loops(toolkits: Sequence[Toolkit], config: Path) -> tuple[Adapter, ...]:
@@ -139,15 +116,6 @@ def loops(toolkits: Sequence[Toolkit], config: Path) -> tuple[Adapter, ...]:
         PlainLoop("loop, pegboard", config),
         PlainLoop("loop, pegboard, anticipate: false", config, agent="asked"),
     )
-
-
-def _text(tool: Made) -> str:
-    arguments = " ".join(f"{one.name} {one.about}" for one in tool.arguments)
-    return f"{tool.name} {tool.description} {arguments}"
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z]+", text.lower())
 
 
 def _create(form: Form, url: str) -> Create:

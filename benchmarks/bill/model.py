@@ -66,10 +66,11 @@ class ScriptedModel:
             return Called(name="call_tool", arguments={"name": tool.name, "arguments": tool.sample})
         if "load_capability" in request.visible:
             return Called(name="load_capability", arguments={"id": tool.toolkit})
-        if "tool_search" in request.visible:
+        search = next((name for name in request.visible if name.startswith("tool_search")), None)
+        if search is not None:
             query = tool.description if self._searched else self._turn.message
             self._searched = True
-            return Called(name="tool_search", arguments={"query": query})
+            return Called(name=search, arguments={"query": query})
         if self._habit == "searches" and not self._searched:
             self._searched = True
             return Called(name="search_tools", arguments={"queries": [self._turn.message]})

@@ -9,17 +9,21 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
 from benchmarks.bill.adapters import MODELS, Adapter, adapters
 from benchmarks.bill.cache import ANSWER, LEAST, OUTPUT, READ, WRITE, Cost
+from benchmarks.bill.clients import quick_clients
 from benchmarks.bill.conversations import Turn, hundred, system_text, ten
-from benchmarks.bill.loops import RULE, loops
+from benchmarks.bill.langchain_agents import langchain_agents
+from benchmarks.bill.loops import loops
 from benchmarks.bill.model import Habit, ScriptedModel
 from benchmarks.bill.provider import Provider
 from benchmarks.bill.requests_read import FORMS, KINDS, Form
+from benchmarks.bill.tool_search import RULE, ToolSearch
 from benchmarks.bill.toolkits import read, write
 from pegboard.tokens import OfflineTokenCounter
 
@@ -46,11 +50,17 @@ class Cell:
 
 
 async def measure(
-    adapter: Adapter, form: Form, turns: Sequence[Turn], system: str, habit: Habit, count: Callable[[str], int]
+    adapter: Adapter,
+    form: Form,
+    turns: Sequence[Turn],
+    system: str,
+    habit: Habit,
+    count: Callable[[str], int],
+    search: ToolSearch,
 ) -> tuple[Provider, ScriptedModel]:
     """Return the provider after a conversation, and its model."""
     model = ScriptedModel(habit)
-    with Provider(form, model, count) as provider:
+    with Provider(form, model, count, search) as provider:
         async with adapter.talk(form, provider.url, system) as say:
             for turn in turns:
                 model.begin(turn)
@@ -66,10 +76,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--adapter", action="append", help="only the adapters with these names, and what they are beside"
     )
-    parser.add_argument("--short", action="store_true", help="only the ten turns")
+    parser.add_argument("--turns", choices=("ten", "hundred"), action="append", help="only this conversation")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--slow-clients", action="store_true", help="the clients do all that they do")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if options.slow_clients else quick_clients():
         cells = asyncio.run(_cells(Path(folder), options))
     if options.json:
         print(json.dumps([asdict(cell) for cell in cells], indent=2))
@@ -81,17 +92,19 @@ def main(arguments: Sequence[str]) -> int:
 async def _cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
     toolkits, count = read(), OfflineTokenCounter().count
     config = write(toolkits, folder)
-    known = (*adapters(toolkits, config), *loops(toolkits, config))
+    known = (*adapters(toolkits, config), *langchain_agents(toolkits, config), *loops(toolkits, config))
     wanted = [one for one in known if not options.adapter or one.name in options.adapter]
     names = {name for one in wanted for name in (one.name, one.beside)}
     measured = [one for one in known if one.name in names]
-    talks = {"ten": ten(toolkits), **({} if options.short else {"hundred": hundred(toolkits)})}
+    talks = {"ten": ten(toolkits), "hundred": hundred(toolkits)}
     cells: list[Cell] = []
-    for conversation, form, rules in product(talks, options.form or FORMS, (0, RULES)):
+    for conversation, form, rules in product(options.turns or talks, options.form or FORMS, (0, RULES)):
         system, bills = system_text(rules), dict[str, float]()
         for adapter in (one for one in measured if form in one.forms):
             print(f"{conversation} {form} {adapter.name} …", file=sys.stderr)
-            provider, model = await measure(adapter, form, talks[conversation], system, options.habit, count)
+            provider, model = await measure(
+                adapter, form, talks[conversation], system, options.habit, count, ToolSearch(toolkits)
+            )
             read_share = sum(one.read for one in provider.costs) / sum(one.total for one in provider.costs)
             bill = bills[adapter.name] = sum(one.bill for one in provider.costs)
             cells.append(
@@ -125,9 +138,21 @@ def _print(cells: Sequence[Cell], habit: Habit) -> None:
     )
     print(f"\n## bill\n\n{prices}, cached from {LEAST} tokens on; the bill is in thousands of plain input tokens.")
     print(f"Models: {models}. Where its tool is not visible the model {habit}.\n")
-    if any(cell.adapter.startswith("loop") for cell in cells):
+    if any(cell.adapter.startswith(("loop", "LangChain")) for cell in cells):
         print(f"{RULE}\n")
-    heads = ("turns", "form", "system", "adapter", "calls", "at once", "breaks", "from cache", "bill", "of it", "against own")
+    heads = (
+        "turns",
+        "form",
+        "system",
+        "adapter",
+        "calls",
+        "at once",
+        "breaks",
+        "from cache",
+        "bill",
+        "of it",
+        "ratio",
+    )
     print(f"| {' | '.join(heads)} |")
     print("|" + "---|" * len(heads))
     for cell in cells:

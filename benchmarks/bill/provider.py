@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from benchmarks.bill.cache import ANSWER, Cost, PromptCache
 from benchmarks.bill.events import stream
 from benchmarks.bill.model import Called, ScriptedModel
-from benchmarks.bill.requests_read import Form, Read, read
+from benchmarks.bill.requests_read import Form, Read, read, server_search
+from benchmarks.bill.tool_search import ToolSearch
 
 
 class Provider:
     """A provider with a model, a prompt cache, and a record of what was asked."""
 
-    def __init__(self, form: Form, model: ScriptedModel, count: Callable[[str], int]) -> None:
+    def __init__(
+        self, form: Form, model: ScriptedModel, count: Callable[[str], int], search: ToolSearch | None = None
+    ) -> None:
         self.requests: list[Read] = []
         self.costs: list[Cost] = []
         self.bodies: list[dict[str, Any]] = []
         self.form: Form = form
         self._model = model
+        self._search = search
         self._cache = PromptCache(form, count)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -41,21 +45,58 @@ class Provider:
         self._thread.join()
 
     def respond(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the response to a request."""
-        request = read(self.form, body)
-        cost = self._cache.ask(request)
-        self.bodies.append(body)
-        self.requests.append(request)
-        self.costs.append(cost)
-        answer = self._model.answer(request)
-        number = len(self.requests)
+        """Return the response to a request; each search that it asks the provider for is a step of the model."""
+        searched = list[dict[str, Any]]()
+        own = server_search(body) if self._search is not None else ""
+        while True:
+            request = read(self.form, _behind(self.form, body, searched))
+            cost = self._cache.ask(request)
+            self.bodies.append(body)
+            self.requests.append(request)
+            self.costs.append(cost)
+            answer = self._model.answer(request)
+            number = len(self.requests)
+            if self._search is None or not isinstance(answer, Called) or answer.name != own:
+                break
+            found = self._search.found(str(answer.arguments["query"]))
+            searched += _searched(self.form, body, answer, found, number)
         form = {"anthropic": _anthropic, "responses": _responses, "chat": _chat}[self.form]
-        return form(answer, number, body["model"], cost)
+        response = form(answer, number, body["model"], cost)
+        if searched:
+            place = "content" if self.form == "anthropic" else "output"
+            response[place] = [*searched, *response[place]]
+        return response
 
     @property
     def breaks(self) -> int:
         """Return how many requests have another prefix of tools and system text than the one before."""
         return sum(one.head != other.head for one, other in zip(self.requests, self.requests[1:], strict=False))
+
+
+def _behind(form: Form, body: dict[str, Any], searched: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a request with what the model has searched for since."""
+    if not searched:
+        return body
+    if form == "anthropic":
+        return {**body, "messages": [*body["messages"], {"role": "assistant", "content": searched}]}
+    return {**body, "input": [*body["input"], *searched]}
+
+
+def _searched(
+    form: Form, body: dict[str, Any], call: Called, found: Sequence[str], number: int
+) -> list[dict[str, Any]]:
+    """Return a search and what it found, as parts of a response."""
+    if form == "anthropic":
+        asked = {"type": "server_tool_use", "id": f"srvtoolu_{number}", "name": call.name, "input": call.arguments}
+        references = [{"type": "tool_reference", "tool_name": name} for name in found]
+        content = {"type": "tool_search_tool_search_result", "tool_references": references}
+        return [asked, {"type": "tool_search_tool_result", "tool_use_id": asked["id"], "content": content}]
+    about = {"execution": "server", "status": "completed", "call_id": None}
+    tools = {tool.get("name"): tool for tool in body["tools"]}
+    return [
+        {"type": "tool_search_call", "id": f"tsc_{number}", "arguments": call.arguments, **about},
+        {"type": "tool_search_output", "id": f"tso_{number}", "tools": [tools[name] for name in found], **about},
+    ]
 
 
 def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:

@@ -103,11 +103,14 @@ def _responses(body: Mapping[str, Any]) -> Read:
     tools = body.get("tools", [])
     deferred = _Deferred({tool["name"]: _text(tool) for tool in tools if tool.get("defer_loading")})
     listed = [tool for tool in tools if not tool.get("defer_loading")]
-    head = [*(_text(tool) for tool in listed), body.get("instructions") or ""]
     items = body["input"]
+    first = next((place for place, one in enumerate(items) if one.get("role") not in ("system", "developer")), 0)
+    before, items = items[:first], items[first:]
+    head = [*(_text(tool) for tool in listed), body.get("instructions") or "", *map(_text, before)]
     messages = tuple(_text(item) + deferred.revealed_by(item) for item in items)
     added = [tool["name"] for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
-    visible = frozenset((*(tool["name"] for tool in listed), *deferred.revealed, *added))
+    found = [tool["name"] for item in items if item.get("type") == "tool_search_output" for tool in item["tools"]]
+    visible = frozenset((*(_name(tool) for tool in listed), *deferred.revealed, *added, *found))
     return Read(
         head=tuple(head),
         messages=messages,
@@ -116,6 +119,17 @@ def _responses(body: Mapping[str, Any]) -> Read:
         texts=tuple(_strings(items)),
         listed=len(listed),
     )
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    """Return the name of a tool; what a provider runs itself may have its type alone."""
+    return tool.get("name") or tool["type"]
+
+
+def server_search(body: Mapping[str, Any]) -> str:
+    """Return the name of the tool search that the provider is to run within the request, or nothing."""
+    own = (tool for tool in body.get("tools", []) if str(tool.get("type")).startswith("tool_search"))
+    return next((_name(tool) for tool in own), "")
 
 
 def _chat(body: Mapping[str, Any]) -> Read:
