@@ -23,6 +23,7 @@ class Listed:
         self.config = folder / "pegboard.yaml"
         self._list = folder / "list.json"
         server = {"command": sys.executable, "args": [str(SERVER), str(self._list)], "trust": "annotations"}
+        server["pins"] = "trust"  # what changes runs on, and only what it says of itself is not believed
         document = {
             "store": "sqlite:///state.db",
             "servers": {"up": server},
@@ -75,8 +76,8 @@ async def test_a_hint_that_turns_while_the_gateway_runs_counts_once_it_is_accept
         assert await reads(client, "up__tidy") == "ran tidy"
         assert await listed.accept() == []
     entries = await listed.entries()
-    accepted = [entry.subject for entry in entries if entry.decision == "accepted"]
-    assert sorted(accepted) == ["up__tidy", "up__wipe"]
+    accepted = [entry.subject for entry in entries if (entry.kind, entry.decision) == ("pin", "accepted")]
+    assert sorted(accepted) == ["up/tidy", "up/wipe"]
     refused = {entry.subject for entry in entries if entry.outcome == "not_read_only"}
     assert refused == {"up__wipe", "up__tidy"}
 
@@ -104,7 +105,7 @@ async def test_another_command_line_of_the_same_server_brings_no_trust(listed: L
         client = await stack.enter_async_context(connected(running.url, ERAS[0]))
         assert await reads(client, "up__look") == "ran look"
         listed.now(announce=False, look=True, wipe=True)
-        edit(listed.config, '"trust"', '"env": {"VERSION": "2"}, "trust"')
+        edit(listed.config, '"trust":', '"env": {"VERSION": "2"}, "trust":')
     async with gateway(listed.config) as running, connected(running.url, ERAS[0]) as client:
         assert await reads(client, "up__look") == "ran look"
         assert "may change things" in await reads(client, "up__wipe")

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from sqlite_samples import ENTRY, KEY, in_file
 
+from pegboard.core.access.pins import Pin
+from pegboard.core.access.read_only import Claims
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError, StoreSchemaError
+from pegboard.ports import PinChange
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.stores.sqlite.schema import MIGRATIONS
 
@@ -181,17 +184,26 @@ async def test_an_older_file_is_taken_through_the_steps_that_it_lacks(path: Path
         assert in_file(path, "PRAGMA user_version") == [(len(steps),)]
 
 
-async def test_a_file_of_before_claims_were_kept_begins_to_keep_them(path: Path) -> None:
-    """G6: what such a file holds stays, and whatever is seen next is seen first."""
-    old = SqliteStore(path, migrations=MIGRATIONS[:1])
+async def test_a_file_of_before_definitions_were_pinned_keeps_what_its_servers_claimed(path: Path) -> None:
+    """G6, A4: what counted goes on counting with the first list that is pinned, and nothing more; the rest stays."""
+    old = SqliteStore(path, migrations=MIGRATIONS[:2])
     await old.open()
     await old.set_switch("assistant", "git", False)
     await old.aclose()
+    rows = [("git", '["log"]'), (b"git\0destroys nothing", '["add"]'), ("mute", "[]"), ("d\u00e9", "[]")]
+    with sqlite3.connect(path) as connection:
+        connection.executemany("INSERT INTO claims VALUES (?, ?)", rows)
+    connection.close()
     new = SqliteStore(path)
     await new.open()
-    assert await new.claims() == {}
-    await new.keep_first_claims("git", ["log"])
-    assert await new.claims() == {"git": {"log"}}
+    found = await new.pins()
+    assert found.keys() == {"git", "mute", "d\u00e9"}
+    assert not found["git"].compares
+    assert found["git"].claims == Claims(read_only=frozenset({"log"}), harmless=frozenset({"add"}))
+    assert found["mute"].claims == Claims()
+    at = found["git"].revision
+    assert await new.change_pins("git", [PinChange(Pin("log", "d"), "{}")], expected=at, version=1, anew=True)
+    assert (await new.pins())["git"].claims is None
     assert (await new.all_switches()).get("assistant", {}) == {"git": False}
     await new.aclose()
 
@@ -257,7 +269,7 @@ async def test_a_damaged_page_is_reported_by_name_when_it_is_read(path: Path) ->
     await store.open()
     await store.save(KEY, "text" * 5000, expected=0)
     await store.aclose()
-    overwrite_from(path, 4096)
+    overwrite_from(path, len(content_of(path)) - 16_384)
     await store.open()
     with pytest.raises(StoreSchemaError) as caught:
         await store.load(KEY)

@@ -139,8 +139,8 @@ async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path)
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def test_a_file_of_0_1_0_keeps_its_version_once_it_remembers_uses(tmp_path: Path) -> None:
-    """S2: so 0.1.0 opens it afterwards as before: the version and the tables that 0.1.0 made, and what was added.
+async def test_a_file_of_0_1_0_keeps_its_tables_and_gets_the_version_that_has_pins(tmp_path: Path) -> None:
+    """A4: 0.1.0 would let run what waits for a person, and does not open it any more; claims have become pins.
 
     The audit trail has a column more, which has a default.
     """
@@ -152,12 +152,13 @@ async def test_a_file_of_0_1_0_keeps_its_version_once_it_remembers_uses(tmp_path
     await store.open()
     store.remember_later(USE)
     await store.aclose()
-    assert in_file(path, "PRAGMA user_version") == version == [(2,)]
+    assert (version, in_file(path, "PRAGMA user_version")) == ([(2,)], [(3,)])
     after = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
-    added = {statement.partition(" IF NOT EXISTS ")[2].split()[0] for statement in ADDED}
+    added = {statement.partition(" IF NOT EXISTS ")[2].split()[0] for statement in ADDED} | {"pins", "pinned_servers"}
+    tables = [row for row in tables if row[0] != "claims"]
     kept = [(name, str(sql).replace(", by TEXT NOT NULL DEFAULT ''", "")) for name, sql in after]
     assert [row for row in kept if row[0] not in added] == tables
-    assert len(after) == len(tables) + len(ADDED)
+    assert len(after) == len(tables) + len(ADDED) + 2
     assert in_file(path, "SELECT need, tool FROM uses") == [(USE.need, USE.tool)]
 
 

@@ -6,13 +6,25 @@ from collections.abc import AsyncIterator
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.core.model.tools import Confirmation, Manifest, Tool
-from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, SessionKey, StateChange, Store, StoredState, UseRecord
+from pegboard.ports import (
+    USE_LIFETIME,
+    USES_KEPT,
+    AuditRecord,
+    PinChange,
+    SessionKey,
+    StateChange,
+    Store,
+    StoredState,
+    UseRecord,
+)
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 
@@ -477,35 +489,74 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
     asyncio.run(run())
 
 
-async def test_what_a_server_claims_at_first_is_kept_once(store: Store) -> None:
-    """G6: a later list does not take the place of the first, not even of an empty one."""
-    assert await store.claims() == {}
-    assert await store.keep_first_claims("git", ["log", "diff"]) == {"log", "diff"}
-    assert await store.keep_first_claims("git", ["log", "wipe"]) == {"log", "diff"}
-    assert await store.keep_first_claims("mute", []) == frozenset()
-    assert await store.keep_first_claims("mute", ["wipe"]) == frozenset()
-    assert await store.claims() == {"git": {"log", "diff"}, "mute": frozenset()}
+def pin(tool: str, text: str | None = "{}", **more: Any) -> PinChange:
+    """Return the change that pins a tool, with the definition that counts."""
+    return PinChange(Pin(tool, **({"digest": "d"} | more)), text)
 
 
-async def test_claims_are_accepted_and_retracted_one_by_one(store: Store) -> None:
-    """G6: a change of one server leaves every other one alone, and every change is seen by its number."""
-    await store.keep_first_claims("git", ["log"])
-    await store.keep_first_claims("docs", ["log"])
-    before = (await store.change_token()).permissions
-    await store.change_claims("git", accept=["diff", "show"], retract=["log", "never"])
-    assert await store.claims() == {"git": {"diff", "show"}, "docs": {"log"}}
-    accepted = (await store.change_token()).permissions
-    await store.change_claims("git", retract=["show"])
-    assert len({before, accepted, (await store.change_token()).permissions}) == 3
-    await store.keep_first_claims("git", ["log"])
-    assert (await store.claims())["git"] == {"diff"}
+async def pinned(store: Store, plugin: str, *changes: PinChange, **more: Any) -> int:
+    """Store pins over those that are there; return the revision."""
+    known = (await store.pins()).get(plugin)
+    at = known.revision if known is not None else None
+    revision = await store.change_pins(plugin, changes, **({"expected": at, "version": 1} | more))
+    assert revision is not None
+    return revision
+
+
+async def test_pins_are_stored_by_whoever_read_the_newest_ones(store: Store) -> None:
+    """A4: of two that saw a server first, one pins it; a change of one server leaves every other one alone."""
+    assert await store.pins() == {}
+    first = await pinned(store, "git", pin("log", '{"a":1}', read_only=True), pin("wipe"))
+    assert await store.change_pins("git", [pin("log", "{}")], expected=None, version=1, audit=[ENTRY]) is None
+    assert not await store.entries()
+    await pinned(store, "mute")
+    found = await store.pins()
+    assert found["mute"].pins == {}
+    assert found["git"] == ServerPins(1, first, {"log": pin("log", read_only=True).pin, "wipe": pin("wipe").pin})
+    assert await store.pinned_definitions("git", ["log", "wipe", "none"]) == {"log": '{"a":1}', "wipe": "{}"}
+    assert await store.pinned_definitions("mute", ["log"]) == {}
+
+
+async def test_a_pin_keeps_its_definition_while_only_what_waits_changes(store: Store) -> None:
+    """A4, X4: with its record, in one step; every change has a number of its own."""
+    await pinned(store, "git", pin("log", '{"a":1}'), pin("wipe"))
+    before = await store.pins_revision(), (await store.change_token()).permissions
+    await pinned(store, "git", pin("log", None, waiting="e"), pin("new", None, digest="", waiting="f"), audit=[ENTRY])
+    assert before[0] != await store.pins_revision()
+    assert before[1] != (await store.change_token()).permissions
+    assert [entry.subject for entry in await store.entries()] == [ENTRY.subject]
+    assert (await store.pins())["git"].pins["log"] == Pin("log", "d", "e")
+    assert await store.pinned_definitions("git", ["log", "new"]) == {"log": '{"a":1}'}
+    await pinned(store, "git", pin("log", '{"a":2}', digest="e", later=True, by="ada"), forget=["wipe"])
+    assert (await store.pins())["git"].pins.keys() == {"log", "new"}
+    assert (await store.pins())["git"].pins["log"] == Pin("log", "e", later=True, by="ada")
+    assert await store.pinned_definitions("git", ["log", "wipe"]) == {"log": '{"a":2}'}
+
+
+async def test_pins_that_are_made_anew_leave_nothing_of_the_old_ones(store: Store) -> None:
+    """A4: as where those of another version cannot be compared."""
+    await pinned(store, "git", pin("log", '{"a":1}'), pin("wipe"), version=7)
+    assert not (await store.pins())["git"].compares
+    await pinned(store, "git", pin("log", '{"a":2}'), anew=True)
+    assert (await store.pins())["git"].pins.keys() == {"log"}
+    assert (await store.pins())["git"].compares
+    assert await store.pinned_definitions("git", ["log", "wipe"]) == {"log": '{"a":2}'}
+
+
+async def test_definitions_of_thousands_of_tools_are_read_at_once(store: Store) -> None:
+    """A4: as many as a server may list."""
+    await pinned(store, "git", *(pin(f"t{number}", f"[{number}]") for number in range(3_000)))
+    texts = await store.pinned_definitions("git", [f"t{number}" for number in range(3_000)])
+    assert len(texts) == 3_000
+    assert texts["t2999"] == "[2999]"
 
 
 @pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
-async def test_any_text_can_be_the_name_in_a_claim(store: Store, text: str) -> None:
-    """G6: servers name their tools as they like."""
-    await store.keep_first_claims(text, [text])
-    assert await store.claims() == {text: {text}}
+async def test_any_text_can_be_the_name_of_a_pin(store: Store, text: str) -> None:
+    """A4: servers name their tools as they like."""
+    await pinned(store, text, pin(text, by=text))
+    assert (await store.pins())[text].pins == {text: Pin(text, "d", by=text)}
+    assert await store.pinned_definitions(text, [text]) == {text: "{}"}
 
 
 async def test_a_state_and_its_audit_are_stored_together_or_not_at_all(store: Store) -> None:

@@ -11,8 +11,8 @@ from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
-from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
@@ -22,6 +22,7 @@ from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
+from pegboard.board.pins import Pins
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
@@ -67,15 +68,17 @@ class Parts:
 class Board:
     """Agents over one world: it hands out sessions.
 
-    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person. ``services`` and
+    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person, ``pins`` has what
+    servers' tools were when they were first seen. ``services`` and
     ``resources`` are for adapters: the gateway and the command.
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
-        events, trust = Events(), ReadOnlyTrust(parts.store)
-        metrics, prices = SessionMetrics(), Prices(parts.counter.count)
+        events, metrics, prices = Events(), SessionMetrics(), Prices(parts.counter.count)
+        recorder = Recorder(parts.store, metrics, events, masker)
+        pins = DefinitionPins(parts.store, recorder)
         loader = CatalogLoader(
-            parts.sources, parts.store, trust=trust, masker=masker, env=env, changed=self._catalog_changed
+            parts.sources, parts.store, pins=pins, masker=masker, env=env, changed=self._catalog_changed
         )
         self.services = Services(
             store=parts.store,
@@ -86,11 +89,11 @@ class Board:
             focus=parts.focus,
             hooks=parts.hooks,
             availability=Availability(loader, parts.hooks, self._availability_changed),
-            compiler=PermissionCompiler(parts.store, trust),
+            compiler=PermissionCompiler(parts.store, pins),
             loader=loader,
-            trust=trust,
+            pins=pins,
             events=events,
-            recorder=Recorder(parts.store, metrics, events, masker),
+            recorder=recorder,
             metrics=metrics,
             billing=Billing(metrics, parts.store, prices, parts.counter.count),
             conversations=Conversations(),
@@ -103,6 +106,7 @@ class Board:
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
+        self.pins = Pins(self.services)
         self._run_child: RunChild | None = None
         self._scheduled: ScheduledRuns | None = None
         self._run_scheduled: RunScheduled | None = None
@@ -211,7 +215,7 @@ class Board:
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
-                configuration_changed, configuration_refused, permissions_changed, approval_asked,
+                configuration_changed, configuration_refused, permissions_changed, pins_changed, approval_asked,
                 approval_decided or approval_used.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 

@@ -86,18 +86,12 @@ class Permissions:
         """
         services = self._services
         require_name(by)
-        key = SessionKey(principal=LOCAL, agent="", session="")
         accepted: list[Tool] = []
         for plugin in services.world.catalog.plugins.values():
-            reading = services.trust.pending(plugin)
-            pending = tuple(dict.fromkeys((*reading, *services.trust.pending_harmless(plugin))))
-            chosen = tuple(tool for tool in pending if tools is None or tool.id in tools)
+            pending = {one.tool: one.digest for one in services.pins.tools(plugin) if one.claims}
+            chosen = tuple(t for t in plugin.tools if t.name in pending and (tools is None or t.id in tools))
             if chosen:
-                await services.trust.accept(plugin, chosen)
-            for tool in chosen:
-                reason = f"It counts as {'read-only' if tool in reading else 'destroying nothing'} from now on."
-                entry = services.recorder.entry(key, 0, "permission", tool.wire, "accepted", reason=reason, by=by)
-                await services.recorder.note(entry)
+                await services.pins.accept(plugin, {tool.name: pending[tool.name] for tool in chosen}, by=by)
             accepted += chosen
         return tuple(accepted)
 

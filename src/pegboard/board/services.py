@@ -10,8 +10,8 @@ from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader
 from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
-from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations
@@ -40,7 +40,7 @@ class Services:
     compiler: PermissionCompiler
     availability: Availability
     loader: CatalogLoader
-    trust: ReadOnlyTrust
+    pins: DefinitionPins
     events: Events
     recorder: Recorder
     metrics: SessionMetrics

@@ -29,6 +29,7 @@ Kind = Literal[
     "prompt",
     "permission",
     "approval",
+    "pin",
     "server",
     "schedule",
     "forget",

@@ -206,7 +206,7 @@ def _counts(tool: Tool) -> str:
 
 async def _accepted(board: Board, configuration: Configuration) -> Sequence[Tool]:
     """Return the tools that count as read-only from now on: those that the operator was shown, and no others."""
-    trust = board.services.trust
+    trust = board.services.pins
     plugins = board.world.catalog.plugins.values()
     pending = [tool for one in plugins for tool in (*trust.pending(one), *trust.pending_harmless(one))]
     if not pending:

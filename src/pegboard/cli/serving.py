@@ -105,6 +105,7 @@ def serve_with(options: ServeOptions) -> int:
 
         def ready(url: str) -> None:
             printer.note(gateway.announce(board, url, **named))
+            board.services.pins.note_waiting()
             if console is not None:
                 printer.note(console.began(url))
 
@@ -112,6 +113,7 @@ def serve_with(options: ServeOptions) -> int:
         unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
         try:
             if options.stdio:
+                board.services.pins.note_waiting()
                 await gateway.run_stdio(board, **given)
             else:
                 given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}

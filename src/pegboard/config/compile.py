@@ -184,6 +184,7 @@ def _server(
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
         trust_annotations=part.trust == "annotations",
+        pins=part.pins or validated.section.defaults.pins,
         unavailable=unavailable or lacks,
     )
 

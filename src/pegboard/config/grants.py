@@ -134,6 +134,8 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
         yield (*key, "instance"), Grant(value=spec.instance)
     if isinstance(spec, ServerSpec) and spec.trust_annotations:
         yield (*key, "trust"), Grant(value="annotations")
+    if isinstance(spec, ServerSpec) and spec.pins != "additions":
+        yield (*key, "pins"), Grant(value=spec.pins, denies=spec.pins == "ask")
     if not spec.default_on:
         yield (*key, "default_on"), Grant(value=False, denies=True)
     if spec.shared_only:

@@ -200,6 +200,8 @@ def _spec(spec: PluginSpec, waiting: _Waiting) -> PluginSpec:
     )
     if isinstance(spec, ServerSpec):
         spec = replace(spec, trust_annotations=spec.trust_annotations and (*key, "trust") not in waiting)
+        if (*key, "pins") in waiting:
+            spec = replace(spec, pins=waiting.before(*key, "pins") or "additions")
     return _unavailable(spec) if key in waiting else spec
 
 

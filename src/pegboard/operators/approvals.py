@@ -317,14 +317,15 @@ def _outdated(services: Services, approval: Approval, tool: Tool | None, key: by
 def _bound_now(services: Services, approval: Approval, tool: Tool, key: bytes) -> Binding:
     """Return what an approval of the call is bound to now: as this one is, where that is so under some settings."""
     plugin, spec = services.world.catalog.plugins[tool.plugin], services.loader.specs[tool.plugin]
-    rules = rules_of(plugin, spec, tool, services.trust.claims_of(plugin.name))
+    rules = rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name))
     own, asked, in_force = approval.binding, approval.asked, rules.in_force if rules is not None else EMPTY
     try:
         fingerprint = services.loader.source_of(spec).fingerprint(spec)
     except PegboardError:
         rules, fingerprint = None, ""
     variants = ("", *plugin.variants)
-    bound = [binding_of(key, own, tool, asked, in_force, variant, fingerprint) for variant in variants]
+    later = services.pins.later_digest(tool)
+    bound = [binding_of(key, own, tool, asked, in_force, variant, fingerprint, later=later) for variant in variants]
     same = (one for one in bound if rules is not None and one.rules == own.rules)
     return next(same, replace(bound[0], rules=""))
 

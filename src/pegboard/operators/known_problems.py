@@ -209,7 +209,7 @@ def clashes(services: Services, asked: Collection[str] | None = None) -> Iterato
 def claims(services: Services) -> Iterator[Problem]:
     """Yield what a trusted server claims of its tools only since it was first seen (G6)."""
     for plugin in services.world.catalog.plugins.values():
-        for tool in services.trust.pending(plugin):
+        for tool in services.pins.pending(plugin):
             yield Problem(
                 severity="warning",
                 code="read_only_later",
@@ -236,7 +236,7 @@ def harmless_claims(services: Services) -> Iterator[Problem]:
 
 def later_harmless(services: Services, plugin: Plugin) -> Iterator[Tool]:
     """Yield the tools that claim only later to destroy nothing, and for which a rule asks therefore (A4)."""
-    for tool in services.trust.pending_harmless(plugin):
+    for tool in services.pins.pending_harmless(plugin):
         if asks_for_destructive(services.loader.specs[plugin.name], tool) and not tool.read_only:
             yield tool
 

@@ -20,6 +20,7 @@ AuditKind = Literal[
     "prompt",
     "permission",
     "approval",
+    "pin",
     "server",
     "schedule",
     "forget",

@@ -1,12 +1,13 @@
-"""What outlives a process: sessions, switches, manifests, read-only tools, the audit trail, remembered use."""
+"""What outlives a process: sessions, switches, manifests, pins, the audit trail, remembered use."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord
@@ -270,49 +271,78 @@ class ManifestStore(Protocol):
         ...
 
 
-class ReadOnlyTrustStore(Protocol):
-    """Which tools of a server count as read-only, under the server's name alone (G6).
+class PinChange(NamedTuple):
+    """A pin of one tool to be stored: with the text of the definition that counts, or None to keep the text."""
+
+    pin: Pin
+    definition: str | None = None
+
+
+class PinStore(Protocol):
+    """Which definitions of a server's tools count, under the server's name alone (A4, G6).
 
     A changed command line, token or address is still the same name: it brings no trust of its own.
     Every change counts in ``ChangeToken.permissions``.
     """
 
-    async def claims(self) -> Mapping[str, frozenset[str]]:
-        """Return the tools that count.
-
-        Returns:
-            Their own names, of every server that has been seen.
+    async def pins_revision(self) -> Hashable:
+        """Return what differs after every change of a pin by any process.
 
         Raises:
             StoreError: It cannot be read.
         """
         ...
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
-        """Store what counts for a server of which nothing is stored; change nothing where something is.
+    async def pins(self) -> Mapping[str, ServerPins]:
+        """Return the pins of every server that has been seen, without the definitions.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+    async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
+        """Return the definitions that count, as canonical JSON.
 
         Args:
             plugin: The server's name.
             tools: The own names of its tools.
 
         Returns:
-            What counts for the server now: another process may have been first.
+            The texts by the names of the tools that have one.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: They cannot be read.
         """
         ...
 
-    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
-        """Add tools to those that count, and remove others.
+    async def change_pins(
+        self,
+        plugin: str,
+        changes: Sequence[PinChange],
+        *,
+        expected: int | None,
+        version: int,
+        anew: bool = False,
+        forget: Collection[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> int | None:
+        """Store pins of a server, with their records, in one transaction.
 
         Args:
             plugin: The server's name.
-            accept: Tools that count from now on.
-            retract: Tools that count no more.
+            changes: The pins.
+            expected: The revision of the server's pins that was read; None where nothing was stored.
+            version: That of the digests.
+            anew: Whether these are all pins of the server from now on.
+            forget: The tools whose pins are removed.
+            audit: The records.
+
+        Returns:
+            The new revision; None where what is stored is not as expected any more, and nothing was changed.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: They cannot be written.
         """
         ...
 
@@ -359,8 +389,8 @@ class GrantStore(Protocol):
 class ChangeToken(NamedTuple):
     """What a store stood at: equal tokens mean that nothing was changed between them.
 
-    ``states`` differs after every change of a state, switch or read-only claim by any process, ``permissions``
-    only after one of a switch or claim.
+    ``states`` differs after every change of a state, switch or pin by any process, ``permissions`` only after
+    one of a switch or pin.
     """
 
     states: Hashable
@@ -373,7 +403,7 @@ class Store(
     PermissionStore,
     ApprovalStore,
     ManifestStore,
-    ReadOnlyTrustStore,
+    PinStore,
     GrantStore,
     AuditLog,
     UseStore,

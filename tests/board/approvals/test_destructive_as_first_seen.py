@@ -25,7 +25,7 @@ NEW = {"annotations": {"destructiveHint": False}}
 def listed(tmp_path: Path) -> Path:
     """Return the file in which the tools of a trusted server stand, beside its configuration."""
     server = {"command": sys.executable, "args": [str(SERVER), str(tmp_path / "list.json")]}
-    up = {**server, "trust": "annotations", "approve": {"*": "destructive"}}
+    up = {**server, "trust": "annotations", "pins": "trust", "approve": {"*": "destructive"}}
     document = {"store": "sqlite:///state.db", "servers": {"up": up}, "agents": {"default": {"tools": ["up"]}}}
     (tmp_path / "pegboard.yaml").write_text(json.dumps(document))
     return tmp_path / "list.json"

@@ -133,7 +133,10 @@ async def _gated(
         message = f"The arguments of '{tool.wire}' are not JSON: {_NOT_JSON}"
         return answer("refused", message, tool=tool)
     variant, fingerprint = decided.tool.key, decided.source.fingerprint(decided.spec)
-    binding = binding_of(key, snapshot.info.key, tool, digest(key, text), rules.in_force, variant, fingerprint)
+    later = call.services.pins.later_digest(tool)
+    binding = binding_of(
+        key, snapshot.info.key, tool, digest(key, text), rules.in_force, variant, fingerprint, later=later
+    )
     return GatedCall(
         call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding, recorded=recorded
     )

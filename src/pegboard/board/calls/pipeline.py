@@ -162,7 +162,7 @@ def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse |
         return outside_focus(tool, focus)
     if call.read_only:
         plugins = snapshot.permissions.world.catalog.plugins
-        if not call.services.trust.reads_only(plugins[tool.plugin], tool):
+        if not call.services.pins.reads_only(plugins[tool.plugin], tool):
             return not_read_only(tool)
     return None
 
@@ -180,7 +180,7 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         scope=pool_scope(permissions, spec, info.pool_user),
         guards=spec.guards,
         renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
-        rules=rules_of(plugin, spec, tool, services.trust.claims_of(plugin.name)),
+        rules=rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name)),
     )
 
 
@@ -311,7 +311,7 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
 async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
     """Return the refusal of arguments that name Pegboard's own files, or None (P10)."""
     services, tool = call.services, decided.tool.tool
-    reading = services.trust.reads_only(decided.permissions.world.catalog.plugins[tool.plugin], tool)
+    reading = services.pins.reads_only(decided.permissions.world.catalog.plugins[tool.plugin], tool)
     own = await services.own_files.refusal(decided.spec, decided.tool.overrides, tool, call.arguments, reading=reading)
     return await denied(call, snapshot, refused_for_own_file(tool, own), tool.wire) if own else None
 

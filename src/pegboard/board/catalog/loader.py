@@ -10,11 +10,12 @@ from typing import Final
 
 from pegboard.board.catalog.apply_settings import configured, misnamed
 from pegboard.board.catalog.manifests import Manifests
-from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import wire_name
 from pegboard.core.model.selectors import entries
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import (
@@ -107,7 +108,7 @@ class CatalogLoader:
         sources: Sequence[Source],
         manifests: ManifestStore,
         *,
-        trust: ReadOnlyTrust,
+        pins: DefinitionPins,
         masker: Masker,
         env: Mapping[str, str],
         changed: Callable[[Iterable[str]], None],
@@ -120,7 +121,7 @@ class CatalogLoader:
         """Whether a tool has a predicate that is asked whether it can run now (T12)."""
         self.sources = tuple(sources)
         self._manifests = Manifests(manifests)
-        self._trust = trust
+        self._pins = pins
         self._env = env
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -128,6 +129,7 @@ class CatalogLoader:
         self._restoring: asyncio.Task[None] | None = None
         self._restored: dict[tuple[str, str], PluginRequest] = {}  # code that has not answered in this process yet
         self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
+        pins.on_changed, pins.names_of_others = self._listed_anew, self._names_of_others
         for source in self.sources:
             source.on_changed(self._stale)
 
@@ -141,7 +143,7 @@ class CatalogLoader:
         before, self.specs = self.specs, dict(specs)
         self._arrived = {name: found for name, found in self._arrived.items() if before.get(name) == specs.get(name)}
         self._restored = {key: want for key, want in self._restored.items() if before.get(key[0]) == specs.get(key[0])}
-        await self._trust.refresh()
+        await self._pins.refresh()
         plugins: list[Plugin] = []
         for name, spec in specs.items():
             known = self.catalog.plugins.get(name)
@@ -151,6 +153,7 @@ class CatalogLoader:
                 plugins.append(await self._with_stored(plugin_of(spec), PluginRequest(plugin=name)))
         self.catalog = Catalog(plugins)
         self.catalog = self.catalog.with_plugins(await self._with_stored_variants(world))
+        self._pins.note_unpinned()
         self.conditional = _conditional(self.catalog.plugins.values())
 
     async def _restore(self, world: World) -> None:
@@ -202,7 +205,8 @@ class CatalogLoader:
             return plugin
         if isinstance(source, CodeSource):
             self._restored[key] = want
-        await self._trust.seen(plugin, manifest)
+        if isinstance(spec, ServerSpec):
+            manifest = await self._pins.seen(plugin, manifest, spec.pins, stored=True)
         return plugin.with_manifest(key[1], self._judged(configured(manifest, spec)), stale=stored.stale)
 
     def source_of(self, spec: PluginSpec) -> Source:
@@ -309,7 +313,9 @@ class CatalogLoader:
             return
         manifest = self._shown(manifest)
         await self._manifests.keep(source, spec, want.overrides, manifest)
-        await self._trust.seen(plugin_of(spec), manifest)
+        if isinstance(spec, ServerSpec):
+            manifest = await self._pins.seen(plugin_of(spec), manifest, spec.pins)
+            self._pins.note_unpinned()
         if self.specs.get(want.plugin) != spec:
             return
         self._restored.pop(want.key, None)
@@ -319,6 +325,23 @@ class CatalogLoader:
                 return
             log.warning("%s It counts for nothing.", fault.message)
         self._arrive(self._newest(want.plugin).with_manifest(want.key[1], self._judged(configured(manifest, spec))))
+
+    def _listed_anew(self, lists: Mapping[str, Manifest]) -> None:
+        """Take in lists of servers that read otherwise under other pins, before anybody asks for the catalog again."""
+        for name, manifest in lists.items():
+            spec, plugin = self.specs.get(name), self.catalog.plugins.get(name)
+            if isinstance(spec, ServerSpec) and plugin is not None and plugin.variant("").known:
+                self._arrived[name] = self._newest(name).with_manifest("", self._judged(configured(manifest, spec)))
+        if self._arrived:
+            self._publish()
+
+    def _names_of_others(self, plugin: str) -> frozenset[str]:
+        """Return the names on the wire of every known tool that is not of this plugin, and of every pinned one."""
+        names = {tool.wire for tool in self.catalog if tool.plugin != plugin}
+        for name, spec in self.specs.items():
+            if name != plugin and isinstance(spec, ServerSpec):
+                names |= {wire_name(name, tool, prefix=spec.prefix) for tool in self._pins.pinned_names(name)}
+        return frozenset(names)
 
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:

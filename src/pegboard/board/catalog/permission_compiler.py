@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from copy import copy
 from dataclasses import replace
 
-from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
 from pegboard.core.access.settings.own_settings import by_itself, joined, switches_of, with_own, with_switch
@@ -18,10 +18,10 @@ from pegboard.ports import ChangeToken, Store
 class PermissionCompiler:
     """Compiled permissions, each made once for the world and the stored switches of now."""
 
-    def __init__(self, store: Store, trust: ReadOnlyTrust) -> None:
+    def __init__(self, store: Store, pins: DefinitionPins) -> None:
         self.world = World()
         self._store = store
-        self._trust = trust
+        self._pins = pins
         self._token: ChangeToken | None = None
         self._as_of: object = object()
         self._switches: Mapping[str, Mapping[str, bool]] = {}
@@ -43,15 +43,16 @@ class PermissionCompiler:
     async def refresh(self, since: float | None = None) -> object:
         """Take up what any process had stored by ``since``, a time of ``time.monotonic()``, or by now (P4, G6).
 
-        Returns an object that is another one whenever a stored state, a switch, a read-only claim or the world
+        Returns an object that is another one whenever a stored state, a switch, a pin or the world
         has changed.
         """
         token = await self._store.change_token(since)
         if token != self._token:
             if self._token is None or token.permissions != self._token.permissions:
+                other_pins = await self._pins.refresh()
                 before, self._switches = self._switches, await self._store.all_switches()
                 own, self._personal = self._personal, await self._store.principal_switches()
-                if await self._trust.refresh() or self._token is None:
+                if other_pins or self._token is None:
                     self._outdate()
                 else:
                     agents = before.keys() | self._switches.keys() | own.keys() | self._personal.keys()

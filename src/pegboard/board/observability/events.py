@@ -24,6 +24,7 @@ EVENTS = (
     "configuration_changed",
     "configuration_refused",
     "permissions_changed",
+    "pins_changed",
     "approval_asked",
     "approval_decided",
     "approval_used",

@@ -26,7 +26,7 @@ async def approval_reason(services: Services, snapshot: Snapshot, tool: Tool) ->
     spec = services.loader.specs.get(tool.plugin)
     if spec is None:
         return None
-    rules = rules_of(plugin, spec, tool, services.trust.claims_of(plugin.name))
+    rules = rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name))
     if rules is None:
         return None
     places = (spec.approve_places.get(name) for name in rules.names)
@@ -51,7 +51,16 @@ async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: T
         fingerprint = services.loader.source_of(spec).fingerprint(spec)
     except PegboardError:
         return None
-    binding = binding_of(await store.digest_key(), snapshot.info.key, tool, "", rules.in_force, variant, fingerprint)
+    binding = binding_of(
+        await store.digest_key(),
+        snapshot.info.key,
+        tool,
+        "",
+        rules.in_force,
+        variant,
+        fingerprint,
+        later=services.pins.later_digest(tool),
+    )
     found = judge(binding, await store.approvals_for(binding), time.time())
     if not isinstance(found, Stands):
         return None

@@ -139,6 +139,8 @@ class ConfineSection(Section):
 Confined = Annotated[ConfineSection | None, SwitchedOn]
 CONFINE = "What its process may reach: true for its own folder, caches and temporary files, or what exactly."
 
+Pins = Literal["additions", "ask", "trust"]
+PINS = "Of its tools that differ from what was first seen: new ones pass, those wait too (ask), or all pass (trust)."
 
 NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
 
@@ -183,6 +185,7 @@ class ServerSection(Section):
         "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
+    pins: Pins | None = _optional(PINS)
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
@@ -316,6 +319,7 @@ class DefaultsSection(Section):
     anticipate: Anticipated | None = _optional(ANTICIPATE)
     dialect: Dialect | None = _optional("The dialect of every agent that states none.")
     lease: LeaseSection | None = _optional("The lease of every agent that states none.")
+    pins: Pins = _optional("`pins` of every server that states none.", default="additions")
     remember: Flag = _optional(
         "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
     )

@@ -62,7 +62,8 @@ class ServerSpec(PluginSettings):
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
-    inflated. ``reads`` is what its program consists of, besides what its command says.
+    inflated. ``pins`` is what becomes of a list of tools that differs from what was first seen (A4), ``reads`` what its
+    program consists of, besides what its command says.
     """
 
     command: str | None = None
@@ -75,6 +76,7 @@ class ServerSpec(PluginSettings):
     timeout: float = 60.0
     message_limit: int = 32 * 1024 * 1024
     trust_annotations: bool = False
+    pins: Literal["additions", "ask", "trust"] = "additions"
     unavailable: str = ""
     reads: tuple[str, ...] = ()
 

@@ -30,6 +30,12 @@ class Frozen(dict[str, Any]):
 
 EMPTY: Final[JsonObject] = Frozen()
 ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
+CHANGED: Final = "Its server has changed it since it was first seen, and it waits for a person to look at the change."
+"""Why a tool cannot be used whose definition is another than its pin (A4); models read it."""
+HELD: Final = "It is new, and waits for a person to look at it."
+"""Why a tool is not offered that has no pin (A4)."""
+_NAMED: Final = 5
+"""How many names of tools that wait are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +154,8 @@ class Manifest:
     ``parameters`` maps the names of the overrides that the plugin takes to JSON types
     (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
     ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
+    ``changed`` and ``held`` name the tools of a server that wait for a person, once it was compared with its pins (A4):
+    the first stand in ``tools`` as they are pinned, the others do not.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -156,6 +164,8 @@ class Manifest:
     description: str = ""
     instructions: str = ""
     offers: frozenset[str] | None = None
+    changed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
 
     def purpose(self, plugin: str) -> str:
         """Return what a plugin of this name is for: what its source says of it, else how its instructions begin."""
@@ -186,6 +196,8 @@ class Plugin:
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         gates: names and patterns: for tools that they name a rule may demand that a person approves a call (A1).
+        changed: the tools that are another than their pins, and unavailable until a person has looked (A4).
+        held: the own names of tools that are new and wait for a person; they are not among ``tools``.
         place: where the configuration names it.
     """
 
@@ -204,6 +216,8 @@ class Plugin:
     offers: frozenset[str] | None = None
     by_category: bool = False
     gates: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     place: Place | None = None
 
     def gated(self, tool: Tool) -> bool:
@@ -236,8 +250,17 @@ class Plugin:
             without: the keys of variants of which something else is reported.
         """
         variants = (variant.unavailable for key, variant in self.variants.items() if key not in without)
-        tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in self.tools if tool.unavailable)
-        return tuple(dict.fromkeys(filter(None, (*variants, *tools))))
+        waiting = frozenset(self.changed)
+        own = (tool for tool in self.tools if tool.unavailable and tool.name not in waiting)
+        tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in own)
+        return tuple(dict.fromkeys(filter(None, (*variants, self.waits, *tools))))
+
+    @property
+    def waits(self) -> str:
+        """Return which of its tools wait for a person since they changed or are new (A4), or nothing."""
+        said = [_counted(self.changed, "has changed", "have changed")] if self.changed else []
+        said += [_counted(self.held, "is new", "are new")] if self.held else []
+        return f"{', and '.join(said)} since the first list: a person has to look at it." if said else ""
 
     def with_manifest(self, key: str, manifest: Manifest, *, stale: bool = False) -> Plugin:
         """Return the plugin with what its source reports of it under these overrides.
@@ -264,6 +287,8 @@ class Plugin:
             secrets=self.secrets | manifest.secrets,
             description=self.description or manifest.purpose(self.name),
             offers=manifest.offers,
+            changed=manifest.changed,
+            held=manifest.held,
         )
 
     def with_fault(self, key: str, reason: str) -> Plugin:
@@ -282,6 +307,11 @@ def _marked(fresh: Tool, known: Tool | None) -> Tool:
     if known is None or known.confirmation is None or fresh.confirmation is not None:
         return fresh
     return replace(fresh, confirmation=known.confirmation)
+
+
+def _counted(names: tuple[str, ...], one: str, several: str) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(map(repr, names[:_NAMED]))}{more} {one if len(names) == 1 else several}"
 
 
 UNSEEN: Final = Variant()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import cast
 
+from pegboard.core.access.pins import ServerPins
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
     BILL_DAYS,
@@ -19,6 +20,7 @@ from pegboard.ports import (
     BillPage,
     BillRecord,
     ChangeToken,
+    PinChange,
     SessionKey,
     StateChange,
     StoredState,
@@ -35,9 +37,8 @@ class MemoryStore(MemoryApprovals):
     """
 
     __slots__ = (
-        "_accepted", "_bill", "_changes", "_claims", "_data", "_digest_key", "_manifests", "_personal", "_revision",
-        "_states", "_switches",
-        "_uses", "_version",
+        "_accepted", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
+        "_pin_changes", "_pins", "_revision", "_states", "_switches", "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -48,7 +49,9 @@ class MemoryStore(MemoryApprovals):
         self._personal: dict[str, dict[str, dict[str, bool]]] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
         self._accepted: dict[str, str] = {}
-        self._claims: dict[str, frozenset[str]] = {}
+        self._pins: dict[str, ServerPins] = {}
+        self._definitions: dict[str, dict[str, str]] = {}
+        self._pin_changes = 0
         self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
@@ -163,7 +166,7 @@ class MemoryStore(MemoryApprovals):
         return found
 
     async def change_token(self, since: float | None = None) -> ChangeToken:  # noqa: ARG002 - nobody else has this store
-        """Return how often anything was changed, and how often a switch or claim was."""
+        """Return how often anything was changed, and how often a switch or pin was."""
         return ChangeToken(states=self._changes, permissions=self._revision)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
@@ -180,23 +183,50 @@ class MemoryStore(MemoryApprovals):
         self._manifests.pop((plugin, fingerprint), None)
         self._manifests[plugin, fingerprint] = manifest
 
-    async def claims(self) -> Mapping[str, frozenset[str]]:
-        """Return the tools that count as read-only, of every server that has been seen (G6)."""
-        return dict(self._claims)
+    async def pins_revision(self) -> int:
+        """Return how often a pin was changed."""
+        return self._pin_changes
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
-        """Store what counts for a server of which nothing is stored; return what counts now."""
-        if plugin not in self._claims:
-            self._claims[plugin] = frozenset(tools)
-            self._revision += 1
-            self._changes += 1
-        return self._claims[plugin]
+    async def pins(self) -> Mapping[str, ServerPins]:
+        """Return the pins of every server that has been seen, without the definitions (A4)."""
+        return dict(self._pins)
 
-    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
-        """Add tools to those that count, and take others away."""
-        self._claims[plugin] = self._claims.get(plugin, frozenset()).union(accept).difference(retract)
+    async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
+        """Return the definitions that count, as canonical JSON."""
+        kept = self._definitions.get(plugin, {})
+        return {name: kept[name] for name in tools if name in kept}
+
+    async def change_pins(
+        self,
+        plugin: str,
+        changes: Sequence[PinChange],
+        *,
+        expected: int | None,
+        version: int,
+        anew: bool = False,
+        forget: Collection[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> int | None:
+        """Store pins of a server, with their records, if they are as expected; return the new revision or None."""
+        known = self._pins.get(plugin)
+        if (known.revision if known is not None else None) != expected:
+            return None
+        self._append(audit)
+        pins = {} if anew or known is None else dict(known.pins)
+        texts = {} if anew else self._definitions.setdefault(plugin, {})
+        for pin, definition in changes:
+            pins[pin.tool] = pin
+            if definition is not None:
+                texts[pin.tool] = definition
+        for name in forget:
+            pins.pop(name, None)
+            texts.pop(name, None)
+        self._pin_changes += 1
+        self._definitions[plugin] = texts
+        self._pins[plugin] = ServerPins(version, self._pin_changes, pins)
         self._revision += 1
         self._changes += 1
+        return self._pin_changes
 
     async def accepted(self, configuration: str) -> str | None:
         """Return what a configuration grants, as it was accepted last (P10)."""

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreSchemaError
+from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,7 +44,24 @@ MIGRATIONS: tuple[Step, ...] = (
         )""",
     ),
     ("CREATE TABLE claims (plugin TEXT PRIMARY KEY, tools TEXT NOT NULL) WITHOUT ROWID",),
+    (
+        """CREATE TABLE pinned_servers (
+            plugin TEXT PRIMARY KEY, version INTEGER NOT NULL, revision INTEGER NOT NULL, claims TEXT NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE pins (
+            plugin TEXT NOT NULL, tool TEXT NOT NULL, digest TEXT NOT NULL, waiting TEXT NOT NULL,
+            flags INTEGER NOT NULL, by TEXT NOT NULL, definition TEXT NOT NULL, PRIMARY KEY (plugin, tool)
+        ) WITHOUT ROWID""",
+        # What counted as read-only and as destroying nothing; version 0 has no pins, and the first list makes them.
+        """INSERT INTO pinned_servers SELECT plugin, 0, 0, '[' || tools || ',' || coalesce((SELECT other.tools
+            FROM claims AS other WHERE other.plugin = harmless_key(claims.plugin)), '[]') || ']'
+            FROM claims WHERE NOT is_harmless_key(plugin)""",
+        "DROP TABLE claims",
+        "INSERT INTO counters VALUES ('pins', microseconds())",
+    ),
 )
+HARMLESS: str = "\0destroys nothing"
+"""What stood behind the name of a server where it was kept which of its tools destroy nothing."""
 
 # What was added without a new version: a Pegboard that does not know it opens the file as before, and keeps it.
 ADDED: Step = (
@@ -113,6 +131,8 @@ def _has_column(connection: sqlite3.Connection) -> bool:
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
     """Take the file through the steps that it lacks; call it inside a writing transaction."""
     connection.create_function("microseconds", 0, lambda: time.time_ns() // 1000)
+    connection.create_function("harmless_key", 1, lambda name: to_column(f"{from_column(name)}{HARMLESS}"))
+    connection.create_function("is_harmless_key", 1, lambda name: from_column(name).endswith(HARMLESS))
     for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)

@@ -19,7 +19,7 @@ from pegboard.stores.sqlite import session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
-from pegboard.stores.sqlite.read_only_tools import SqliteClaims, count
+from pegboard.stores.sqlite.pins import SqlitePins, count
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqliteClaims):
+class SqliteStore(SqlitePins):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a

@@ -39,7 +39,7 @@ def digest(key: bytes, text: str) -> str:
     return hashlib.blake2b(text.encode(), key=key, digest_size=16).hexdigest()
 
 
-def definition_of(tool: Tool) -> Any:
+def definition_of(tool: Tool) -> dict[str, Any]:
     """Return what a tool is to those who approve a call of it, as JSON (A4)."""
     demanded = tool.confirmation
     return {
@@ -51,9 +51,14 @@ def definition_of(tool: Tool) -> Any:
     }
 
 
-def definition_digest(key: bytes, tool: Tool) -> str:
-    """Return the digest of what a tool is to those who approve a call of it."""
-    return digest(key, canonical(definition_of(tool)))
+def definition_digest(key: bytes, tool: Tool, later: str = "") -> str:
+    """Return the digest of what a tool is to those who approve a call of it.
+
+    ``later`` is the digest of its pin where that is not the one first seen: whatever of the definition was accepted,
+    what was approved before is void (A6).
+    """
+    definition = definition_of(tool)
+    return digest(key, canonical({**definition, "pin": later} if later else definition))
 
 
 class Session(Protocol):
@@ -76,7 +81,15 @@ class Session(Protocol):
 
 
 def binding_of(
-    key: bytes, session: Session, tool: Tool, arguments: str, in_force: JsonObject, variant: str, fingerprint: str
+    key: bytes,
+    session: Session,
+    tool: Tool,
+    arguments: str,
+    in_force: JsonObject,
+    variant: str,
+    fingerprint: str,
+    *,
+    later: str = "",
 ) -> Binding:
     """Return what an approval of a call is bound to.
 
@@ -88,13 +101,14 @@ def binding_of(
         in_force: the rules about the tool.
         variant: the key of its plugin's settings.
         fingerprint: how its server is started.
+        later: the digest of the tool's pin where that is not the one first seen (A4).
     """
     return Binding(
         principal=session.principal,
         agent=session.agent,
         session=session.session,
         tool=tool.id,
-        definition=definition_digest(key, tool),
+        definition=definition_digest(key, tool, later),
         arguments=arguments,
         rules=digest(key, canonical([in_force, variant, fingerprint])),
     )

@@ -1,0 +1,397 @@
+"""Keep up with which definitions of servers' tools count, and hold back what differs from them (A4, G6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pegboard.board.observability.audit import Recorder
+from pegboard.core.access import pins as rules
+from pegboard.core.access.permissions import LOCAL
+from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinnedTool, Policy, ServerPins
+from pegboard.core.access.read_only import Claims, reads_only
+from pegboard.core.model.naming import one_line, wire_name
+from pegboard.core.model.tools import EMPTY, Manifest, Plugin, Tool
+from pegboard.errors import UsageError
+from pegboard.ports import AuditRecord, PinChange, PinStore, SessionKey
+
+log = logging.getLogger("pegboard")
+
+RECORDED: Final = 100
+"""How many tools of one list have a record of their own on the audit trail; one more counts the rest."""
+_NOBODY: Final = SessionKey(principal=LOCAL, agent="", session="")
+_REASONS: Final[Mapping[str, str]] = {
+    "changed": "Its definition has changed; it waits for a person.",
+    "new": "It is new; it waits for a person.",
+    "pinned": "It is new, and passes.",
+    "passed": "Its definition has changed, and passes: pins is trust.",
+    "released": "It is again what was pinned.",
+    "accepted": "Its definition of now counts.",
+    "forgotten": "It is not listed any more; its pin is gone.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _List:
+    """The newest list of a server, and what it comes to."""
+
+    manifest: Manifest
+    listed: Mapping[str, Listed]
+    tools: Mapping[str, Tool]
+    policy: Policy
+    judgement: Judgement
+
+
+class DefinitionPins:
+    """The pins of every server, as of the last look at the store; any process may change them.
+
+    ``on_changed`` takes lists of servers as models may read them, where other pins make another one of them.
+    ``names_of_others`` returns the names on the wire that tools of all plugins but one have.
+    """
+
+    def __init__(self, store: PinStore, recorder: Recorder) -> None:
+        self.on_changed: Callable[[Mapping[str, Manifest]], None] = _nobody
+        self.names_of_others: Callable[[str], Collection[str]] = _none
+        self._store = store
+        self._recorder = recorder
+        self._revision: object = None
+        self._known: Mapping[str, ServerPins] = {}
+        self._lists: dict[str, _List] = {}
+        self._pinned: dict[tuple[str, str, str], Tool] = {}  # what has changed, as pinned: plugin, tool, digest
+        self._claims: dict[str, tuple[ServerPins, Claims]] = {}
+        self._warned: dict[str, str] = {}
+        self._found_unpinned: dict[str, int] = {}
+
+    async def refresh(self) -> bool:
+        """Take up what any process has stored; return whether that is something else than before."""
+        revision = await self._store.pins_revision()
+        if revision == self._revision:
+            return False
+        before, self._known = self._known, await self._store.pins()
+        self._revision = revision
+        changed = [name for name, one in self._known.items() if before.get(name) != one and name in self._lists]
+        shown = {name: await self._compared(name) for name in changed}
+        if shown:
+            self.on_changed(shown)
+        return before != self._known
+
+    # -- what counts ---------------------------------------------------------------------------------
+
+    def claims_of(self, plugin: str) -> Claims:
+        """Return what counts of what a server says of its tools; nothing of one never seen."""
+        known = self._known.get(plugin)
+        if known is None:
+            return _NONE
+        cached = self._claims.get(plugin)
+        if cached is None or cached[0] is not known:
+            pins = known.pins.values()
+            read_only = frozenset(pin.tool for pin in pins if pin.read_only)
+            found = Claims(read_only=read_only, harmless=frozenset(pin.tool for pin in pins if pin.harmless))
+            cached = self._claims[plugin] = known, found if known.compares else known.claims or _NONE
+        return cached[1]
+
+    def reads_only(self, plugin: Plugin, tool: Tool) -> bool:
+        """Return whether a tool may run where only reading is allowed; a server never seen is not believed."""
+        return reads_only(plugin, tool, self.claims_of(plugin.name).read_only)
+
+    def pending(self, plugin: Plugin) -> tuple[Tool, ...]:
+        """Return the tools of a trusted server that say now that they only read, and do not count yet."""
+        return self._pending(plugin, "read_only")
+
+    def pending_harmless(self, plugin: Plugin) -> tuple[Tool, ...]:
+        """Return the tools of a trusted server that say now that they destroy nothing, and do not count yet."""
+        return self._pending(plugin, "harmless")
+
+    def _pending(self, plugin: Plugin, claim: str) -> tuple[Tool, ...]:
+        known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
+        if plugin.kind != "server" or not plugin.trusted or known is None or own is None:
+            return ()
+        names = {name for name, claims in _claims_waiting(known, own) if claim in claims}
+        return tuple(tool for tool in plugin.tools if tool.name in names)
+
+    def later_digest(self, tool: Tool) -> str:
+        """Return the digest of a tool's definition where it is not the one first seen: it voids approvals (A6)."""
+        known = self._known.get(tool.plugin)
+        pin = known.pins.get(tool.name) if known is not None else None
+        return pin.digest if pin is not None and pin.later else ""
+
+    # -- lists -----------------------------------------------------------------------------------------
+
+    async def seen(self, plugin: Plugin, manifest: Manifest, policy: Policy, *, stored: bool = False) -> Manifest:
+        """Compare a list of a server with its pins; return it as models may read it.
+
+        What has changed is unavailable and stands as it is pinned; what is new and waits is not in it.
+
+        Args:
+            plugin: the server.
+            manifest: its list.
+            policy: what becomes of differences.
+            stored: whether the list is of an earlier process, of which pins should be there.
+        """
+        before = self._lists.get(plugin.name)
+        tools = {tool.name: tool for tool in manifest.tools}
+        listed = {name: _listed(tool, before) for name, tool in tools.items()}
+        while True:
+            known = self._known.get(plugin.name)
+            taken = self._taken(plugin, listed, known)
+            judgement = rules.judge(known, listed, policy, taken=taken)
+            own = _List(manifest=manifest, listed=listed, tools=tools, policy=policy, judgement=judgement)
+            if not judgement.rows and not judgement.first:
+                break
+            if await self._keep(plugin.name, known, own):
+                if judgement.first and (stored or known is not None):
+                    self._found_unpinned[plugin.name] = len(judgement.rows)
+                break
+            await self.refresh()
+        self._lists[plugin.name] = own
+        if judgement.reported:
+            self._warn(plugin.name, own)
+        return await self._shown(plugin.name, own)
+
+    def note_unpinned(self) -> None:
+        """Log once that servers which had been seen before had no pins that can be compared, and have them now."""
+        found, self._found_unpinned = self._found_unpinned, {}
+        if found:
+            names = one_line(", ".join(found), limit=300)
+            message = "%d tools of %s are pinned as they are now: what changes from now on waits for a person."
+            log.warning(message, sum(found.values()), names)
+
+    def _taken(self, plugin: Plugin, listed: Mapping[str, Listed], known: ServerPins | None) -> frozenset[str]:
+        """Return the new tools of a list that would have the name of another plugin's tool."""
+        if known is None or not known.compares:
+            return frozenset()
+        new = {name: wire_name(plugin.name, name, prefix=plugin.prefix) for name in listed if name not in known.pins}
+        names = self.names_of_others(plugin.name) if new else ()
+        return frozenset(name for name, wire in new.items() if wire in names)
+
+    async def _keep(self, plugin: str, known: ServerPins | None, own: _List) -> bool:
+        """Store what a list changes of the pins, with its records; return whether the pins stood as they were known."""
+        judgement = own.judgement
+        changes = [
+            PinChange(pin, rules.definition_text(own.tools[pin.tool]) if _is_of(pin, own.listed) else None)
+            for pin in judgement.rows
+        ]
+        records = [*self._records(plugin, own)]
+        kept = await self._changed(plugin, known, changes, anew=judgement.first, audit=records)
+        if kept and records:
+            self._recorder.emit("pins_changed", records[0])
+        return kept
+
+    async def _changed(
+        self,
+        plugin: str,
+        known: ServerPins | None,
+        changes: Sequence[PinChange],
+        *,
+        anew: bool = False,
+        forget: Collection[str] = (),
+        audit: Sequence[AuditRecord],
+    ) -> bool:
+        revision = await self._store.change_pins(
+            plugin,
+            changes,
+            expected=known.revision if known is not None else None,
+            version=VERSION,
+            anew=anew,
+            forget=forget,
+            audit=audit,
+        )
+        if revision is None:
+            return False
+        pins = dict(known.pins) if known is not None and not anew else {}
+        pins.update({pin.tool: pin for pin, _ in changes})
+        kept = {name: pin for name, pin in pins.items() if name not in forget}
+        self._known = {**self._known, plugin: ServerPins(VERSION, revision, kept)}
+        return True
+
+    def _records(self, plugin: str, own: _List) -> Iterator[AuditRecord]:
+        """Yield what the trail has of a list: the server's first one in one record, else tool by tool (X4)."""
+        found = own.judgement
+        if found.first:
+            reason = f"{len(found.rows)} tools are pinned as they were first seen."
+            yield self._recorder.entry(_NOBODY, 0, "pin", plugin, "pinned", reason=reason)
+            return
+        changed = frozenset(found.changed)
+        parts = (
+            ("changed", [name for name in found.reported if name in changed]),
+            ("new", [name for name in found.reported if name not in changed]),
+            ("released", found.released),
+            ("passed", found.passed),
+            ("pinned", found.added),
+        )
+        for decision, names in parts:
+            yield from self._recorded(plugin, decision, names)
+
+    def _recorded(self, plugin: str, decision: str, names: Sequence[str], by: str = "") -> Iterator[AuditRecord]:
+        for name in names[:RECORDED]:
+            yield self._recorder.entry(
+                _NOBODY, 0, "pin", f"{plugin}/{name}", decision, reason=_REASONS[decision], by=by
+            )
+        if len(names) > RECORDED:
+            reason = f"{len(names) - RECORDED:,} more tools. {_REASONS[decision]}"
+            yield self._recorder.entry(_NOBODY, 0, "pin", plugin, decision, reason=reason, by=by)
+
+    def note_waiting(self) -> None:
+        """Log what waits for a person, one line for each server: whoever serves hears of it at the start."""
+        for name, own in self._lists.items():
+            self._warn(name, own)
+
+    def _warn(self, plugin: str, own: _List) -> None:
+        """Log once in a process what waits for a person."""
+        said = Plugin(name=plugin, changed=own.judgement.changed, held=own.judgement.held).waits
+        if said and self._warned.get(plugin) != said:
+            log.warning("server %s: %s", plugin, one_line(said, limit=500))
+        self._warned[plugin] = said
+
+    async def _shown(self, plugin: str, own: _List) -> Manifest:
+        """Return a list as models may read it."""
+        changed = own.judgement.changed
+        pins = self._known[plugin].pins if changed else EMPTY
+        keys = {name: (plugin, name, pins[name].digest) for name in changed}
+        if lacking := [name for name, key in keys.items() if key not in self._pinned]:
+            texts = await self._store.pinned_definitions(plugin, lacking)
+            self._pinned |= {keys[name]: rules.of_definition(plugin, name, texts.get(name)) for name in lacking}
+        pinned = {name: self._pinned[key] for name, key in keys.items()}
+        return rules.without_what_waits(own.manifest, own.judgement, pinned)
+
+    async def _compared(self, plugin: str) -> Manifest:
+        """Return the newest list of a server as models may read it under the pins of now."""
+        own = self._lists[plugin]
+        held = frozenset(own.judgement.held)  # what waited for its name goes on waiting
+        judgement = rules.judge(self._known[plugin], own.listed, own.policy, taken=held)
+        self._lists[plugin] = own = replace(own, judgement=judgement)
+        return await self._shown(plugin, own)
+
+    # -- what people see and accept ------------------------------------------------------------------
+
+    def pinned_names(self, plugin: str) -> Collection[str]:
+        """Return the own names of the tools of a server that have a pin."""
+        known = self._known.get(plugin)
+        return known.pins.keys() if known is not None else ()
+
+    def tools(self, plugin: Plugin) -> tuple[PinnedTool, ...]:
+        """Return the tools of a server as its pins and its newest list have them, without definitions."""
+        known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
+        if known is None or not known.compares:
+            return ()
+        listed = own.listed if own is not None else EMPTY
+        changed = frozenset(own.judgement.changed if own is not None else ())
+        held = frozenset(own.judgement.held if own is not None else ())
+        claims = dict(_claims_waiting(known, own)) if own is not None and plugin.trusted else {}
+        found: list[PinnedTool] = []
+        for name in dict.fromkeys((*listed, *known.pins)):
+            pin = known.pins.get(name)
+            if name not in listed and (own is None or pin is None or not pin.digest):
+                continue
+            status: rules.PinStatus = (
+                "changed" if name in changed else "new" if name in held else "pinned" if name in listed else "gone"
+            )
+            found.append(
+                PinnedTool(
+                    plugin=plugin.name,
+                    tool=name,
+                    wire=wire_name(plugin.name, name, prefix=plugin.prefix),
+                    status=status,
+                    digest=listed[name].digest if name in listed else "",
+                    by=pin.by if pin is not None else "",
+                    claims=claims.get(name, ()),
+                )
+            )
+        return tuple(found)
+
+    async def with_definitions(self, found: Sequence[PinnedTool]) -> tuple[PinnedTool, ...]:
+        """Return these tools of one server with the definition that counts and the one of the newest list."""
+        if not found:
+            return ()
+        plugin = found[0].plugin
+        own = self._lists.get(plugin)
+        texts = await self._store.pinned_definitions(plugin, [one.tool for one in found])
+        tools = own.tools if own is not None else EMPTY
+        return tuple(
+            replace(
+                one,
+                pinned=rules.kept_definition(texts.get(one.tool)),
+                listed=rules.definition_of(tools[one.tool]) if one.tool in tools else None,
+            )
+            for one in found
+        )
+
+    async def accept(self, plugin: Plugin, chosen: Mapping[str, str], *, by: str, forget: Collection[str] = ()) -> bool:
+        """Let the definitions of now count that somebody was shown, in every process from its next request on.
+
+        Args:
+            plugin: the server.
+            chosen: the digest that was shown of each tool.
+            by: who accepts it.
+            forget: the tools whose pins go, where the newest list lacks them.
+
+        Returns:
+            Whether there was something to accept.
+
+        Raises:
+            UsageError: ``pin_changed`` where a tool is another by now than was shown.
+            StoreError: it cannot be stored.
+        """
+        while True:
+            known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
+            if known is None or own is None:
+                return False
+            for name, digest in chosen.items():
+                if name not in own.listed or own.listed[name].digest != digest:
+                    raise changed_again(plugin.name, name)
+            lost = tuple(name for name in rules.gone(known, own.listed) if name in forget)
+            changes = [
+                PinChange(rules.accepted(known, name, own.listed[name], by), rules.definition_text(own.tools[name]))
+                for name in chosen
+            ]
+            if not (changes or lost):
+                return False
+            records = [*self._recorded(plugin.name, "accepted", tuple(chosen), by)]
+            records += self._recorded(plugin.name, "forgotten", lost, by)
+            if await self._changed(plugin.name, known, changes, forget=lost, audit=records):
+                self._recorder.emit("pins_changed", records[0])
+                self.on_changed({plugin.name: await self._compared(plugin.name)})
+                return True
+            await self.refresh()
+
+
+def changed_again(plugin: str, tool: str) -> UsageError:
+    """Return the error that a tool is another by now than whoever accepts it was shown."""
+    return UsageError(
+        f"'{plugin}/{one_line(tool, limit=100)}' has changed again since it was shown. Nothing was accepted.",
+        code="pin_changed",
+        hint="Look at what it is now, and decide again.",
+    )
+
+
+def _listed(tool: Tool, before: _List | None) -> Listed:
+    """Return what a list has of a tool; nothing is digested of one that is what it was."""
+    if before is not None:
+        known = before.tools.get(tool.name)
+        if known is not None and (known is tool or known == tool):
+            return before.listed[tool.name]
+    return rules.listed_as(tool)
+
+
+def _is_of(pin: Pin, listed: Mapping[str, Listed]) -> bool:
+    return bool(pin.digest) and pin.digest == listed[pin.tool].digest
+
+
+def _claims_waiting(known: ServerPins, own: _List) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, one in own.listed.items():
+        pin = known.pins.get(name)
+        if pin is not None and (claims := rules.claims_waiting(pin, one)):
+            yield name, claims
+
+
+def _nobody(_lists: Mapping[str, Manifest]) -> None:
+    """Take lists and do nothing with them."""
+
+
+def _none(_plugin: str) -> Collection[str]:
+    return ()
+
+
+_NONE: Final = Claims()
