@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli import plugin_problems
-from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, system_user, warnings_to
+from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.person import NotAgreedError, require_operator
+from pegboard.cli.person import NotAgreedError
+from pegboard.cli.pins import accepted, answered
 from pegboard.cli.rendering import Printer, plural
-from pegboard.core.model.tools import Tool
 from pegboard.errors import PegboardError, UsageError
 from pegboard.problems import Problem
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.operators.pins import PinView
 
 EXAMPLE = "pegboard check --probe --strict"
 
@@ -35,7 +36,7 @@ class Findings:
     path: Path
     configuration: Configuration | None
     problems: Sequence[Problem]
-    accepted: Sequence[Tool] = ()
+    accepted: Sequence[PinView] = ()
     notes: Sequence[str] = ()
 
     def count(self, severity: str) -> int:
@@ -50,7 +51,7 @@ def check(
     ] = False,
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="Let tools count as read-only of which a server says so only since later."),
+        typer.Option("--accept", help="Let what changed in servers' tools count, as `pegboard pins accept --all`."),
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -93,7 +94,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     if accept and in_memory(configuration):
         raise UsageError(
             "Nothing can be accepted with `store: memory:`, which keeps nothing.",
-            hint="Write sqlite:///FILE to store what servers claim.",
+            hint="Write sqlite:///FILE to store what servers' tools are.",
         )
     try:
         with warnings_to(printer):
@@ -132,7 +133,7 @@ def _mcp(configuration: Configuration) -> Iterator[Problem]:
 def _print_json(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
     document: dict[str, object] = {"ok": ok, "problems": [problem_json(problem) for problem in found.problems]}
     if accept:
-        document["accepted"] = [{"plugin": tool.plugin, "name": tool.wire} for tool in found.accepted]
+        document["accepted"] = [{"plugin": one.plugin, "name": one.name} for one in found.accepted]
     printer.document(document)
 
 
@@ -140,7 +141,7 @@ def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None
     from pegboard.config.documents.document import display_path
 
     if accept:
-        _print_accepted(found.accepted, printer)
+        answered(found.accepted, printer)
     for problem in found.problems:
         printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
     for note in found.notes:
@@ -150,15 +151,6 @@ def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None
     usable = None if found.count("error") else found.configuration
     summary = f" {_summary(usable)}" if usable is not None else ""
     printer.say(f"{display_path(found.path)}: {'ok' if ok else 'not ok'}.{counted}{summary}")
-
-
-def _print_accepted(accepted: Sequence[Tool], printer: Printer) -> None:
-    for tool in accepted:
-        printer.say(
-            f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as {_counts(tool)} from the next call on."
-        )
-    if not accepted:
-        printer.say("There is nothing to accept.")
 
 
 def _summary(configuration: Configuration) -> str:
@@ -190,42 +182,23 @@ async def _asked(
         found = replace(found, notes=tuple(plugin_problems.notes(board)))
         if not stored:
             return replace(found, problems=problems)
-        accepted = await _accepted(board, configuration) if accept else ()
+        taken = await accepted(board, printer, (), by=None) if accept else ()
+        if taken:
+            problems = await _problems(board, configuration, wants, probe=probe)
         services = board.services
         problems += [
+            *known_problems.waiting_tools(services),
             *known_problems.claims(services),
             *known_problems.harmless_claims(services),
             *(await _over_budget(board)),
         ]
-        return replace(found, problems=problems, accepted=accepted)
-
-
-def _counts(tool: Tool) -> str:
-    return "read-only" if tool.read_only else "destroying nothing"
-
-
-async def _accepted(board: Board, configuration: Configuration) -> Sequence[Tool]:
-    """Return the tools that count as read-only from now on: those that the operator was shown, and no others."""
-    trust = board.services.pins
-    plugins = board.world.catalog.plugins.values()
-    pending = [tool for one in plugins for tool in (*trust.pending(one), *trust.pending_harmless(one))]
-    if not pending:
-        return ()
-    mask = board.services.masker.text
-    about = [
-        f"'{tool.wire}' of server '{tool.plugin}' ({_counts(tool)}): {mask(tool.description)}"
-        for tool in dict.fromkeys(pending)
-    ]
-    question = "Let count what these tools say of themselves?"
-    owner = await require_operator(configuration.tokens, "configure", question, about=about)
-    shown = frozenset(tool.id for tool in pending)
-    return await board.permissions.accept_claims(by=owner or system_user(), tools=shown)
+        return replace(found, problems=problems, accepted=taken)
 
 
 def _needs_store(configuration: Configuration) -> bool:
     """Return whether something is to be reported that only an open store shows; none is made for it.
 
-    Its manifests have the names of tools that switches may mean.
+    Its manifests have the names of tools that switches may mean, and it has the pins of servers.
     """
     from pegboard.assembly import keeps_something
     from pegboard.core.model.specs import ServerSpec
@@ -233,8 +206,8 @@ def _needs_store(configuration: Configuration) -> bool:
     if any(agent.budget for agent in configuration.agents.values()):
         return True
     switched = any(agent.switches for agent in configuration.agents.values())
-    trusted = any(isinstance(spec, ServerSpec) and spec.trust_annotations for spec in configuration.specs.values())
-    return (trusted or switched) and keeps_something(configuration)
+    servers = any(isinstance(spec, ServerSpec) for spec in configuration.specs.values())
+    return (servers or switched) and keeps_something(configuration)
 
 
 def _has_local(configuration: Configuration) -> bool:

@@ -19,6 +19,7 @@ from pegboard.cli import (
     loadouts,
     measure,
     permissions,
+    pins,
     schema,
     search,
     serve,
@@ -86,6 +87,11 @@ _approvals = _group("Show and answer the calls that wait for a person.")
 for _name, (_command, _example) in approvals.COMMANDS.items():
     _add(_approvals, _name, _command, _example)
 app.add_typer(_approvals, name="approvals")
+
+_pins = _group("Show what servers' tools were when they were first seen, and accept what they are now.")
+for _name, (_command, _example) in pins.COMMANDS.items():
+    _add(_pins, _name, _command, _example)
+app.add_typer(_pins, name="pins")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
 _add(app, "bill", audit.bill, audit.BILL_EXAMPLE)

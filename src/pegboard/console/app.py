@@ -145,9 +145,15 @@ async def _prepared(context: Context, visit: Visit) -> Visit:
         if visit.operator.agents is None:
             state = await context.operations.configuration(context.board.configuration_state)
             problems = len(state.problems) + len(state.of_plugins)
-            visit = replace(visit, troubles={"Servers": context.operations.troubled(), "Configuration": problems})
+            visit = replace(visit, troubles=_troubles(context, problems))
         return replace(visit, waiting=await context.operations.approvals.waiting(visit.operator.sees))
     return visit
+
+
+def _troubles(context: Context, problems: int) -> dict[str, int]:
+    """Return how much needs somebody to look, by the name of its page."""
+    operations = context.operations
+    return {"Servers": operations.troubled(), "Pins": operations.waiting_tools(), "Configuration": problems}
 
 
 def _visit(context: Context, request: Request) -> Visit | None:

@@ -22,6 +22,7 @@ STATUSES: Final = {
     "operator_required": 401,
     "right_required": 403,
     "switch_changed": 409,
+    "pin_changed": 409,
     "too_many_exports": 429,
     "too_many_pages": 503,
     "unknown_agent": 404,

@@ -93,6 +93,7 @@ async def _every(services: Services) -> AsyncIterator[Problem]:
         absent_commands(services.world, untried),
         condition_errors(services),
         requirements(services),
+        waiting_tools(services),
         claims(services),
         harmless_claims(services),
     )
@@ -204,6 +205,19 @@ def clashes(services: Services, asked: Collection[str] | None = None) -> Iterato
             hint="Give one of the two plugins another prefix.",
             place=plugin.place if plugin else None,
         )
+
+
+def waiting_tools(services: Services) -> Iterator[Problem]:
+    """Yield the servers of which tools wait for a person, since they changed or are new (A4)."""
+    for plugin in services.world.catalog.plugins.values():
+        if plugin.waits:
+            yield Problem(
+                severity="warning",
+                code="pin_waits",
+                message=f"server '{plugin.name}': {plugin.waits}",
+                hint=f"`pegboard pins show` has the differences; `pegboard pins accept {plugin.name}` lets them count.",
+                place=plugin.place,
+            )
 
 
 def claims(services: Services) -> Iterator[Problem]:

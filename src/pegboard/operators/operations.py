@@ -16,6 +16,7 @@ from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.known_problems import KnownProblems
+from pegboard.operators.pins import OperatorPins, waiting
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
 from pegboard.operators.servers import ServerState, ServerTool
@@ -41,6 +42,7 @@ class Operations:
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
         self.approvals = OperatorApprovals(services)
+        self.pins = OperatorPins(services)
 
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
@@ -127,6 +129,14 @@ class Operations:
             The number; nothing is started or read for it.
         """
         return servers.troubled(self._services)
+
+    def waiting_tools(self) -> int:
+        """Return how many tools of servers wait for a person, since they changed or are new.
+
+        Returns:
+            The number; nothing is started or read for it.
+        """
+        return waiting(self._services)
 
     async def servers(self) -> tuple[ServerState, ...]:
         """Return the state of every server and plugin of the configuration, in its order.

@@ -28,10 +28,11 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "called": ("calls", "audit", "bill"),
     "denied": ("calls", "audit", "bill"),
     "permissions_changed": ("switches", "sessions", "audit", "configuration"),
+    "pins_changed": ("pins", "servers", "audit", "configuration"),
     "approval_asked": ("approvals", "sessions", "audit"),
     "approval_decided": ("approvals", "sessions", "audit"),
     "approval_used": ("approvals", "sessions", "audit"),
-    "catalog_changed": ("servers", "switches", "configuration"),
+    "catalog_changed": ("servers", "switches", "configuration", "pins"),
     "configuration_changed": ("configuration", "servers", "switches", "sessions"),
     "configuration_refused": ("configuration",),
 }
@@ -40,7 +41,7 @@ OFTEN: Final = frozenset({"called", "denied"})
 """Events that come as often as agents call tools."""
 COUNTED: Final = ("sessions", "servers", "switches", "configuration")
 """What shows tokens, or what is wrong, and went without it while that was being counted or looked for."""
-STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill"})
+STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill", "pins"})
 """What another process may have changed in the store."""
 LOOK_EVERY: Final = 0.2
 """How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""

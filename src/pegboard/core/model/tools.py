@@ -253,7 +253,7 @@ class Plugin:
         waiting = frozenset(self.changed)
         own = (tool for tool in self.tools if tool.unavailable and tool.name not in waiting)
         tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in own)
-        return tuple(dict.fromkeys(filter(None, (*variants, self.waits, *tools))))
+        return tuple(dict.fromkeys(filter(None, (*variants, *tools))))
 
     @property
     def waits(self) -> str:

@@ -1,0 +1,295 @@
+"""The pins of servers' tools as operators see them: how each differs, what it says to models; nothing secret (A4)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pegboard.board.pins import Pins
+from pegboard.board.services import Services
+from pegboard.core.access.definition_diff import Change, diff, render
+from pegboard.core.access.descriptions import Finding, OtherNames, read_definition
+from pegboard.core.access.pins import PinnedTool, PinStatus, as_tool
+from pegboard.core.model.tools import EMPTY
+from pegboard.errors import UsageError
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.support.visible_text import visible
+
+LONGEST: Final = 2_000
+"""How many characters of each side of one difference are shown."""
+MOST: Final = 200
+"""How many differences of one tool are shown one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinChange:
+    """One difference between a pinned definition and the one of now, with every hidden character made visible.
+
+    Attributes:
+        path: a JSON pointer to it.
+        kind: what happened, in plain words.
+        before: what is pinned, as text, its beginning where it is long; nothing where nothing stood there.
+        after: what the server lists, likewise.
+    """
+
+    path: str
+    kind: Verbatim
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinView:
+    """A tool of a server as an operator sees it.
+
+    Attributes:
+        plugin: the server.
+        tool: the tool's own name.
+        name: its name on the wire.
+        status: ``pinned``, ``changed`` or ``new`` (it waits for a person), ``gone`` (the newest list lacks it).
+        waits: whether a person is to look at it.
+        by: who accepted the definition that counts; nothing where it is the one first seen, or passed.
+        claims: what it says of itself and does not count yet: ``read_only``, ``harmless``.
+        digest: that of the definition which the newest list has; an answer names it.
+        description: what the definition that counts says of it, or of a new one the definition of now.
+        diff: how the two differ, as text for people, where it was asked for; of a new one what it is.
+        changes: the same, one by one.
+        more: how many differences are not among ``changes``.
+        findings: what the definition of now says to a model, where it was asked for.
+    """
+
+    plugin: Name
+    tool: Name
+    name: Name
+    status: PinStatus
+    waits: bool
+    by: str
+    claims: tuple[Verbatim, ...]
+    digest: Verbatim
+    description: str = ""
+    diff: str = ""
+    changes: tuple[PinChange, ...] = ()
+    more: int = 0
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingServer:
+    """A server of which tools wait for a person.
+
+    Attributes:
+        name: its name.
+        waiting: how many of its tools wait.
+        gone: the pinned tools that its newest list lacks: their pins go where all of it is accepted.
+        seen: what whoever accepts all of it hands back, so that nothing else is accepted.
+    """
+
+    name: Name
+    waiting: int
+    gone: tuple[Name, ...]
+    seen: Verbatim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinPage:
+    """Some of the tools that wait for a person; ``total`` is how many there are, ``servers`` whose they are."""
+
+    servers: tuple[WaitingServer, ...]
+    tools: tuple[PinView, ...]
+    total: int
+
+
+class OperatorPins:
+    """What operators see of pins, and what they accept.
+
+    Args:
+        services: the services of the board.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._pins = Pins(services)
+
+    async def listed(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
+        """Return the tools of servers without how they differ.
+
+        Args:
+            names: servers and tools as operators are shown them; none is every server.
+            waiting: only what waits for a person.
+
+        Raises:
+            UsageError: ``unknown_name``: a name is neither.
+            StoreError: the pins cannot be read.
+        """
+        shown = await shown_names(self._services)
+        found = await self._pins.list(*map(shown.meant, names), waiting=waiting)
+        return masked(tuple(map(_view, found)), shown)
+
+    async def shown(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
+        """Return the same with how each differs from its pin, and what it says to a model.
+
+        Args:
+            names: servers and tools as operators are shown them; none is every server.
+            waiting: only what waits for a person.
+
+        Raises:
+            UsageError: ``unknown_name``: a name is neither.
+            StoreError: the pins cannot be read.
+        """
+        known = await shown_names(self._services)
+        return await self._shown(await self._pins.list(*map(known.meant, names), waiting=waiting), known)
+
+    async def page(self, server: str = "", *, offset: int = 0, limit: int = 20) -> PinPage:
+        """Return some of what waits for a person, with how it differs.
+
+        Args:
+            server: only of this one; nothing is every one.
+            offset: how many tools come before.
+            limit: how many there are at most.
+
+        Raises:
+            UsageError: ``unknown_name``: there is no such server.
+            StoreError: the pins cannot be read.
+        """
+        known = await shown_names(self._services)
+        names = (known.meant(server),) if server else ()
+        every = [one for one in await self._pins.list(*names) if one.waits or one.status == "gone"]
+        found = [one for one in every if one.waits]
+        counts: dict[str, list[PinnedTool]] = {one.plugin: [] for one in found}
+        for one in every:
+            if one.plugin in counts:
+                counts[one.plugin].append(one)
+        servers = tuple(
+            WaitingServer(
+                name=name,
+                waiting=sum(one.waits for one in own),
+                gone=tuple(one.tool for one in own if one.status == "gone"),
+                seen=seen_of(own),
+            )
+            for name, own in counts.items()
+        )
+        return PinPage(
+            servers=masked(servers, known),
+            tools=await self._shown(found[offset : offset + limit], known),
+            total=len(found),
+        )
+
+    async def _shown(self, found: Sequence[PinnedTool], known: ShownNames) -> tuple[PinView, ...]:
+        whole: list[PinnedTool] = []
+        for plugin in dict.fromkeys(one.plugin for one in found):
+            whole += await self._services.pins.with_definitions([one for one in found if one.plugin == plugin])
+        others = {name: _others(self._services, name) for name in {one.plugin for one in whole}}
+        return masked(tuple(_whole(one, others[one.plugin]) for one in whole), known)
+
+    async def accept(self, found: Iterable[PinView], *, by: str) -> int:
+        """Let what an operator was shown count, and nothing else; return how much that was.
+
+        Args:
+            found: what they were shown.
+            by: who accepts it, for the audit trail.
+
+        Raises:
+            UsageError: ``pin_changed`` where a tool is another by now; ``by`` is no short text.
+            StoreError: it cannot be stored.
+        """
+        known = await shown_names(self._services)
+        chosen = [
+            PinnedTool(
+                plugin=known.meant(one.plugin),
+                tool=known.meant(one.tool),
+                wire=known.meant(one.name),
+                status=one.status,
+                digest=one.digest,
+                claims=one.claims,
+            )
+            for one in found
+        ]
+        return len(await self._pins.accept(by=by, shown=chosen))
+
+    async def accept_seen(self, name: str, seen: str, *, by: str) -> tuple[PinView, ...]:
+        """Let what waits of a server, or one tool, count as whoever accepts it was shown it.
+
+        Args:
+            name: the server, or ``plugin/tool``, as operators are shown it.
+            seen: the ``seen`` of the server, or the digest of the tool.
+            by: who accepts it, for the audit trail.
+
+        Raises:
+            UsageError: ``unknown_name``; ``pin_changed`` where something is another by now.
+            StoreError: it cannot be stored.
+        """
+        known = await shown_names(self._services)
+        found = [one for one in await self._pins.list(known.meant(name)) if one.waits or one.status == "gone"]
+        one_tool = len(found) == 1 and seen == found[0].digest
+        if not found or not (one_tool or seen == seen_of(found)):
+            raise UsageError(
+                "What waits has changed since it was shown. Nothing was accepted.",
+                code="pin_changed",
+                hint="Look at what it is now, and decide again.",
+            )
+        accepted = await self._pins.accept(by=by, shown=found)
+        return masked(tuple(map(_view, accepted)), known)
+
+
+def seen_of(tools: Iterable[PinnedTool]) -> str:
+    """Return what tells one list of waiting tools from another."""
+    digests = sorted(f"{one.status} {one.digest} {one.tool if not one.digest else ''}" for one in tools)
+    return hashlib.sha256("\n".join(digests).encode(errors="surrogatepass")).hexdigest()
+
+
+def waiting(services: Services) -> int:
+    """Return how many tools wait for a person since they changed or are new; nothing is read for it."""
+    return sum(len(plugin.changed) + len(plugin.held) for plugin in services.world.catalog.plugins.values())
+
+
+def _view(one: PinnedTool) -> PinView:
+    return PinView(
+        plugin=one.plugin,
+        tool=one.tool,
+        name=one.wire,
+        status=one.status,
+        waits=one.waits,
+        by=one.by,
+        claims=one.claims,
+        digest=one.digest,
+    )
+
+
+def _whole(one: PinnedTool, others: OtherNames) -> PinView:
+    before, after = one.pinned or EMPTY, one.listed or EMPTY
+    changes = diff(before, after) if after and before != after else ()
+    read = read_definition(as_tool(one.plugin, after), others=others) if after else ()
+    return replace(
+        _view(one),
+        description=_text((before or after).get("description", "")),
+        diff=render(changes),
+        changes=tuple(map(_shown, changes[:MOST])),
+        more=max(len(changes) - MOST, 0),
+        findings=read,
+    )
+
+
+def _shown(change: Change) -> PinChange:
+    return PinChange(
+        path=visible(change.path), kind=change.kind, before=_text(change.before), after=_text(change.after)
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a value as text that can be read, its beginning where it is long: of a text itself, else its JSON."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    more = f" … ({len(text) - LONGEST:,} more characters)" if len(text) > LONGEST else ""
+    return f"{visible(text[:LONGEST])}{more}"
+
+
+def _others(services: Services, plugin: str) -> OtherNames:
+    """Return the names of all servers and of their tools but those of one."""
+    servers = [one for one in services.world.catalog.plugins.values() if one.kind == "server"]
+    names = {one.name: [name for tool in one.tools for name in (tool.name, tool.wire)] for one in servers}
+    own = names.pop(plugin, [])
+    return OtherNames.of(names, own=[plugin, *own])
