@@ -13,10 +13,12 @@ from pegboard.board.board import Board
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
+from pegboard.board.pins import Pins
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.access.permissions import LOCAL
+from pegboard.core.access.pins import PinnedTool
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.toolkits import Toolkit
@@ -33,7 +35,7 @@ from pegboard.ports import UNCHECKED, Client, Progress, SessionKey, Unchecked
 from pegboard.ports.schedules import DueSchedule
 from pegboard.problems import Problem
 
-__all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncSession"]
+__all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncPins", "SyncSession"]
 
 T = TypeVar("T")
 _OPEN = "Pegboard.open_sync"
@@ -306,6 +308,26 @@ class SyncApprovals:
         return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason, expected=expected))
 
 
+class SyncPins:
+    """The definitions of servers' tools that count, blocking: the twin of ``Pins``, method by method."""
+
+    def __init__(self, pins: Pins, loop: OwnLoop) -> None:
+        self._pins = pins
+        self._loop = loop
+
+    def list(self, *names: str, waiting: bool = False) -> tuple[PinnedTool, ...]:
+        """Return the tools of servers as they are pinned and listed; see ``Pins.list``."""
+        return self._loop.wait(lambda: self._pins.list(*names, waiting=waiting))
+
+    def show(self, *names: str, waiting: bool = False) -> tuple[PinnedTool, ...]:
+        """Return the same with the definitions; see ``Pins.show``."""
+        return self._loop.wait(lambda: self._pins.show(*names, waiting=waiting))
+
+    def accept(self, *names: str, by: str = LOCAL, shown: Iterable[PinnedTool] | None = None) -> tuple[PinnedTool, ...]:
+        """Let the definitions of now count; see ``Pins.accept``."""
+        return self._loop.wait(lambda: self._pins.accept(*names, by=by, shown=shown))
+
+
 class SyncToolkits:
     """The toolkits in use, blocking: the twin of ``Toolkits``, method by method."""
 
@@ -351,6 +373,7 @@ class SyncPegboard:
             lambda: board.world.loadouts, lambda loadout: loop.run(lambda: board.loadouts.register(loadout))
         )
         self._approvals = SyncApprovals(board.approvals, loop)
+        self._pins = SyncPins(board.pins, loop)
         self._run_child: SyncRunChild | None = None
         self._run_scheduled: SyncRunScheduled | None = None
 
@@ -363,6 +386,11 @@ class SyncPegboard:
     def approvals(self) -> SyncApprovals:
         """Return the calls that wait for a person; see ``Pegboard.approvals``."""
         return self._approvals
+
+    @property
+    def pins(self) -> SyncPins:
+        """Return the definitions of servers' tools that count; see ``Pegboard.pins``."""
+        return self._pins
 
     @property
     def toolkits(self) -> SyncToolkits:

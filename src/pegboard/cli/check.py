@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.operators.pins import PinView
 
+SAID = 50
+"""How much of what tools say to models is printed."""
 EXAMPLE = "pegboard check --probe --strict"
 
 
@@ -192,7 +194,20 @@ async def _asked(
             *known_problems.harmless_claims(services),
             *(await _over_budget(board)),
         ]
-        return replace(found, problems=problems, accepted=taken)
+        notes = [*found.notes, *(await _said_to_models(board))]
+        return replace(found, problems=problems, accepted=taken, notes=tuple(notes))
+
+
+async def _said_to_models(board: Board) -> list[str]:
+    """Return what tools of servers say to models that people should know; it blocks nothing (A4)."""
+    from pegboard.operators.pins import OperatorPins
+
+    pins, found = OperatorPins(board.services), list[str]()
+    for plugin in board.world.catalog.plugins.values():
+        for one in await pins.saying(plugin.name) if plugin.kind == "server" else ():
+            found += [f"'{one.name}' {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
+    more = [f"{len(found) - SAID:,} more things that tools say to models."] if len(found) > SAID else []
+    return [*found[:SAID], *more]
 
 
 def _needs_store(configuration: Configuration) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from pegboard.board.pins import Pins
 from pegboard.board.services import Services
 from pegboard.core.access.definition_diff import Change, diff, render
-from pegboard.core.access.descriptions import Finding, OtherNames, read_definition
-from pegboard.core.access.pins import PinnedTool, PinStatus, as_tool
+from pegboard.core.access.descriptions import Finding
+from pegboard.core.access.pins import PinnedTool, PinStatus
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
@@ -142,6 +142,20 @@ class OperatorPins:
         known = await shown_names(self._services)
         return await self._shown(await self._pins.list(*map(known.meant, names), waiting=waiting), known)
 
+    async def saying(self, server: str) -> tuple[PinView, ...]:
+        """Return the tools of a server that say something to a model which people should know, with what it is.
+
+        Args:
+            server: its name as operators are shown it.
+
+        Raises:
+            StoreError: the pins cannot be read.
+        """
+        known = await shown_names(self._services)
+        said = await self._services.pins.findings(known.meant(server))
+        found = await self._pins.list(known.meant(server)) if said else ()
+        return masked(tuple(replace(_view(one), findings=said[one.tool]) for one in found if one.tool in said), known)
+
     async def page(self, server: str = "", *, offset: int = 0, limit: int = 20) -> PinPage:
         """Return some of what waits for a person, with how it differs.
 
@@ -178,11 +192,12 @@ class OperatorPins:
         )
 
     async def _shown(self, found: Sequence[PinnedTool], known: ShownNames) -> tuple[PinView, ...]:
-        whole: list[PinnedTool] = []
+        pins, whole = self._services.pins, list[PinView]()
         for plugin in dict.fromkeys(one.plugin for one in found):
-            whole += await self._services.pins.with_definitions([one for one in found if one.plugin == plugin])
-        others = {name: _others(self._services, name) for name in {one.plugin for one in whole}}
-        return masked(tuple(_whole(one, others[one.plugin]) for one in whole), known)
+            own = [one for one in found if one.plugin == plugin]
+            said = await pins.findings(plugin, *(one.tool for one in own))
+            whole += [_whole(one, said.get(one.tool, ())) for one in await pins.with_definitions(own)]
+        return masked(tuple(whole), known)
 
     async def accept(self, found: Iterable[PinView], *, by: str) -> int:
         """Let what an operator was shown count, and nothing else; return how much that was.
@@ -258,17 +273,16 @@ def _view(one: PinnedTool) -> PinView:
     )
 
 
-def _whole(one: PinnedTool, others: OtherNames) -> PinView:
+def _whole(one: PinnedTool, findings: tuple[Finding, ...]) -> PinView:
     before, after = one.pinned or EMPTY, one.listed or EMPTY
     changes = diff(before, after) if after and before != after else ()
-    read = read_definition(as_tool(one.plugin, after), others=others) if after else ()
     return replace(
         _view(one),
         description=_text((before or after).get("description", "")),
         diff=render(changes),
         changes=tuple(map(_shown, changes[:MOST])),
         more=max(len(changes) - MOST, 0),
-        findings=read,
+        findings=findings,
     )
 
 
@@ -285,11 +299,3 @@ def _text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     more = f" … ({len(text) - LONGEST:,} more characters)" if len(text) > LONGEST else ""
     return f"{visible(text[:LONGEST])}{more}"
-
-
-def _others(services: Services, plugin: str) -> OtherNames:
-    """Return the names of all servers and of their tools but those of one."""
-    servers = [one for one in services.world.catalog.plugins.values() if one.kind == "server"]
-    names = {one.name: [name for tool in one.tools for name in (tool.name, tool.wire)] for one in servers}
-    own = names.pop(plugin, [])
-    return OtherNames.of(names, own=[plugin, *own])

@@ -335,13 +335,17 @@ class CatalogLoader:
         if self._arrived:
             self._publish()
 
-    def _names_of_others(self, plugin: str) -> frozenset[str]:
-        """Return the names on the wire of every known tool that is not of this plugin, and of every pinned one."""
-        names = {tool.wire for tool in self.catalog if tool.plugin != plugin}
+    def _names_of_others(self, plugin: str) -> Mapping[str, frozenset[str]]:
+        """Return by plugin the names on the wire of its known and pinned tools, of all but this one."""
+        found: dict[str, frozenset[str]] = {}
         for name, spec in self.specs.items():
-            if name != plugin and isinstance(spec, ServerSpec):
-                names |= {wire_name(name, tool, prefix=spec.prefix) for tool in self._pins.pinned_names(name)}
-        return frozenset(names)
+            if name != plugin:
+                known = self.catalog.plugins.get(name)
+                names = {tool.wire for tool in known.tools} if known is not None else set[str]()
+                if isinstance(spec, ServerSpec):
+                    names |= {wire_name(name, tool, prefix=spec.prefix) for tool in self._pins.pinned_names(name)}
+                found[name] = frozenset(names)
+        return found
 
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
@@ -426,5 +430,6 @@ class CatalogLoader:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._pins.aclose()
         for source in self.sources:
             await source.aclose()

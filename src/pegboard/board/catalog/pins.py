@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Final
 
 from pegboard.board.observability.audit import Recorder
 from pegboard.core.access import pins as rules
+from pegboard.core.access.descriptions import Finding, OtherNames, read_definition
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinnedTool, Policy, ServerPins
 from pegboard.core.access.read_only import Claims, reads_only
@@ -48,12 +50,12 @@ class DefinitionPins:
     """The pins of every server, as of the last look at the store; any process may change them.
 
     ``on_changed`` takes lists of servers as models may read them, where other pins make another one of them.
-    ``names_of_others`` returns the names on the wire that tools of all plugins but one have.
+    ``names_of_others`` returns by plugin the names on the wire that tools of all but one have.
     """
 
     def __init__(self, store: PinStore, recorder: Recorder) -> None:
         self.on_changed: Callable[[Mapping[str, Manifest]], None] = _nobody
-        self.names_of_others: Callable[[str], Collection[str]] = _none
+        self.names_of_others: Callable[[str], Mapping[str, Collection[str]]] = _none
         self._store = store
         self._recorder = recorder
         self._revision: object = None
@@ -63,6 +65,9 @@ class DefinitionPins:
         self._claims: dict[str, tuple[ServerPins, Claims]] = {}
         self._warned: dict[str, str] = {}
         self._found_unpinned: dict[str, int] = {}
+        self._findings: dict[tuple[str, str], tuple[Finding, ...]] = {}  # by plugin and digest
+        self._unread: list[tuple[str, Sequence[tuple[Tool, str]]]] = []
+        self._reading: asyncio.Task[None] | None = None
 
     async def refresh(self) -> bool:
         """Take up what any process has stored; return whether that is something else than before."""
@@ -143,6 +148,7 @@ class DefinitionPins:
             if await self._keep(plugin.name, known, own):
                 if judgement.first and (stored or known is not None):
                     self._found_unpinned[plugin.name] = len(judgement.rows)
+                self._read_later(plugin.name, own)
                 break
             await self.refresh()
         self._lists[plugin.name] = own
@@ -163,8 +169,8 @@ class DefinitionPins:
         if known is None or not known.compares:
             return frozenset()
         new = {name: wire_name(plugin.name, name, prefix=plugin.prefix) for name in listed if name not in known.pins}
-        names = self.names_of_others(plugin.name) if new else ()
-        return frozenset(name for name, wire in new.items() if wire in names)
+        others = self.names_of_others(plugin.name) if new else EMPTY
+        return frozenset(name for name, wire in new.items() if any(wire in names for names in others.values()))
 
     async def _keep(self, plugin: str, known: ServerPins | None, own: _List) -> bool:
         """Store what a list changes of the pins, with its records; return whether the pins stood as they were known."""
@@ -263,6 +269,66 @@ class DefinitionPins:
         judgement = rules.judge(self._known[plugin], own.listed, own.policy, taken=held)
         self._lists[plugin] = own = replace(own, judgement=judgement)
         return await self._shown(plugin, own)
+
+    # -- what definitions say to models --------------------------------------------------------------
+
+    def _read_later(self, plugin: str, own: _List) -> None:
+        """Read what is new in a list beside everything else, and record what it says to a model."""
+        names = (*own.judgement.added, *own.judgement.passed, *own.judgement.reported)
+        if names:
+            self._unread.append((plugin, [(own.tools[name], own.listed[name].digest) for name in names]))
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read(), name="read definitions")
+
+    async def _read(self) -> None:
+        while self._unread:
+            plugin, tools = self._unread.pop(0)
+            records: list[AuditRecord] = []
+            others = self._others(plugin)
+            for tool, digest in tools:
+                for found in self._findings_of(tool, digest, others):
+                    reason = f"{found.text} ({found.place}): {found.excerpt}"
+                    records.append(self._recorder.entry(_NOBODY, 0, "pin", tool.id, "says", reason=reason))
+                await asyncio.sleep(0)
+            if len(records) > RECORDED:
+                reason = f"{len(records) - RECORDED:,} more things that its tools say to a model."
+                records[RECORDED:] = [self._recorder.entry(_NOBODY, 0, "pin", plugin, "says", reason=reason)]
+            await self._recorder.note_all(records)
+
+    def _others(self, plugin: str) -> OtherNames:
+        own = self._lists.get(plugin)
+        return OtherNames.of(self.names_of_others(plugin), own=(plugin, *(own.tools if own is not None else ())))
+
+    def _findings_of(self, tool: Tool, digest: str, others: OtherNames) -> tuple[Finding, ...]:
+        known = self._findings.get((tool.plugin, digest))
+        if known is None:
+            known = self._findings[tool.plugin, digest] = read_definition(tool, others=others)
+        return known
+
+    async def findings(self, plugin: str, *tools: str) -> Mapping[str, tuple[Finding, ...]]:
+        """Return what the tools of a server say to a model, as its newest list has them; others run meanwhile.
+
+        Args:
+            plugin: the server.
+            tools: the tools; none is every one.
+        """
+        own = self._lists.get(plugin)
+        if own is None:
+            return EMPTY
+        found: dict[str, tuple[Finding, ...]] = {}
+        others = self._others(plugin)
+        for name in tools or own.tools:
+            if name in own.tools and (said := self._findings_of(own.tools[name], own.listed[name].digest, others)):
+                found[name] = said
+            await asyncio.sleep(0)
+        now = {one.digest for one in own.listed.values()}
+        self._findings = {key: one for key, one in self._findings.items() if key[0] != plugin or key[1] in now}
+        return found
+
+    async def aclose(self) -> None:
+        """Read what is still to be read."""
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
 
     # -- what people see and accept ------------------------------------------------------------------
 
@@ -390,8 +456,8 @@ def _nobody(_lists: Mapping[str, Manifest]) -> None:
     """Take lists and do nothing with them."""
 
 
-def _none(_plugin: str) -> Collection[str]:
-    return ()
+def _none(_plugin: str) -> Mapping[str, Collection[str]]:
+    return EMPTY
 
 
 _NONE: Final = Claims()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pegboard.board.observability.events import Events
@@ -88,6 +89,11 @@ class Recorder:
         """Store a decision at once, then emit its event."""
         await self._audit.record(record)
         self.emit(event, record)
+
+    async def note_all(self, records: Sequence[AuditRecord]) -> None:
+        """Store decisions at once that have no event of their own."""
+        if records:
+            await self._audit.record(*records)
 
     def note_later(self, record: AuditRecord, event: str | None = None) -> None:
         """Store a call within 50 ms (S2), and emit its event."""

@@ -17,7 +17,7 @@ from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions, host_duties
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_DUTIES
-from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.model.tools import HELD, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import conflict_of
 from pegboard.core.surface.explanations import Explanation, explain
@@ -92,6 +92,9 @@ def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
         listed = ", ".join(t.wire for e in toolkit.entries(catalog) for t in e.tools)
         text = f"'{name}' is a toolkit. Explain one of its tools: {listed or 'none known yet'}."
         return _none_true(name, Reason(code="is_toolkit", text=text, where=toolkit.place))
+    holder = catalog.holder_of(name)
+    if holder is not None:
+        return _none_true(name, Reason(code="unavailable", text=HELD, where=holder.place))
     unseen = next(catalog.unseen_owners(name), None)
     if unseen is not None:
         decision = permissions.decide_unseen(unseen)

@@ -78,6 +78,7 @@ async def server(context: Context, visit: Visit) -> Response:
         offset=offset,
         limit=ROWS,
         lines=await context.operations.server_log(name),
+        saying=await context.operations.pins.saying(name) if state.kind == "server" else (),
         waiting_pins=len(await context.operations.pins.listed(name, waiting=True)) if state.kind == "server" else 0,
         here=query(_ONE, name=state.name, offset=offset or None),
     )

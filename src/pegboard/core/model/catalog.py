@@ -365,6 +365,17 @@ class Catalog:
             if plugin is not None and not plugin.tools:
                 yield plugin
 
+    def holder_of(self, name: str) -> Plugin | None:
+        """Return the plugin of which a tool with this wire name or id is new, and waits for a person (A4)."""
+        for plugin in self.plugins.values():
+            if any(name in (f"{plugin.name}/{own}", _wire_of(plugin, own)) for own in plugin.held):
+                return plugin
+        return None
+
+    def wire_of(self, plugin: Plugin, name: str) -> str:
+        """Return the name on the wire of a tool of a plugin, listed or not."""
+        return _wire_of(plugin, name)
+
     def headed(self, head: str) -> Plugin | None:
         """Return the plugin of this name, else the one whose wire names begin with it, or None.
 
