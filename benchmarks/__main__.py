@@ -53,6 +53,7 @@ PROGRAMS = (
     "dialogues",
     "gateway",
     "keystrokes",
+    "pins",
     "retrieval",
     "scale",
     "soak",

@@ -141,7 +141,7 @@ def trusting(folder: Path, **more: object) -> Path:
     tools = folder / "list.json"
     tools.write_text(json.dumps({"look": True, "wipe": False}))
     server = {"command": sys.executable, "args": [str(SERVERS / "listed_server.py"), str(tools)]}
-    document = {"servers": {"up": {**server, "trust": "annotations"}}, **more}
+    document = {"servers": {"up": {**server, "trust": "annotations", "pins": "trust"}}, **more}
     (folder / "pegboard.yaml").write_text(json.dumps(document))
     return tools
 
@@ -178,10 +178,10 @@ def test_g6_accepting_says_what_it_accepts(run: Run, folder: Path) -> None:
     ran = run("check", "--probe", "--accept")
     assert (ran.code, ran.out.splitlines()[0]) == (
         0,
-        "accepted: 'up__wipe' of server 'up' counts as read-only from the next call on.",
+        "accepted: 'up__wipe' of server 'up': it counts as it is now.",
     )
     last = run("audit", "--json").json[0]
-    assert (last["kind"], last["subject"], last["decision"]) == ("permission", "up__wipe", "accepted")
+    assert (last["kind"], last["subject"], last["decision"]) == ("pin", "up/wipe", "accepted")
 
 
 def test_what_says_only_since_later_that_it_destroys_nothing_is_a_warning_where_a_rule_asks(
@@ -203,7 +203,7 @@ def test_what_says_only_since_later_that_it_destroys_nothing_is_a_warning_where_
         True,
     )
     accepted = run("check", "--accept").out.splitlines()[0]
-    assert accepted == "accepted: 'up__wipe' of server 'up' counts as destroying nothing from the next call on."
+    assert accepted == "accepted: 'up__wipe' of server 'up': it counts as it is now."
     assert run("check", "--probe", "--strict").code == 0
 
 

@@ -44,8 +44,9 @@ WHAT_WIDENS = {
     "switch": ("permissions", "set", "disk", "true", "--agent", "assistant"),
     "unset": ("permissions", "set", "disk", "unset", "--agent", "assistant"),
     "configure": ("check", "--accept"),
+    "pins": ("pins", "accept", "up"),
 }
-RIGHT_OF = {"unset": "switch"}
+RIGHT_OF = {"unset": "switch", "pins": "configure"}
 
 
 @pytest.fixture
@@ -95,8 +96,9 @@ def test_every_command_that_widens_asks_and_shows_what_it_is_about(run: Run, dis
     assert "switch of 'disk' back for agent 'assistant' and principal 'eve'? [y/N] y\n" in terminal.asked
     assert "Switch 'disk' on for agent 'assistant'? [y/N] y\n" in terminal.asked
     assert "Take the stored switch of 'disk' back for agent 'assistant'? [y/N] y\n" in terminal.asked
-    assert "'up__wipe' of server 'up' (read-only)" in terminal.asked
-    assert "Let count what these tools say of themselves? [y/N] y\n" in terminal.asked
+    assert "'up__wipe' of server 'up': changed, waits" in terminal.asked
+    assert "  /annotations/readOnlyHint: read-only claim turned" in terminal.asked
+    assert "Let 1 tool count as it is now? [y/N] y\n" in terminal.asked
 
 
 def test_without_a_terminal_and_a_token_nothing_is_widened(

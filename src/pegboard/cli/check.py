@@ -13,7 +13,7 @@ from pegboard.cli import plugin_problems
 from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
-from pegboard.cli.pins import accepted, answered
+from pegboard.cli.pin_answers import accepted, answered
 from pegboard.cli.rendering import Printer, plural
 from pegboard.errors import PegboardError, UsageError
 from pegboard.problems import Problem
@@ -184,7 +184,7 @@ async def _asked(
         found = replace(found, notes=tuple(plugin_problems.notes(board)))
         if not stored:
             return replace(found, problems=problems)
-        taken = await accepted(board, printer, (), by=None) if accept else ()
+        taken = await accepted(board.services, configuration.tokens, printer, (), by=None) if accept else ()
         if taken:
             problems = await _problems(board, configuration, wants, probe=probe)
         services = board.services

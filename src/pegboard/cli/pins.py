@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run, system_user
+from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
-from pegboard.cli.person import NotAgreedError, require_operator
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.pin_answers import accepted, answered, lines, row, row_json, whole_json
+from pegboard.cli.rendering import Column, Printer
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.operators.pins import PinView
 
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers, and tools as plugin/tool or by their names.")
 ]
 COLUMNS = (*map(Column, ("name", "server", "status", "accepted by")), Column("more", flexible=True))
-STATES = {"pinned": "as pinned", "changed": "changed, waits", "new": "new, waits", "gone": "not listed"}
-ASKED_ABOUT = 50
-"""Of how many tools a person is shown the differences before they are asked."""
 
 
 def list_(
@@ -39,9 +35,9 @@ def list_(
 
         found = await OperatorPins(board.services).listed(*names or (), waiting=waiting)
         if printer.as_json:
-            printer.document([_row_json(one) for one in found])
+            printer.document([row_json(one) for one in found])
         elif found:
-            printer.table(COLUMNS, [_row(one) for one in found])
+            printer.table(COLUMNS, [row(one) for one in found])
         else:
             printer.say("Nothing waits for a person." if waiting else "No server has been seen yet.")
         return DONE
@@ -57,10 +53,10 @@ def show(names: NamesArgument = None, config: ConfigOption = None, as_json: Json
 
         found = await OperatorPins(board.services).shown(*names or (), waiting=not names)
         if printer.as_json:
-            printer.document([_json(one) for one in found])
+            printer.document([whole_json(one) for one in found])
             return DONE
         for one in found:
-            for line in _lines(one):
+            for line in lines(one):
                 printer.say(line)
         if not found:
             printer.say("Nothing waits for a person.")
@@ -85,86 +81,10 @@ def accept(
     async def done(board: Pegboard, printer: Printer) -> int:
         if bool(names) == everything:
             raise UsageError("Name tools or servers, or write --all.", hint="`pegboard pins list` has their names.")
-        return answered(await accepted(board, printer, tuple(names or ()), by=by), printer)
+        tokens = board.configuration.tokens
+        return answered(await accepted(board.services, tokens, printer, tuple(names or ()), by=by), printer)
 
     return run(Options(config=config, as_json=as_json), done)
-
-
-async def accepted(board: Pegboard, printer: Printer, names: Sequence[str], *, by: str | None) -> Sequence[PinView]:
-    """Return what was accepted: what a person was shown, and nothing else.
-
-    Raises:
-        NotAgreedError: no person or operator agreed.
-    """
-    from pegboard.operators.pins import OperatorPins
-
-    pins = OperatorPins(board.services)
-    found = [one for one in await pins.shown(*names) if one.waits or one.status == "gone"]
-    if not found:
-        return ()
-    about = [line for one in found[:ASKED_ABOUT] for line in _lines(one)]
-    if len(found) > ASKED_ABOUT:
-        about.append(f"and {len(found) - ASKED_ABOUT:,} more tools: `pegboard pins show` has all of it.")
-    question = f"Let {plural(len(found), 'tool')} count as {'it is' if len(found) == 1 else 'they are'} now?"
-    try:
-        owner = await require_operator(board.configuration.tokens, "configure", question, about=about)
-    except NotAgreedError as refused:
-        if refused.code == "needs_operator" and not printer.as_json:
-            for one in found[:ASKED_ABOUT]:
-                printer.note(f"waits: '{one.name}' of server '{one.plugin}': {STATES[one.status]}")
-        raise
-    await pins.accept(found, by=owner or by or system_user())
-    return found
-
-
-def answered(found: Sequence[PinView], printer: Printer) -> int:
-    """Print what was accepted."""
-    if printer.as_json:
-        printer.document([_row_json(one) for one in found])
-        return DONE
-    for one in found:
-        what = "its pin is gone" if one.status == "gone" else "it counts as it is now"
-        printer.say(f"accepted: '{one.name}' of server '{one.plugin}': {what}.")
-    if not found:
-        printer.say("There is nothing to accept.")
-    return DONE
-
-
-def _row(one: PinView) -> tuple[str, ...]:
-    claims = " and ".join(CLAIMS[claim] for claim in one.claims)
-    return one.name, one.plugin, STATES[one.status], one.by, f"says only now that it {claims}" if claims else ""
-
-
-def _lines(one: PinView) -> list[str]:
-    """Return all that a person reads of one tool before they decide."""
-    lines = [f"'{one.name}' of server '{one.plugin}': {STATES[one.status]}"]
-    lines += [f"  It says only now that it {CLAIMS[claim]}." for claim in one.claims]
-    lines += [f"  {line}" for line in one.diff.splitlines()]
-    lines += [f"  ! {found.text} ({found.place}): {found.excerpt}" for found in one.findings]
-    return lines
-
-
-def _json(one: PinView) -> dict[str, Any]:
-    changes = [{"path": c.path, "kind": c.kind, "before": c.before, "after": c.after} for c in one.changes]
-    found = [{"code": f.code, "text": f.text, "place": f.place, "excerpt": f.excerpt} for f in one.findings]
-    more = {"description": one.description, "changes": changes, "more": one.more, "findings": found}
-    return {**_row_json(one), **more}
-
-
-CLAIMS = {"read_only": "only reads", "harmless": "destroys nothing"}
-
-
-def _row_json(one: PinView) -> dict[str, Any]:
-    return {
-        "plugin": one.plugin,
-        "tool": one.tool,
-        "name": one.name,
-        "status": one.status,
-        "waits": one.waits,
-        "by": one.by,
-        "claims": list(one.claims),
-        "digest": one.digest,
-    }
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

@@ -136,8 +136,9 @@ class DefinitionPins:
             stored: whether the list is of an earlier process, of which pins should be there.
         """
         before = self._lists.get(plugin.name)
-        tools = {tool.name: tool for tool in manifest.tools}
+        tools = {tool.name: _known(tool, before) for tool in manifest.tools}
         listed = {name: _listed(tool, before) for name, tool in tools.items()}
+        manifest = replace(manifest, tools=tuple(tools.values()))
         while True:
             known = self._known.get(plugin.name)
             taken = self._taken(plugin, listed, known)
@@ -432,12 +433,16 @@ def changed_again(plugin: str, tool: str) -> UsageError:
     )
 
 
+def _known(tool: Tool, before: _List | None) -> Tool:
+    """Return a tool as the object that stands for it already where it is what it was: nothing is kept twice."""
+    known = before.tools.get(tool.name) if before is not None else None
+    return known if known is not None and known == tool else tool
+
+
 def _listed(tool: Tool, before: _List | None) -> Listed:
     """Return what a list has of a tool; nothing is digested of one that is what it was."""
-    if before is not None:
-        known = before.tools.get(tool.name)
-        if known is not None and (known is tool or known == tool):
-            return before.listed[tool.name]
+    if before is not None and before.tools.get(tool.name) is tool:
+        return before.listed[tool.name]
     return rules.listed_as(tool)
 
 

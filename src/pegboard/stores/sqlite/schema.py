@@ -131,8 +131,8 @@ def _has_column(connection: sqlite3.Connection) -> bool:
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
     """Take the file through the steps that it lacks; call it inside a writing transaction."""
     connection.create_function("microseconds", 0, lambda: time.time_ns() // 1000)
-    connection.create_function("harmless_key", 1, lambda name: to_column(f"{from_column(name)}{HARMLESS}"))
-    connection.create_function("is_harmless_key", 1, lambda name: from_column(name).endswith(HARMLESS))
+    connection.create_function("harmless_key", 1, _harmless_key)
+    connection.create_function("is_harmless_key", 1, _is_harmless_key)
     for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)
@@ -140,6 +140,14 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, 
         connection.execute(ADDED_COLUMN)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _harmless_key(name: str | bytes) -> str | bytes:
+    return to_column(f"{from_column(name)}{HARMLESS}")
+
+
+def _is_harmless_key(name: str | bytes) -> bool:
+    return from_column(name).endswith(HARMLESS)
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

@@ -1,0 +1,101 @@
+"""What waits of servers' tools as people read it, and their answer, for `pins` and `check --accept` (A4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegboard.cli.common import DONE, system_user
+from pegboard.cli.person import NotAgreedError, require_operator
+from pegboard.cli.rendering import Printer, plural
+
+if TYPE_CHECKING:
+    from pegboard.board.services import Services
+    from pegboard.core.principals.bearer_tokens import Token
+    from pegboard.operators.pins import PinView
+
+STATES = {"pinned": "as pinned", "changed": "changed, waits", "new": "new, waits", "gone": "not listed"}
+ASKED_ABOUT = 50
+"""Of how many tools a person is shown the differences before they are asked."""
+
+
+async def accepted(
+    services: Services, tokens: Sequence[Token], printer: Printer, names: Sequence[str], *, by: str | None
+) -> Sequence[PinView]:
+    """Return what was accepted: what a person was shown, and nothing else.
+
+    Raises:
+        NotAgreedError: no person or operator agreed.
+    """
+    from pegboard.operators.pins import OperatorPins
+
+    pins = OperatorPins(services)
+    found = [one for one in await pins.shown(*names) if one.waits or one.status == "gone"]
+    if not found:
+        return ()
+    about = [line for one in found[:ASKED_ABOUT] for line in lines(one)]
+    if len(found) > ASKED_ABOUT:
+        about.append(f"and {len(found) - ASKED_ABOUT:,} more tools: `pegboard pins show` has all of it.")
+    question = f"Let {plural(len(found), 'tool')} count as {'it is' if len(found) == 1 else 'they are'} now?"
+    try:
+        owner = await require_operator(tokens, "configure", question, about=about)
+    except NotAgreedError as refused:
+        if refused.code == "needs_operator" and not printer.as_json:
+            for one in found[:ASKED_ABOUT]:
+                printer.note(f"waits: '{one.name}' of server '{one.plugin}': {STATES[one.status]}")
+        raise
+    await pins.accept(found, by=owner or by or system_user())
+    return found
+
+
+def answered(found: Sequence[PinView], printer: Printer) -> int:
+    """Print what was accepted."""
+    if printer.as_json:
+        printer.document([row_json(one) for one in found])
+        return DONE
+    for one in found:
+        what = "its pin is gone" if one.status == "gone" else "it counts as it is now"
+        printer.say(f"accepted: '{one.name}' of server '{one.plugin}': {what}.")
+    if not found:
+        printer.say("There is nothing to accept.")
+    return DONE
+
+
+def row(one: PinView) -> tuple[str, ...]:
+    """Return the cells of a tool in the table."""
+    claims = " and ".join(CLAIMS[claim] for claim in one.claims)
+    return one.name, one.plugin, STATES[one.status], one.by, f"says only now that it {claims}" if claims else ""
+
+
+def lines(one: PinView) -> list[str]:
+    """Return all that a person reads of one tool before they decide."""
+    found = [f"'{one.name}' of server '{one.plugin}': {STATES[one.status]}"]
+    found += [f"  It says only now that it {CLAIMS[claim]}." for claim in one.claims]
+    found += [f"  {line}" for line in one.diff.splitlines()]
+    found += [f"  ! {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
+    return found
+
+
+def whole_json(one: PinView) -> dict[str, Any]:
+    """Return what scripts read of a tool, with how it differs."""
+    changes = [{"path": c.path, "kind": c.kind, "before": c.before, "after": c.after} for c in one.changes]
+    found = [{"code": f.code, "text": f.text, "place": f.place, "excerpt": f.excerpt} for f in one.findings]
+    more = {"description": one.description, "changes": changes, "more": one.more, "findings": found}
+    return {**row_json(one), **more}
+
+
+CLAIMS = {"read_only": "only reads", "harmless": "destroys nothing"}
+
+
+def row_json(one: PinView) -> dict[str, Any]:
+    """Return what scripts read of a tool in a list."""
+    return {
+        "plugin": one.plugin,
+        "tool": one.tool,
+        "name": one.name,
+        "status": one.status,
+        "waits": one.waits,
+        "by": one.by,
+        "claims": list(one.claims),
+        "digest": one.digest,
+    }
