@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pegboard import Pegboard, Permissions, Session
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.pins import Pins
 
 LIBRARY = Path(__file__).resolve().parents[2] / "docs" / "library.md"
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -17,6 +18,7 @@ MENTIONS: dict[type, re.Pattern[str]] = {
     Session: re.compile(r"\b(?:session|child)\.([a-z]\w*)"),
     Permissions: re.compile(r"\bpermissions\.([a-z]\w*)"),
     Approvals: re.compile(r"\bapprovals\.(?!md\b)([a-z]\w*)"),
+    Pins: re.compile(r"\bpins\.(?!md\b)([a-z]\w*)"),
 }
 
 

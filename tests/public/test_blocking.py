@@ -11,8 +11,9 @@ import public_names
 import pytest
 
 from pegboard import ConfigError, Pegboard, Permissions, Session, SyncPegboard, SyncSession, UsageError
-from pegboard.board.blocking import SyncApprovals, SyncPermissions
+from pegboard.board.blocking import SyncApprovals, SyncPermissions, SyncPins
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.pins import Pins
 
 CONFIG = 'store: "memory:"\nplugins: {slow: {python: slow}}\nagents: {default: {tools: [slow]}}\n'
 SLOW = """
@@ -46,6 +47,7 @@ TWINS: list[tuple[type, type]] = [
     (Pegboard, SyncPegboard),
     (Permissions, SyncPermissions),
     (Approvals, SyncApprovals),
+    (Pins, SyncPins),
 ]
 RENAMED = {
     "Session": "SyncSession",
@@ -74,7 +76,7 @@ def shape(value: Any) -> tuple[list[inspect.Parameter], object]:
 def test_a_blocking_twin_has_the_same_methods_with_the_same_arguments_and_returns(plain: type, blocking: type) -> None:
     for_users = public_names.of(plain) - public_names.for_adapters(plain) - {"open", "open_sync"}
     assert public_names.of(blocking) - {"wait"} == for_users  # for adapters
-    attributes = {"permissions", "approvals", "toolkits", "loadouts"}  # of the one, a property of the other
+    attributes = {"permissions", "approvals", "pins", "toolkits", "loadouts"}  # of the one, a property of the other
     for name in for_users - attributes:
         mine, other = inspect.getattr_static(blocking, name), inspect.getattr_static(plain, name)
         assert shape(mine) == shape(other), name

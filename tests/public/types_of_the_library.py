@@ -41,6 +41,7 @@ from pegboard import (
 from pegboard.board.blocking import SyncApprovals
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.registries import Loadouts, Toolkits
+from pegboard.board.pins import Pins
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
@@ -48,6 +49,7 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.grants import GrantChange
+from pegboard.core.access.pins import PinnedTool
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import LeaseReason, LeaseTerm
@@ -99,6 +101,9 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.permissions.show(), dict[str, dict[str, bool]])
     assert_type(await board.permissions.panel("assistant"), tuple[Record, ...])
     assert_type(await board.permissions.accept_claims(), tuple[Tool, ...])
+    assert_type(board.pins, Pins)
+    assert_type(await board.pins.list("up", waiting=True), tuple[PinnedTool, ...])
+    assert_type(await board.pins.accept(by="ada", shown=await board.pins.show()), tuple[PinnedTool, ...])
     assert_type(board.approvals, Approvals)
     assert_type(await board.approvals.list(agent="assistant", ended=True), tuple[Approval, ...])
     assert_type(await board.approvals.allow("3f", by="grace", lasts="session", fields={"code": "1"}), Approval)
@@ -174,6 +179,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(board.permissions.show(), dict[str, dict[str, bool]])
     assert_type(board.permissions.panel("assistant"), tuple[Record, ...])
     assert_type(board.permissions.accept_claims(), tuple[Tool, ...])
+    assert_type(board.pins.accept("up/look", by="ada", shown=board.pins.list()), tuple[PinnedTool, ...])
     assert_type(board.approvals.list(), tuple[Approval, ...])
     assert_type(board.approvals.allow("3f", by="grace"), Approval)
     assert_type(board.approvals.refuse("3f", by="grace"), Approval)
