@@ -70,7 +70,7 @@ CANDIDATES = (
     Candidate(
         name="filesystem",
         package="@modelcontextprotocol/server-filesystem",
-        versions=("2025.7.29", "2025.11.25", "2026.1.14", "2026.8.31"),
+        versions=("2025.11.25", "2025.12.18", "2026.1.14", "2026.8.31"),
         entry="dist/index.js",
         arguments=("{folder}",),
     ),

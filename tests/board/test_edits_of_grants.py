@@ -494,3 +494,32 @@ async def test_no_secret_is_in_what_is_kept_or_recorded(config: Path) -> None:
         assert not [p for p in config.parent.iterdir() if p.name.startswith("state") and b"s3cr3t" in p.read_bytes()]
         tools = await board.session(agent="a", session_id="thread")
         assert "up" not in {tool.plugin for tool in (await tools.snapshot()).permissions.permitted}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits"),
+    [
+        ("additions", "trust", True),
+        ("ask", "additions", True),
+        ("ask", "trust", True),
+        ("trust", "additions", False),
+        ("additions", "ask", False),
+        ("trust", "ask", False),
+    ],
+)
+async def test_pins_that_let_more_pass_wait_for_a_person(tmp_path: Path, before: str, after: str, waits: bool) -> None:
+    """P10, A4: for a server or for all of them; fewer count at once."""
+    server = {"url": "http://127.0.0.1:9/mcp"}
+    for where in ("server", "defaults"):
+        file = tmp_path / where / "pegboard.yaml"
+        file.parent.mkdir()
+        in_force: list[str] = []
+        for policy in (before, after):
+            own = {"pins": policy} if where == "server" else {}
+            rest = {"defaults": {"pins": policy}} if where == "defaults" else {}
+            document = {"reload": "ask", "store": "sqlite:///state.db", "servers": {"up": {**server, **own}}, **rest}
+            await asyncio.to_thread(file.write_text, json.dumps(document))
+            async with Pegboard.open(file) as board:
+                in_force.append(board.services.loader.specs["up"].pins)  # type: ignore[union-attr]
+                assert bool(board.waiting) == (waits and policy == after)
+        assert in_force == [before, before if waits else after]
