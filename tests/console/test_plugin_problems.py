@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     document = {
         "store": "sqlite:///state.db",
         "servers": {
-            "up": {**listed, "trust": "annotations", "approve": {"b*": "destructive"}},
+            "up": {**listed, "trust": "annotations", "pins": "trust", "approve": {"b*": "destructive"}},
             "quiet": quiet,
             "gone": {"command": "no-such-program-anywhere"},
         },
