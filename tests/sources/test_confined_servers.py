@@ -207,6 +207,8 @@ servers:
   reaching: {{command: {python}, args: [{server}], confine: true}}
 plugins:
   mine: {{python: my_tools}}
+agents:
+  ada: {{tools: [reaching]}}
 """
 WAYS = {
     "write": "open({0!r}, 'w').write('x')",
@@ -239,6 +241,7 @@ async def test_a_confined_server_changes_nothing_of_pegboards_own_in_thirty_ways
 
     async def tried_there(attempts: dict[str, str]) -> dict[str, str]:
         answer = await session.call("reaching__reach", {"attempts": encoded(attempts), "depth": 0})
+        assert answer.status == "ok", answer.message
         assert answer.result is not None
         return json.loads(text(answer.result))
 
@@ -249,8 +252,13 @@ async def test_a_confined_server_changes_nothing_of_pegboards_own_in_thirty_ways
     assert len(attempts) == 30
     assert came_through(await tried_there(attempts)) == {}
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    reads = {name: f"open({str(tmp_path / name)!r}).read()" for name in ("pegboard.yaml", "state/pegboard.db")}
-    made = {name: f"open({str(tmp_path / name)!r}, 'w')" for name in ("pegboard.yml", "json.py", ".mcp2", "new.txt")}
+    reads = {
+        f"read {name}": f"open({str(tmp_path / name)!r}).read()" for name in ("pegboard.yaml", "state/pegboard.db")
+    }
+    made = {
+        f"make {name}": f"open({str(tmp_path / name)!r}, 'w')"
+        for name in ("pegboard.yml", "json.py", ".mcp2", "new.txt")
+    }
     assert came_through(await tried_there({**reads, **made})) == {}
     allowed = {
         "its code": f"answer = open({str(tmp_path / 'my_tools.py')!r}).read()[:3]",
