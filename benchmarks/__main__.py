@@ -9,6 +9,7 @@ import sys
 
 from benchmarks import (
     check,
+    confinement,
     conversations,
     fast_path,
     frameworks,
@@ -30,6 +31,7 @@ KNOWN = {
     "start": start.measure,
     "loadouts": loadouts.measure,
     "check": check.measure,
+    "confinement": confinement.measure,
     "conversations": conversations.measure,
     "hints": hints.measure,
     "upstream": upstream.measure,

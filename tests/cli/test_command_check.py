@@ -364,3 +364,26 @@ def test_a_load_that_is_refused_says_what_helps_however_long_that_is(run: Run, f
     told = run("session", "load", "both", "--json").json["items"][0]["message"]
     assert len(told) > 200
     assert told in " ".join(run("session", "load", "both").out.split())
+
+
+def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_line(
+    run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    "A7: a folder among its arguments, a socket in its environment; and that Pegboard's own files lie in its folder."
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    server = {"command": sys.executable, "args": [str(SERVER), str(elsewhere)], "confine": True}
+    server["env"] = {"DOCKER_HOST": "unix:///var/run/docker.sock"}
+    put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))
+    ran = run("check")
+    told = {p["message"]: p["hint"] for p in run("check", "--json").json["problems"] if p["code"] == "out_of_reach"}
+    assert told == {
+        f"server 'files' is confined, and its argument names '{elsewhere}', which it could not reach.": (
+            f"Write `confine: {{write: [{folder}, {elsewhere}]}}`, or `read` in place of `write`."
+        ),
+        "server 'files' is confined, and does not get `DOCKER_HOST`, which leads to a socket.": "",
+    }
+    assert f"Pegboard's own files lie in '{folder}'" in ran.out + ran.err
+    server["confine"] = {"write": [".", str(elsewhere)]}
+    server["env"] = {}
+    put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))
+    assert [p for p in run("check", "--json").json["problems"] if p["code"] == "out_of_reach"] == []

@@ -103,7 +103,9 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
             unfounded = await plugin_problems.unfounded_conditions(configuration)
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
-            return replace(found, problems=[*found.problems, *absent, *unfounded, *transformer_problems(configuration)])
+            beyond, known = plugin_problems.out_of_reach(configuration)
+            more = (*absent, *unfounded, *beyond, *transformer_problems(configuration))
+            return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known))
     except NotAgreedError:
         raise
     except PegboardError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.core.model.specs import RegisteredSpec
-from pegboard.errors import OverrideError
+from pegboard.errors import OverrideError, ToolUnavailableError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pegboard.board.catalog.loader import PluginRequest
     from pegboard.config.check.override_checks import Misfit
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.access.named_paths import OwnPaths
+    from pegboard.core.model.specs import ServerSpec
 
 
 async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
@@ -70,3 +73,54 @@ def notes(board: Board) -> Iterator[str]:
         yield (
             "plugin 'scheduler' stores schedules, and nothing here runs them: a host does that (`board.on_schedule`)."
         )
+
+
+def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]]:
+    """Return what confined servers are given by their settings and could not reach, and what else is to be known."""
+    from pegboard.config.own_files import ConfiguredFiles, store_file
+    from pegboard.core.model.specs import ServerSpec
+
+    problems: list[Problem] = []
+    besides: list[str] = []
+    confined = [s for s in configuration.specs.values() if isinstance(s, ServerSpec) and s.confine is not None]
+    if not confined:
+        return problems, besides
+    store = store_file(configuration.store)
+    own = ConfiguredFiles(configuration=configuration, env=os.environ, stores=(store,) if store else ()).paths
+    for spec in confined:
+        for message, hint in _unreached(spec, own, besides):
+            found = Problem(severity="warning", code="out_of_reach", message=message, hint=hint, place=spec.place)
+            problems.append(found)
+    return problems, besides
+
+
+def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a confined server would not get, and the line that gives it."""
+    from pegboard.sources.confinement import line_for, points_to_socket, policy_for
+
+    assert spec.confine is not None
+    env = {**os.environ, **spec.env}
+    try:
+        policy = policy_for(
+            spec.confine, name=spec.name, command=spec.command or "", args=spec.args, env=env, cwd=spec.cwd, own=own
+        )
+    except ToolUnavailableError as refused:
+        yield f"server '{spec.name}' is not available: {refused.message}.", refused.hint
+        return
+    if policy.left_out:
+        message = f"server '{spec.name}' is confined, and its folder is all of the user's: it gets none of it."
+        yield message, "Name what it needs: `confine: {write: [folder]}`, or give it a `cwd`."
+    if policy.parted:
+        besides.append(
+            f"server '{spec.name}' is confined, and Pegboard's own files lie in '{policy.parted[0]}': it can change "
+            "what else is there, and make nothing new beside it."
+        )
+    given = (*(("argument", each) for each in spec.args), *((f"`{name}`", each) for name, each in spec.env.items()))
+    for what, text in given:
+        path = os.path.realpath(os.path.join(spec.cwd or "", os.path.expanduser(text)))  # noqa: PTH111, PTH118
+        if os.sep in text and "\0" not in text and os.path.exists(path) and not policy.reads(path):  # noqa: PTH110
+            message = f"server '{spec.name}' is confined, and its {what} names '{path}', which it could not reach."
+            yield message, f"Write {line_for(spec.confine, 'write', path)}, or `read` in place of `write`."
+    for variable, value in spec.env.items():
+        if points_to_socket(variable, value):
+            yield f"server '{spec.name}' is confined, and does not get `{variable}`, which leads to a socket.", ""

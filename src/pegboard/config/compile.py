@@ -101,7 +101,8 @@ def compiled(
     }
     settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
-        said = {**_settings(name, part, validated, "plugins"), "confine": confinement(part.confine, folder)}
+        said = _settings(name, part, validated, "plugins")
+        said["confine"] = confinement(part.confine, folder)
         if part.python is None:
             settings[name] = PluginSettings(**said)
         else:

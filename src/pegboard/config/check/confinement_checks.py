@@ -16,7 +16,8 @@ from pegboard.problems import Place, Problem
 
 def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
     """Yield the agents that may use a plugin that writes or runs in ways that no guard on paths sees."""
-    found = [spec for name, spec in specs.items() if name in UNCONFINED and isinstance(spec, RegisteredSpec)]
+    registered = [spec for name, spec in specs.items() if name in UNCONFINED and isinstance(spec, RegisteredSpec)]
+    found = [spec for spec in registered if spec.confine is None or spec.confine.if_possible]
     if not found:
         return
     plugins = {spec.name: stand_in(spec, UNCONFINED[spec.name][1]) for spec in found}

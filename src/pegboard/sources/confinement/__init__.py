@@ -8,7 +8,9 @@ from pegboard.sources.confinement.command import (
     available,
     caches_of,
     confined_command,
+    line_for,
     made_temporary,
+    points_to_socket,
     policy_for,
     removed,
 )
@@ -21,8 +23,10 @@ __all__ = [
     "available",
     "caches_of",
     "confined_command",
+    "line_for",
     "made_temporary",
     "plan",
+    "points_to_socket",
     "policy_for",
     "removed",
 ]

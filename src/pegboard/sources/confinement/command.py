@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pegboard.core.access.named_paths import OwnPaths
-from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.confinement import CONFINE_DEFAULT, OWN_FOLDER, Confinement
 from pegboard.sources.confinement.disk import SYSTEM, RealDisk, program, withheld
 from pegboard.sources.confinement.plan import Subject, plan
 from pegboard.sources.confinement.policy import Policy
@@ -166,3 +166,18 @@ def points_to_socket(name: str, value: str) -> bool:
         return stat.S_ISSOCK(os.stat(value).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
         return False
+
+
+def line_for(confinement: Confinement, key: Literal["write", "read"], path: str) -> str:
+    """Return the line that grants a path besides what is granted."""
+    written = tuple(confinement.folder if each == OWN_FOLDER else each for each in confinement.write)
+    if key == "write":
+        more = replace(confinement, write=(*written, path))
+    else:
+        more = replace(confinement, read=(*confinement.read, path))
+    said = [f"write: [{', '.join(more.write)}]"] if more.write != CONFINE_DEFAULT.write else []
+    said += [f"read: [{', '.join(more.read)}]"] if more.read else []
+    if more.network is not None:
+        said.append(f"network: {list(more.network) or 'none'}")
+    said += ["if_possible: true"] if more.if_possible else []
+    return f"`confine: {{{', '.join(said)}}}`"

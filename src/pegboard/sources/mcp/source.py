@@ -79,7 +79,7 @@ class McpSource:
 
     def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
         """Keep the files that this returns from every server that is confined and started from now on (P10)."""
-        self._settings.own_paths = own_paths
+        self._settings.launches.own_paths = own_paths
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""

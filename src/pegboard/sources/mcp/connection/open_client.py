@@ -70,7 +70,7 @@ def _transport(
     spec: ServerSpec, live: OpenConnection, settings: SourceSettings
 ) -> StdioTransport | HttpTransport | SseTransport:
     if not spec.url:
-        return StdioTransport(spec, live, settings)
+        return StdioTransport(spec, live, settings.launches, use_fast_path=settings.fast_path)
     if spec.transport == "sse":
         return SseTransport(spec, live)
     return HttpTransport(spec, live, use_fast_path=settings.fast_path)

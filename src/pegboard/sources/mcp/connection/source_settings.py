@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pegboard.core.access.named_paths import OwnPaths
+from pegboard.sources.mcp.transports.launch import Launches
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,8 +16,8 @@ class SourceSettings:
 
     ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
     ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
-    names of those that have been reported to print what is no message, ``unconfined`` of those to run unconfined.
-    ``own_paths`` returns the files of Pegboard's own, which nothing that is confined may reach.
+    names of those that have been reported to print what is no message, ``launches`` is how
+    processes are started.
     """
 
     mask: Callable[[str], str]
@@ -28,5 +28,4 @@ class SourceSettings:
     asks: bool = True
     handshake_only: set[str] = field(default_factory=set[str])
     reported: set[str] = field(default_factory=set[str])
-    unconfined: set[str] = field(default_factory=set[str])
-    own_paths: Callable[[], OwnPaths] = OwnPaths
+    launches: Launches = field(default_factory=Launches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.confinement import Confinement
@@ -30,12 +30,23 @@ class Launch:
             removed(self.policy.temporary)
 
 
+@dataclass(slots=True, kw_only=True)
+class Launches:
+    """What holds for every start of one source.
+
+    ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
+    names of the servers that have been reported to run unconfined.
+    """
+
+    own_paths: Callable[[], OwnPaths] = OwnPaths
+    unconfined: set[str] = field(default_factory=set[str])
+
+
 def confined_launch(
     spec: ServerSpec,
     confinement: Confinement,
     env: Mapping[str, str],
-    own_paths: Callable[[], OwnPaths],
-    unconfined: set[str],
+    launches: Launches,
 ) -> Launch:
     """Return how a server is started confined; its folders are made. It asks the file system: not for the event loop.
 
@@ -43,8 +54,7 @@ def confined_launch(
         spec: the server.
         confinement: what its process may reach.
         env: the environment that it gets.
-        own_paths: returns the files of Pegboard's own.
-        unconfined: the names of those that have been reported to run unconfined.
+        launches: what holds for every start.
 
     Raises:
         ToolUnavailableError: this system cannot confine it, or not to this.
@@ -56,8 +66,8 @@ def confined_launch(
                 f"it is to be confined, and cannot be: {reason}",
                 hint=f"`if_possible: true` under `confine` in `{spec.section}` runs it unconfined there.",
             )
-        if spec.name not in unconfined:
-            unconfined.add(spec.name)
+        if spec.name not in launches.unconfined:
+            launches.unconfined.add(spec.name)
             log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
         return Launch(command=command, args=spec.args, env=env)
     temporary = made_temporary(spec.name)
@@ -69,7 +79,7 @@ def confined_launch(
             args=spec.args,
             env=env,
             cwd=spec.cwd,
-            own=own_paths(),
+            own=launches.own_paths(),
             reads=spec.reads,
             temporary=temporary,
         )

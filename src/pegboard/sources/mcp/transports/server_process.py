@@ -16,8 +16,7 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.transports.launch import Launch, confined_launch
+from pegboard.sources.mcp.transports.launch import Launch, Launches, confined_launch
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
@@ -41,11 +40,11 @@ def environment(spec: ServerSpec) -> dict[str, str]:
     return {**get_default_environment(), **ours, **spec.env}
 
 
-async def _launch(spec: ServerSpec, settings: SourceSettings) -> Launch:
+async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
     """Return how a server is started."""
     if spec.confine is None:
         return Launch(command=spec.command or "", args=spec.args, env=environment(spec))
-    given = (spec, spec.confine, environment(spec), settings.own_paths, settings.unconfined)
+    given = (spec, spec.confine, environment(spec), launches)
     return await asyncio.to_thread(confined_launch, *given)
 
 
@@ -99,13 +98,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
         self.live.pid = self._transport.get_pid()
 
-    async def start(self, spec: ServerSpec, settings: SourceSettings) -> None:
+    async def start(self, spec: ServerSpec, launches: Launches) -> None:
         """Start the process.
 
         Raises ``OSError`` or ``ValueError`` where it cannot be started, ``ToolUnavailableError`` where not confined.
         """
         ends: dict[str, int] = {}
-        launch = self._launch = await _launch(spec, settings)
+        launch = self._launch = await _launch(spec, launches)
         try:
             if os.name == "posix":  # elsewhere the loop cannot wait for pipes of ours
                 await self._open_pipes(ends)

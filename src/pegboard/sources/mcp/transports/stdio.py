@@ -24,8 +24,8 @@ from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 from pegboard.support.backoff import wait_until
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.connection.source_settings import SourceSettings
     from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
+    from pegboard.sources.mcp.transports.launch import Launches
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -125,22 +125,23 @@ class _Input:
 class StdioTransport:
     """A server as a child process in a group of its own, of which nothing stays.
 
-    With the fast path there is a way for calls around the SDK once the process runs. Raises
+    With ``use_fast_path`` there is a way for calls around the SDK once the process runs. Raises
     ``OSError`` where the command cannot be started, ``ValueError`` for a NUL byte in it.
     """
 
-    def __init__(self, spec: ServerSpec, live: OpenConnection, settings: SourceSettings) -> None:
+    def __init__(self, spec: ServerSpec, live: OpenConnection, launches: Launches, *, use_fast_path: bool) -> None:
         self.fast_path: StdioFastPath | None = None
         self._spec = spec
         self._live = live
-        self._settings = settings
+        self._launches = launches
+        self._use_fast_path = use_fast_path
         self._process = ServerProcess(live, self._take_oversized)
 
     async def __aenter__(self) -> tuple[_Lines, _Input]:
         process = self._process
-        await process.start(self._spec, self._settings)
+        await process.start(self._spec, self._launches)
         self._live.alive_check = process.alive
-        if self._settings.fast_path:
+        if self._use_fast_path:
             from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
 
             self.fast_path = StdioFastPath(self._live, process.write, process.writable)
