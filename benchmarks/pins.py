@@ -210,6 +210,7 @@ def _server(one: Candidate, version: str, folder: Path) -> dict[str, Any]:
 async def versions_of(one: Candidate) -> list[dict[str, object]]:
     """Return for each version but the first how many of its tools are as pinned, pass and wait."""
     found: list[dict[str, object]] = []
+    known = set[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for version in one.versions:
@@ -219,33 +220,23 @@ async def versions_of(one: Candidate) -> list[dict[str, object]]:
                 if reason := board.world.catalog.plugins[one.name].unavailable:
                     found.append({"server": one.name, "version": version, "failed": reason[:200]})
                     continue
-                before = Counter(entry.decision for entry in await _records(board))
-                states = Counter(tool.status for tool in await board.pins.list(one.name))
+                tools = await board.pins.list(one.name)
+                states = Counter(tool.status for tool in tools)
+                fresh = {tool.tool for tool in tools if tool.status == "pinned"} - known if known else set[str]()
+                known |= {tool.tool for tool in tools}
                 found.append(
                     {
                         "server": one.name,
                         "version": version,
                         "tools": sum(states.values()) - states["gone"],
                         "as pinned": states["pinned"],
-                        "of them new": before["pinned"] - 1,
+                        "of them new": len(fresh),
                         "changed, wait": states["changed"],
                         "new, wait": states["new"],
                         "not listed": states["gone"],
                     }
                 )
                 await board.pins.accept(one.name, by="benchmark")
-    return found
-
-
-async def _records(board: Pegboard) -> list[Any]:
-    """Return the records of this version: those since the last acceptance."""
-    found: list[Any] = []
-    for entry in await board.services.store.entries(limit=10_000):
-        if entry.decision in ("accepted", "forgotten"):
-            found.append(type(entry)(*entry[:7], "pinned", *entry[8:]))
-            break
-        if entry.kind == "pin":
-            found.append(entry)
     return found
 
 
