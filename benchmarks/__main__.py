@@ -18,6 +18,7 @@ from benchmarks import (
     loadouts,
     objects,
     path,
+    plugin_process,
     resolve,
     spans,
     start,
@@ -38,6 +39,7 @@ KNOWN = {
     "growing": growing.measure,
     "frameworks": frameworks.measure,
     "objects": objects.measure,
+    "plugin_process": plugin_process.measure,
     "spans": spans.measure,
 }
 
