@@ -79,7 +79,7 @@ async def _outcome(asked: Awaitable[Any]) -> Any:
         return type(error), error.message, error.hint, _Any(error)
 
 
-@pytest.mark.parametrize(("test", "given"), cases())
+@pytest.mark.parametrize(("test", "given"), list(cases()))
 async def test_a7_a_plugin_answers_from_a_process_of_its_own_as_it_does_here(test, given, tmp_path, request):
     workshop = Workshop(tmp_path)
     workshop.source = BothWays()  # type: ignore[assignment]
