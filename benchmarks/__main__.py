@@ -19,6 +19,7 @@ from benchmarks import (
     loadouts,
     objects,
     path,
+    plugin_process,
     resolve,
     spans,
     start,
@@ -40,6 +41,7 @@ KNOWN = {
     "growing": growing.measure,
     "frameworks": frameworks.measure,
     "objects": objects.measure,
+    "plugin_process": plugin_process.measure,
     "spans": spans.measure,
 }
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
     from pegboard.sources.mcp.source import McpSource
+    from pegboard.sources.plugin_process.source import PluginProcessSource
 
 log = logging.getLogger("pegboard")
 
@@ -79,6 +80,7 @@ class Pegboard(Board):
     from_cache: bool
     """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
+    _apart: PluginProcessSource
     _meaning: Embedding
     _env: Mapping[str, str]
     _source: ConfigurationSource
@@ -131,14 +133,16 @@ class Pegboard(Board):
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
-        sources, upstreams = _sources(masker, fast_path=fast, beside=beside, idle=idle, store=store)
+        upstreams = _servers(masker, fast_path=fast)
+        apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
+        sources = (upstreams, apart, *_here(beside, store=store, idle=idle))
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        hooks = LateHooks(source.path.absolute().parent)
+        hooks = LateHooks(source.path.absolute().parent, apart)
         meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
         board = cls(_parts(store, (*own.sources, *sources), counter, own, hooks, meaning), masker=masker, env=variables)
-        board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
-        board._source, board.fast_path, board.from_cache = source, fast, known is not None
+        board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
+        board._source, board.fast_path, board.from_cache, board._meaning = source, fast, known is not None, meaning
         try:
             await board._take(configuration)
             async with board._watched(watch):
@@ -221,6 +225,7 @@ class Pegboard(Board):
         await self.adopt(configuration.world(Catalog()), configuration.specs, masker=masker)
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
+        await self._apart.retain(configuration.specs.values())
         if used_before:
             note_objects_apart(configuration.specs.values())
 
@@ -243,6 +248,7 @@ class Pegboard(Board):
 
         self.services.own_files.follow(find)
         self._upstreams.keep_from(lambda: find().paths)
+        self._apart.keep_from(lambda: find().paths)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.
@@ -330,6 +336,7 @@ class Pegboard(Board):
         report(problem for problem in problems if problem not in self.configuration.problems)
         self._source, self.configuration = source, runnable(self._grants.restricted(configuration))
         self._note_read(problems, in_force=True)
+        self._apart.follow(self.configuration.specs.values())
         self._join(self.configuration.world(Catalog()), self.configuration.specs)
 
     @asynccontextmanager
@@ -469,12 +476,42 @@ def quickstart_store() -> Path:
     return user_folders.state() / f"quickstart-{digest}.db"
 
 
-def _sources(
-    masker: Masker, *, fast_path: bool, beside: Path | None, idle: float | None, store: Store
-) -> tuple[tuple[Source, ...], McpSource]:
-    """Return the sources of all plugins; toolkits that need a database have it beside the store."""
+def _servers(masker: Masker, *, fast_path: bool) -> McpSource:
     from pegboard.sources.mcp import McpSource
 
-    upstreams = McpSource(mask=masker.text, fast_path=fast_path)
-    database = beside and beside.with_name(f"{beside.stem}-agno.db")
-    return (upstreams, *local_sources(database, store=store, idle=idle)), upstreams
+    return McpSource(mask=masker.text, fast_path=fast_path)
+
+
+def plugin_processes(
+    masker: Masker,
+    *,
+    env: Mapping[str, str],
+    fast_path: bool = True,
+    idle: float | None = None,
+    store: Store | None = None,
+) -> PluginProcessSource:
+    """Return the source of the plugins that are confined: each process is started and pooled as that of a server.
+
+    ``env`` are the variables that the configuration may name.
+    """
+    from pegboard.sources.mcp import McpSource
+    from pegboard.sources.plugin_process.source import PluginProcessSource
+
+    processes = McpSource(mask=masker.text, fast_path=fast_path, idle_after=None, asks=False)
+    return PluginProcessSource(processes, env=env, store=store, idle=idle)
+
+
+def processes_of(configuration: Configuration, masker: Masker, env: Mapping[str, str]) -> PluginProcessSource:
+    """Return the source of the plugins that are confined for a configuration that no board has open."""
+    from pegboard.config.own_files import ConfiguredFiles
+
+    source, store = plugin_processes(masker, env=env), _file_of(configuration)
+    stores = (store,) if store is not None else ()
+    source.keep_from(lambda: ConfiguredFiles(configuration=configuration, env=env, stores=stores).paths)
+    source.follow(configuration.specs.values())
+    return source
+
+
+def _here(beside: Path | None, *, store: Store, idle: float | None) -> tuple[Source, ...]:
+    """Return the sources of plugins of this process; toolkits that need a database have it beside the store."""
+    return local_sources(beside and beside.with_name(f"{beside.stem}-agno.db"), store=store, idle=idle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -236,7 +237,7 @@ def _has_local(configuration: Configuration) -> bool:
 @asynccontextmanager
 async def _board(config: Path | None, configuration: Configuration, *, stored: bool) -> AsyncGenerator[Board]:
     """Open the board of the configuration, or one in memory over the plugins of this process alone."""
-    from pegboard.assembly import Pegboard, trial
+    from pegboard.assembly import Pegboard, processes_of, trial
     from pegboard.core.model.catalog import Catalog
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.specs import ServerSpec
@@ -247,7 +248,7 @@ async def _board(config: Path | None, configuration: Configuration, *, stored: b
             yield opened
         return
     masker = Masker(configuration.secrets)
-    board = trial(local_sources(None), masker)
+    board = trial((processes_of(configuration, masker, os.environ), *local_sources(None)), masker)
     try:
         specs = {name: spec for name, spec in configuration.specs.items() if not isinstance(spec, ServerSpec)}
         await board.adopt(configuration.world(Catalog()), specs, masker=masker)

@@ -42,13 +42,15 @@ async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
 
 async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem]:
     """Return the predicates that cannot be imported, so that what they stand for can never run (T12)."""
+    from pegboard.assembly import processes_of
     from pegboard.core.access.settings.predicates import fault_of_error
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.naming import one_line
     from pegboard.sources.late import LateHooks
 
     masker, found = Masker(configuration.secrets), list[Problem]()
-    hooks = LateHooks(configuration.path.absolute().parent)
+    apart = processes_of(configuration, masker, os.environ)
+    hooks = LateHooks(configuration.path.absolute().parent, apart)
     try:
         for spec in configuration.specs.values():
             for tool, condition in spec.when.items():
@@ -63,6 +65,7 @@ async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem
                     )
     finally:
         hooks.close()
+        await apart.aclose()
     return found
 
 

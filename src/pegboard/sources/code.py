@@ -40,18 +40,24 @@ def fingerprint(spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
         return None
     module, folder, package = target
     subject = (type(spec).__name__, _named(spec), folder, variant_key(overrides))
-    place = _place(module, folder)
+    place = place_of(module, folder)
     beside = place is not None and folder is not None and place.is_relative_to(folder)
     version = package or ("" if beside else _version(place))
     look = _imported.get(str(place)) or _look(place)
     return Fingerprint(subject=_digest(*subject), code=_digest(_FORM, __version__, version, look))
 
 
+def imported_from(spec: PluginSpec) -> Path | None:
+    """Return the file or folder that a plugin is brought in by; None for what no code brings, or is not there."""
+    target = _target(spec)
+    return None if target is None else place_of(target[0].partition(".")[0], target[1])
+
+
 def note_import(spec: PluginSpec) -> None:
     """Keep how the code of a plugin looks, right before it is imported for the first time."""
     target = _target(spec)
     if target is not None:
-        place = _place(target[0], target[1])
+        place = place_of(target[0], target[1])
         _imported.setdefault(str(place), _look(place))
 
 
@@ -70,7 +76,7 @@ def _target(spec: PluginSpec) -> tuple[str, str | None, str] | None:
             return spec.module, None, spec.package
         case RegisteredSpec() if not spec.loader.startswith(NAME_ONLY):
             module = spec.loader.split(":")[1]
-            if spec.counterpart and _place(module, None) is None:
+            if spec.counterpart and place_of(module, None) is None:
                 module = spec.counterpart.partition(":")[0]
             return module, None, ""
         case _:
@@ -81,7 +87,7 @@ def _named(spec: PluginSpec) -> str:
     return spec.target if isinstance(spec, PythonSpec) else spec.loader if isinstance(spec, RegisteredSpec) else ""
 
 
-def _place(module: str, folder: str | None) -> Path | None:
+def place_of(module: str, folder: str | None) -> Path | None:
     """Return the file of a module, or the folder of a package; None where there is no such module."""
     first, *rest = module.split(".")
     if folder is not None and (found := _below(Path(folder), (first, *rest))) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pegboard.core.model.specs import NAME_ONLY, PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
@@ -48,6 +48,11 @@ class LateSource:
         self._callbacks: list[Callable[[str], None]] = []
         self._made: Source | None = None
         self.call = self._first_call
+
+    @property
+    def made(self) -> Source | None:
+        """Return the other source where it is there."""
+        return self._made
 
     def _source(self) -> Source:
         if self._made is None:
@@ -130,11 +135,28 @@ class LateSource:
             await self._made.aclose()
 
 
-class LateHooks:
-    """The hooks of a configuration, imported when the first is asked."""
+class HooksElsewhere(Protocol):
+    """What asks those hooks of a configuration that are asked in the process of a plugin (A7)."""
 
-    def __init__(self, folder: Path) -> None:
+    def owner(self, hook: str) -> PluginSpec | None:
+        """Return the plugin in whose process a hook is asked; None for one of this process."""
+        ...
+
+    async def ask_hook(self, spec: PluginSpec, hook: str, *given: object) -> object:
+        """Return what a hook answers; raises what it raises."""
+        ...
+
+    async def prepare_hook(self, spec: PluginSpec, hook: str) -> None:
+        """Import a hook; raises what its import raises."""
+        ...
+
+
+class LateHooks:
+    """The hooks of a configuration, imported when the first is asked; those of ``elsewhere`` are not imported here."""
+
+    def __init__(self, folder: Path, elsewhere: HooksElsewhere | None = None) -> None:
         self._folder = str(folder)
+        self._elsewhere = elsewhere
         self._made: Any = None
 
     def _hooks(self) -> HookRunner:
@@ -144,10 +166,15 @@ class LateHooks:
 
     async def prepare(self, hook: str) -> None:
         """Import a function, once."""
-        await self._hooks().prepare(hook)
+        if self._elsewhere is not None and (owner := self._elsewhere.owner(hook)) is not None:
+            await self._elsewhere.prepare_hook(owner, hook)
+        else:
+            await self._hooks().prepare(hook)
 
     async def ask(self, hook: str, *given: object) -> object:
         """Return what a function answers."""
+        if self._elsewhere is not None and (owner := self._elsewhere.owner(hook)) is not None:
+            return await self._elsewhere.ask_hook(owner, hook, *given)
         return await self._hooks().ask(hook, *given)
 
     def close(self) -> None:
@@ -157,14 +184,19 @@ class LateHooks:
 
 
 def local_sources(
-    database: Path | None, *, store: SessionDataStore | None = None, idle: float | None = None
+    database: Path | None,
+    *,
+    store: SessionDataStore | None = None,
+    idle: float | None = None,
+    apart: bool = False,
 ) -> tuple[Source, ...]:
     """Return the sources of the plugins of this process: those written in Python, of packages, and Agno's toolkits.
 
     ``database`` is where toolkits keep what they need one for, ``store`` has the states of sessions; None is in memory.
-    What plugins construct is closed after ``idle`` seconds without use; None keeps it (G9).
+    What plugins construct is closed after ``idle`` seconds without use; None keeps it (G9). ``apart``: this is the
+    process of one plugin, which has no database.
     """
-    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database, store))
+    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database, store, apart=apart))
 
     def adopt(target: object, overrides: JsonObject, *, plugin: str, parameters: Any = None) -> Any:
         for module, source in _THEIRS.items():

@@ -149,7 +149,8 @@ def _starts(spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ..
     if isinstance(spec, ServerSpec):
         start = os.path.join(here, spec.cwd) if spec.cwd else here  # noqa: PTH118
         return start, _seen_from(start, spec.args, tuple(spec.env.values()) if spec.env else ())
-    return here, _seen_from(here, tuple(_texts(overrides))) if overrides else ()
+    start = here if spec.confine is None else spec.confine.folder or here
+    return start, _seen_from(start, tuple(_texts(overrides))) if overrides else ()
 
 
 @lru_cache(maxsize=1000)

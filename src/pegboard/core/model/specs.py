@@ -81,6 +81,21 @@ class ServerSpec(PluginSettings):
     reads: tuple[str, ...] = ()
 
     @property
+    def noun(self) -> str:
+        """Return what it is, in messages."""
+        return "server"
+
+    @property
+    def label(self) -> str:
+        """Return how messages name it."""
+        return f"Server {self.name!r}"
+
+    @property
+    def limit_hint(self) -> str:
+        """Return what to do where a message of its is too large."""
+        return f"Raise `limits: {{message: ...}}` in `{self.section}` if its messages have to be larger."
+
+    @property
     def section(self) -> str:
         """Return where its settings are written, as hints name it: ``servers: git``, ``mcpServers: git``."""
         head = self.place.path.removesuffix(f".{self.name}") if self.place is not None else "servers"

@@ -100,11 +100,14 @@ class AgnoPlugin:
 class AgnoToolkits:
     """What constructs toolkits of Agno, and what they share: a database and the states of sessions."""
 
-    def __init__(self, database: Path | None = None, store: SessionDataStore | None = None) -> None:
+    def __init__(
+        self, database: Path | None = None, store: SessionDataStore | None = None, *, apart: bool = False
+    ) -> None:
         """Prepare; ``database`` is the file for schedules and memories, ``store`` has the states of sessions.
 
-        None of either keeps them in memory.
+        None of either keeps them in memory. ``apart``: this is the process of one plugin, where no file is shared.
         """
+        self._apart = apart
         self._database = Database(database)
         self._states = SessionStates(store)
         self.schedules = AgnoSchedules(self._database)
@@ -178,6 +181,11 @@ class AgnoToolkits:
         found = parameters_of(target, base=base, of_base=_OF_BASE)
         if _DATABASE not in (*found.required, *found.unfit):
             return found, EMPTY
+        if self._apart:
+            raise ToolUnavailableError(
+                f"plugin '{plugin}' keeps what it stores in a file of Pegboard's, which no confined plugin reaches.",
+                hint="Take `confine` away from it.",
+            )
         if absent := absent_packages(install):
             raise ToolUnavailableError(
                 f"plugin '{plugin}' needs {' and '.join(map(repr, absent))}, not installed.",

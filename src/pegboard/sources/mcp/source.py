@@ -153,6 +153,31 @@ class McpSource:
             self._called[server.name, context.scope] = known
         return await known[1](tool, arguments, context)
 
+    async def call_beside(
+        self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run one tool for a scope without a connection of its own: on the one that it has, else on one of nobody's.
+
+        Without a scope any connection does. Raises as :meth:`call` does.
+        """
+        from pegboard.sources.mcp.requests.retry import call
+
+        server = _server(spec)
+        self._check(server, EMPTY)
+        scope = context.scope
+        found = self._pool.get((server.name, self.fingerprint(server), scope)) if scope else self._any(server)
+        return await call(found or self._spare(server), server, tool, arguments, context)
+
+    def starts(self, spec: PluginSpec, scope: str) -> tuple[int, int]:
+        """Return how often the connection of a scope came up, and how often it failed or ended by itself."""
+        found = self._pool.get((spec.name, self.fingerprint(spec), scope))
+        return (0, 0) if found is None else (found.history.starts, found.history.failures)
+
+    async def stop_spare(self, spec: PluginSpec) -> None:
+        """Stop the connection of a server that no scope has yet."""
+        spare = self._pool.pop((spec.name, self.fingerprint(spec), _SPARE), None)
+        await self._close([] if spare is None else [spare])
+
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
         from pegboard.sources.mcp.requests import retry
@@ -163,17 +188,17 @@ class McpSource:
         if overrides:
             names = ", ".join(sorted(overrides))
             raise ToolUnavailableError(
-                f"Server {spec.name!r} takes no inline overrides ({names}).",
+                f"{spec.label} takes no inline overrides ({names}).",
                 hint=f"Set `args`, `env` or `headers` in `{spec.section}`.",
                 location=spec.place,
             )
         if spec.unavailable:
             raise ToolUnavailableError(
-                self._settings.mask(f"Server {spec.name!r} is not available: {spec.unavailable}"), location=spec.place
+                self._settings.mask(f"{spec.label} is not available: {spec.unavailable}"), location=spec.place
             )
         if not spec.command and not spec.url:
             raise ToolUnavailableError(
-                f"Server {spec.name!r} has neither a command nor a url.", hint="Give one.", location=spec.place
+                f"{spec.label} has neither a command nor a url.", hint="Give one.", location=spec.place
             )
 
     def _claim(self, spec: ServerSpec, scope: str) -> Connection:
@@ -203,11 +228,17 @@ class McpSource:
 
     def _any(self, spec: ServerSpec) -> Connection:
         """Return a connection that may be asked for its tools: any that is there, else a spare one."""
-        fingerprint = self.fingerprint(spec)
-        same = [connection for _, connection in self._of(spec)]
-        if not same:
-            same = [self._pool.setdefault((spec.name, fingerprint, _SPARE), self._connection(spec, fingerprint))]
+        same = [connection for _, connection in self._of(spec)] or [self._spare(spec)]
         return next((c for c in same if c.live is not None), same[0])
+
+    def _spare(self, spec: ServerSpec) -> Connection:
+        """Return the connection that no scope has yet."""
+        fingerprint = self.fingerprint(spec)
+        key = (spec.name, fingerprint, _SPARE)
+        found = self._pool.get(key)
+        if found is None:
+            found = self._pool[key] = self._connection(spec, fingerprint)
+        return found
 
     def _connection(self, spec: ServerSpec, fingerprint: str) -> Connection:
         if self._closed:

@@ -4,7 +4,7 @@ from pegboard.sources.signatures.annotations import adapter_for
 from pegboard.sources.signatures.constructed import Built, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.functions import described, summary, without_fields
-from pegboard.sources.signatures.instances import Instances, Making
+from pegboard.sources.signatures.instances import Instances, Making, began_anew
 from pegboard.sources.signatures.local_source import HookedSource, LocalSource
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
@@ -20,8 +20,8 @@ from pegboard.sources.signatures.plugins import (
     constructs,
     nothing_adopted,
 )
-from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run
-from pegboard.sources.signatures.threads import end_free_threads, in_thread
+from pegboard.sources.signatures.results import as_result, blocks, failure, given_up, image_type, run
+from pegboard.sources.signatures.threads import end_free_threads, in_thread, run_here
 
 __all__ = [
     "Adopt",
@@ -36,6 +36,8 @@ __all__ = [
     "adapter_for",
     "adopted",
     "as_result",
+    "began_anew",
+    "blocks",
     "built",
     "called",
     "construct",
@@ -52,6 +54,7 @@ __all__ = [
     "parameters_of",
     "refused_override",
     "run",
+    "run_here",
     "summary",
     "without_fields",
 ]

@@ -116,7 +116,7 @@ class Instances:
         async with self._used(making, context.scope) as (plugin, instance):
             anew, instance.anew = instance.anew, False
             result = await plugin.call(making.plugin, tool.name, arguments, context)
-        return _with_notice(result, making.plugin) if anew else result
+        return began_anew(result, making.plugin, "it was not used for a while") if anew else result
 
     async def ask_hooks(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> HookAnswer:
         """Return what guard and approval hook of a tool say to a call, of the object of the call's scope."""
@@ -143,6 +143,14 @@ class Instances:
         with plugin_output():
             answer = await in_thread(function, *given)
             return await answer if inspect.isawaitable(answer) else answer
+
+    def ready(self, making: Making, scope: str) -> LocalPlugin | None:
+        """Return the object of a scope where it is constructed."""
+        family = self._families.get(making.key)
+        if family is None or not _is_ready(family.found):
+            return None
+        instance = family.instances.get(_name(family, scope))
+        return instance.task.result() if instance is not None and _is_ready(instance.task) else None
 
     def end_scope(self, scope: str) -> None:
         """Forget the objects of a scope, and close each once no call uses it."""
@@ -276,8 +284,9 @@ def _is_ready(task: asyncio.Task[Any]) -> bool:
     return task.done() and not _failed(task)
 
 
-def _with_notice(result: CallResult, plugin: str) -> CallResult:
-    text = f"'{plugin}' began anew: it was not used for a while, and what it kept is gone."
+def began_anew(result: CallResult, plugin: str, why: str) -> CallResult:
+    """Return a result that says that the object, or the process, that gave it began anew, and why (G9)."""
+    text = f"'{plugin}' began anew: {why}, and what it kept is gone."
     return replace(
         result, content=(*result.content, {"type": "text", "text": text}), meta={**result.meta, BEGAN_ANEW: True}
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.signatures.constructed import LocalPlugin
 from pegboard.sources.signatures.instances import Instances, Making
 from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
 
@@ -38,6 +39,10 @@ class LocalSource(ABC):
     ) -> CallResult:
         """Run the function; what it raises is an error result."""
         return await self._instances.call(self._making(spec, overrides), tool, arguments, context)
+
+    def ready(self, spec: PluginSpec, overrides: JsonObject, scope: str) -> LocalPlugin | None:
+        """Return the object of a scope where it is constructed: whoever asks is the only one who uses it."""
+        return self._instances.ready(self._making(spec, overrides), scope)
 
     async def end_scope(self, scope: str) -> None:
         """Close what a scope has."""

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.ports import HookAnswer
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.threads import in_thread
+from pegboard.sources.signatures.threads import in_thread, settled
 from pegboard.sources.stdout import IN_PLUGIN
 
 HOOK_SECONDS: Final = 2.0
@@ -70,8 +70,10 @@ async def hook_answer(tool: Described, arguments: JsonObject, *, principal: str)
 
 def given_up(error: BaseException) -> bool:
     """Return whether an exception means that nobody waits any more, and was not raised by the tool itself."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
     task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return task is not None and task.cancelling() > 0
 
 
 def failure(error: BaseException) -> CallResult:
@@ -111,15 +113,24 @@ def image_type(data: bytes) -> str | None:
 
 
 async def _returned(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
-    target = inspect.unwrap(function)
-    if not inspect.isroutine(target):
-        target = getattr(target, "__call__", target)  # noqa: B004
+    target = _target(function)
     if inspect.iscoroutinefunction(target):
         return await function(*positional, **named)
     if inspect.isasyncgenfunction(target):
         return await _collected(function(*positional, **named))
     value = await in_thread(_drained, function, positional, named)
-    return await value if inspect.isawaitable(value) else value
+    return await settled(value) if inspect.isawaitable(value) else value
+
+
+def blocks(tool: Described) -> bool:
+    """Return whether a function runs in a thread."""
+    target = _target(tool.function)
+    return not inspect.iscoroutinefunction(target) and not inspect.isasyncgenfunction(target)
+
+
+def _target(function: Callable[..., Any]) -> Any:
+    target = inspect.unwrap(function)
+    return target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004
 
 
 def _drained(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -79,12 +79,52 @@ def end_free_threads() -> None:
             _free.pop().end()
 
 
+_LOOP: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar("pegboard_loop", default=None)
+"""The loop that waits in another thread, where what blocks is run in this one."""
+
+
+def run_here(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T:
+    """Return what a coroutine returns that runs blocking functions, and let them run in this thread.
+
+    For a thread that may block, beside a ``loop`` in another one, where what a function returns to be awaited is.
+    """
+    token = _LOOP.set(loop)
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    finally:
+        _LOOP.reset(token)
+        work.close()
+    raise RuntimeError("It waits for more than what its functions return.")
+
+
+def _as_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    _LOOP.set(None)  # what the function itself starts is not meant
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:
+        raise RuntimeError(f"StopIteration: {error}") from error
+
+
+async def settled(value: Awaitable[T]) -> T:
+    """Return what something comes to that a function returned to be awaited."""
+    loop = _LOOP.get()
+    return await value if loop is None else asyncio.run_coroutine_threadsafe(_awaited(value), loop).result()
+
+
+async def _awaited(value: Awaitable[T]) -> T:
+    return await value
+
+
 async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     """Run a blocking function in a thread of its own, in the caller's context.
 
     The thread is a daemon, used again once it is free: a tool that hangs costs its thread, and keeps
     neither other calls nor the end of the process waiting.
     """
+    if _LOOP.get() is not None:
+        return contextvars.copy_context().run(_as_in_thread, function, args, kwargs)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

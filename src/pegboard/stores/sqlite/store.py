@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pegboard.core.model.manifest_json import manifest_from_json, manifest_to_json
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
     UNCHECKED,
@@ -18,7 +19,7 @@ from pegboard.ports import (
 from pegboard.stores.sqlite import session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
-from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
+from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins, count
 
 if TYPE_CHECKING:

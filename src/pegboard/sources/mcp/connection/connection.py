@@ -73,7 +73,7 @@ class Connection:
         self._live = None
         if self._starting is None:
             if self.closing:
-                raise ToolUnavailableError(f"Server {self.spec.name!r} is not started: Pegboard is closing.")
+                raise ToolUnavailableError(f"{self.spec.label} is not started: Pegboard is closing.")
             pause, fault = self.history.pause, self.history.fault
             if pause and fault is not None:
                 raise fault.error(self.spec, again_in=pause)
@@ -164,7 +164,7 @@ class Connection:
 
     async def _own(self, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
-        from pegboard.sources.mcp.connection.failure_reasons import limit_hint, reason_of
+        from pegboard.sources.mcp.connection.failure_reasons import reason_of
         from pegboard.sources.mcp.connection.open_client import open_client
 
         fault: Fault | None = None
@@ -179,7 +179,7 @@ class Connection:
         except Exception as error:
             reason, hint = reason_of(error, self.spec)
             if live.oversized:
-                reason, hint = live.reason, limit_hint(self.spec)
+                reason, hint = live.reason, self.spec.limit_hint
             fault = fault_of(live, reason, hint, self.mask)
         finally:
             live.close(fault.reason if fault else "it was stopped")

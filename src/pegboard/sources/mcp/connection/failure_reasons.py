@@ -47,20 +47,15 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
         case (kind, status) if kind == STATUS:
             return _status(status, error.message)
         case (kind, _) if kind == TOO_LARGE:
-            return error.message, limit_hint(spec)
+            return error.message, spec.limit_hint
         case None if error.message.startswith(EVENT_TOO_LARGE):
-            return too_large(spec.message_limit), limit_hint(spec)
+            return too_large(spec.message_limit), spec.limit_hint
         case None if error.code == types.CONNECTION_CLOSED:
             return "", ""
         case None:
             return f"it answered: {one_line(error.message, limit=300)}", ""
         case _:
             return error.message, "Start the server, or correct `url`."
-
-
-def limit_hint(spec: ServerSpec) -> str:
-    """Return which key raises the limit of a message."""
-    return f"Raise `limits: {{message: ...}}` in `{spec.section}` if its messages have to be larger."
 
 
 def http_failure(error: MCPError) -> tuple[str, int] | None:

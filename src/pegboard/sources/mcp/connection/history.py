@@ -45,12 +45,16 @@ class Fault:
 
     def error(self, spec: ServerSpec, *, again_in: float | None = None) -> ToolUnavailableError:
         """Return the error for whoever needs the server."""
-        place = f"the server's command in `{spec.section}`" if spec.url is None else f"`{spec.section}`"
+        place = (
+            f"the server's command in `{spec.section}`"
+            if spec.noun == "server" and spec.url is None
+            else f"`{spec.section}`"
+        )
         hint = self.hint or f"See {place}."
         if again_in is not None:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."
         where = f" at {_without_secrets(spec.url)}" if spec.url else ""
-        message = f"Server {spec.name!r}{where} is not available: {self.text}."
+        message = f"{spec.label}{where} is not available: {self.text}."
         return ToolUnavailableError(message, hint=hint, location=spec.place)
 
 

@@ -15,7 +15,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.failure_reasons import http_failure, limit_hint, reason_of, unreached
+from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
@@ -79,7 +79,7 @@ async def _once(
             raise
         raise _too_slow(spec, what) from None
     except InvalidAnswerError as error:
-        raise UpstreamError(connection.mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
+        raise UpstreamError(connection.mask(f"{spec.label} failed at {what!r}: {error}.")) from None
     except TooLargeError:
         raise _too_large(spec, what) from None
     except (UnicodeEncodeError, PydanticSerializationError) as error:
@@ -108,9 +108,9 @@ def _refused(
         return Fault(reason=mask(reason), hint=hint).error(spec)
     if marked is not None:
         reason, hint = reason_of(error, spec)
-        return UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {reason}."), hint=hint)
+        return UpstreamError(mask(f"{spec.label} failed at {what!r}: {reason}."), hint=hint)
     text = one_line(error.message, limit=1000)
-    refused = UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
+    refused = UpstreamError(mask(f"{spec.label} refused {what!r}: {text} ({error.code})."))
     refused.answer = {"code": error.code, "message": error.message, "data": error.data}
     return refused
 
@@ -123,20 +123,20 @@ def _went_away(spec: ServerSpec, what: str, how: str, *, sent: bool, tries: int)
         case True, _:
             ran = "It was repeated once and may have run."
         case _:
-            ran = "It did not run: the server ended before it read it, twice."
+            ran = f"It did not run: the {spec.noun} ended before it read it, twice."
     return UpstreamError(
-        f"Server {spec.name!r} went away during the call of {what!r}: {how}.",
-        hint=f"{ran} The next call starts the server again.",
+        f"{spec.label} went away during the call of {what!r}: {how}.",
+        hint=f"{ran} The next call starts the {spec.noun} again.",
     )
 
 
 def _too_large(spec: ServerSpec, what: str) -> UpstreamError:
     reason = too_large(spec.message_limit)
-    return UpstreamError(f"Server {spec.name!r} failed at {what!r}: {reason}.", hint=limit_hint(spec))
+    return UpstreamError(f"{spec.label} failed at {what!r}: {reason}.", hint=spec.limit_hint)
 
 
 def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
     return UpstreamTimeoutError(
-        f"Server {spec.name!r} did not answer {what!r} within {spec.timeout:g} s.",
+        f"{spec.label} did not answer {what!r} within {spec.timeout:g} s.",
         hint=f"Set a longer `timeout` in `{spec.section}` if the tool needs it.",
     )
