@@ -18,7 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 MENU = {
     "Begin": ["docs/tutorial", "docs/why-not-just", "examples/README"],
     "Use": [
-        *("docs/library", "docs/frameworks", "docs/configuration", "docs/gateway", "docs/approvals", "docs/pins", "docs/command"),
+        *(
+            "docs/library",
+            "docs/frameworks",
+            "docs/configuration",
+            "docs/gateway",
+            "docs/approvals",
+            "docs/pins",
+            "docs/command",
+        ),
         "docs/errors",
     ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
