@@ -10,6 +10,7 @@ import sys
 from benchmarks import (
     check,
     conversations,
+    counting,
     fast_path,
     frameworks,
     growing,
@@ -31,6 +32,7 @@ KNOWN = {
     "loadouts": loadouts.measure,
     "check": check.measure,
     "conversations": conversations.measure,
+    "counting": counting.measure,
     "hints": hints.measure,
     "upstream": upstream.measure,
     "path": path.measure,

@@ -110,6 +110,7 @@ async def test_an_open_page_follows_what_changes_while_a_client_works(browser: B
     """One gateway serves the page and the clients of both eras."""
     async with running(config) as console, opened(browser, console.origin) as page, console.client(era) as client:
         await console.sign_in(page)
+        await page.goto("/console/agents")
         await client.load("notes")
         assert await client.text("call_tool", name="note_add", arguments={"text": "tea"}) == "added tea"
         edit(config, "mailer:", "courier:")

@@ -146,13 +146,13 @@ async def test_edits_that_are_refused_and_budgets_that_are_nearly_used_need_a_pe
         await console.board.ready()
         needs = page.locator("#attention")
         await expect(needs).to_contain_text("The start of agent 'assistant' takes 100% of its budget: 7 tools of 7.")
-        await edit(config, "dialect: pegboard, budget", "dialekt: pegboard, budget")
+        edit(config, "dialect: pegboard, budget", "dialekt: pegboard, budget")
         await expect(needs).to_contain_text("The newest edit is refused")
         await expect(needs).to_contain_text("dialekt")
         await needs.get_by_role("link", name=re.compile("^Look at the configuration")).first.click()
         await expect(page.get_by_role("heading", name="Configuration")).to_be_visible()
         await page.goto("/console")
-        await edit(config, "dialekt", "dialect")
+        edit(config, "dialekt", "dialect")
         await expect(needs).not_to_contain_text("refused")
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.services import Services
-from pegboard.operators.configuration import ConfigurationState
+from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.operators.servers import not_running
+from pegboard.operators.servers import NotRunning, not_running
 
 AttentionKind = Literal["approval", "server", "refused_edit", "waiting_edit", "problem", "budget"]
 """What an item is about."""
@@ -181,8 +181,7 @@ async def problems(situation: Situation) -> Sequence[AttentionItem]:
     """Return what `pegboard check` warns of, without servers that do not run; errors first."""
     if situation.agents is not None:
         return ()
-    down = {one.error for one in not_running(situation.services)}
-    read = situation.read
+    down, read = tuple(not_running(situation.services)), situation.read
     found = [*(() if read.refused else read.problems), *read.of_plugins]
     return [
         AttentionItem(
@@ -193,8 +192,18 @@ async def problems(situation: Situation) -> Sequence[AttentionItem]:
             place=_place(one.file, one.line),
         )
         for one in sorted(found, key=lambda one: one.severity)
-        if not (one.code == "unavailable" and any(error and error in one.message for error in down))
+        if not _is_said_of(down, one)
     ]
+
+
+def _is_said_of(down: Sequence[NotRunning], problem: ShownProblem) -> bool:
+    """Return whether a problem is why one of these servers does not run, which is an item already."""
+    if problem.code not in ("unavailable", "env_missing"):
+        return False
+    return any(
+        f"{problem.path}.".startswith(f"servers.{one.name}.") or (one.error and one.error in problem.message)
+        for one in down
+    )
 
 
 async def budgets(situation: Situation) -> Sequence[AttentionItem]:
