@@ -272,6 +272,17 @@ async def test_a_time_that_there_is_not_is_refused(config_with_tokens: Path) -> 
         assert "period" in message
 
 
+async def test_what_is_of_some_seconds_ago_is_asked_for_anew_though_nothing_happens(config_with_tokens: Path) -> None:
+    """F5: the last weeks are not read at every call; the page is right all the same once calls have ended."""
+    async with (
+        Pegboard.open(config_with_tokens) as board,
+        serving(board) as (app, _),
+        program(app, "root-root-root-root-root") as root,
+    ):
+        first, again = [(await root.client.get("/console/now/usage?period=week")).text for _ in range(2)]
+        assert ("data-until" in first, "data-until" in again) == (False, True)
+
+
 async def test_without_script_the_page_has_everything(config_with_tokens: Path) -> None:
     """F5: each picture says in words what it shows, and stands as a table as well."""
     async with (

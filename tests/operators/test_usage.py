@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Pegboard
+from pegboard import Pegboard, StoreError
 from pegboard.board.observability.bill import Billing
 from pegboard.operators.operations import Operations
 from pegboard.operators.usage import PERIODS, Usage, UsageQuery, UsageReader, UsageRow, percentile
@@ -223,13 +223,36 @@ async def test_the_answer_for_long_times_is_given_again_for_some_seconds(board: 
     record = UsageRecord(NOON, "all", "notes", "note", "ok", UsageCounts(calls=1))
     assert (await reader.usage(week)).totals.ok == 0
     board.services.store.usage_later(record)
-    assert (await reader.usage(week)).totals.ok == 0
-    assert (await reader.usage(UsageQuery(seconds=HOUR))).totals.ok == 1
+    known = await reader.usage(week)
+    assert (known.totals.ok, known.again_at) == (0, now + 10.0)
+    hour = await reader.usage(UsageQuery(seconds=HOUR))
+    assert (hour.totals.ok, hour.again_at) == (1, None)
     now += 10.0
-    assert (await reader.usage(week)).totals.ok == 1
+    while (known := await reader.usage(week)).again_at is not None:  # it is read while the older answer is given
+        assert known.totals.ok in (0, 1)
+        await asyncio.sleep(0)
+    assert known.totals.ok == 1
     now -= 5_000.0  # the clock is set back
     board.services.store.usage_later(record._replace(start=NOON - 7_200, counts=UsageCounts(calls=7)))
     assert (await reader.usage(week)).totals.ok == 7
+    await reader.aclose()
+
+
+async def test_a_store_that_cannot_be_read_is_said_and_what_was_known_is_shown_meanwhile(
+    config_in_a_file: Path,
+) -> None:
+    """F4: for two minutes; then it is an error."""
+    async with Pegboard.open(config_in_a_file) as board:
+        now = NOON + 60.0
+        reader, week = UsageReader(board.services, lambda: now), UsageQuery(seconds=7 * DAY)
+        assert (await reader.usage(week)).totals.ok == 0
+        await board.services.store.aclose()
+        now += 60.0
+        assert (await reader.usage(week)).totals.ok == 0
+        now += 61.0
+        for query in (week, UsageQuery(seconds=HOUR)):
+            with pytest.raises(StoreError, match="is not open"):
+                await reader.usage(query)
 
 
 async def test_names_that_hold_a_secret_are_shown_with_marks(config_with_a_secret: Path) -> None:

@@ -47,6 +47,7 @@ class Operations:
 
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
+        await self._usage.aclose()
         await self._whole.aclose()
         await self._problems.aclose()
         await self._counting.aclose()
@@ -153,9 +154,11 @@ class Operations:
         Raises:
             StoreError: approvals or switches cannot be read.
         """
-        known = await self.configuration(read)
+        bounded = (name for name, agent in self._services.world.agents.items() if agent.budget)
+        if agents is None or not agents.isdisjoint(bounded):
+            read = await self.configuration(read)
         situation = Situation(
-            services=self._services, read=known, edits=edits, budgets=self._problems.budgets, agents=agents
+            services=self._services, read=read, edits=edits, budgets=self._problems.budgets, agents=agents
         )
         return await attention(situation, limit=limit)
 

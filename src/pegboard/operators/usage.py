@@ -6,14 +6,19 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nlargest
 from typing import Final, Literal, TypeVar
 
 from pegboard.board.services import Services
+from pegboard.errors import StoreError
+from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.ports import UsageCounts, UsageUnit
 from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, start_of
+from pegboard.support.background import Background
 
 UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
 """How far back it may go."""
@@ -31,6 +36,8 @@ PART: Final = 24
 """How many stretches of time are read at once: at most some thousand rows, so that others may go on in between."""
 FRESH: Final = 10.0
 """For how many seconds the answer for more than two days is given again."""
+STALE: Final = 120.0
+"""For how many seconds it is given while it is read anew, which takes up to a second."""
 _COARSEST_OF: Final[Sequence[tuple[int, UsageUnit, int]]] = (
     (2 * 3_600, STEP, 1),
     (2 * 86_400, HOUR, 1),
@@ -95,11 +102,22 @@ class UsageRow:
 class Usage:
     """The steps of a time, oldest first, what they come to, and the busiest agents, servers and tools of it.
 
-    ``seconds`` is how long a step is. ``more_agents``, ``more_servers`` and ``more_tools`` are how many are not listed;
-    ``damaged`` is how many rows of the store could not be read and do not count.
+    Attributes:
+        seconds: how long a step is.
+        again_at: when it may be asked for anew, in seconds since the epoch, where it is of some seconds ago; else None.
+        steps: what came of each step.
+        totals: what came of all of them.
+        agents: the busiest agents.
+        servers: the busiest servers and plugins.
+        tools: the busiest tools.
+        more_agents: how many agents are not listed.
+        more_servers: how many servers are not listed.
+        more_tools: how many tools are not listed.
+        damaged: how many rows of the store could not be read and do not count.
     """
 
     seconds: int
+    again_at: float | None
     steps: tuple[UsageStep, ...]
     totals: UsageStep
     agents: tuple[UsageRow, ...]
@@ -137,6 +155,11 @@ class UsageReader:
         self._services = services
         self._clock = clock
         self._kept: dict[UsageQuery, tuple[float, Usage]] = {}
+        self._reading = Background[UsageQuery, Usage]("read what went on", "what went on could not be read")
+
+    async def aclose(self) -> None:
+        """End what is being read for later."""
+        await self._reading.aclose()
 
     async def usage(self, query: UsageQuery) -> Usage:
         """Return what went on by now; of more than two days what was known within the last seconds.
@@ -144,10 +167,23 @@ class UsageReader:
         Raises:
             StoreError: it cannot be read.
         """
+        now, read = self._clock(), partial(self._read, query)
+        unit, count = _steps_of(query.seconds)
+        if unit is STEP or (unit is HOUR and count == 1):
+            return await read()
+        at, found = self._kept.get(query, (0.0, None))
+        age = now - at
+        if found is None or not 0 <= age < STALE:
+            found = await self._reading.within(None, query, read)
+        elif age >= FRESH:
+            with suppress(StoreError):
+                found = await self._reading.within(SOON, query, read) or replace(found, again_at=now + SOON)
+        else:
+            found = replace(found, again_at=at + FRESH)
+        return found if found is not None else await read()
+
+    async def _read(self, query: UsageQuery) -> Usage:
         now = self._clock()
-        known = self._kept.get(query)
-        if known is not None and 0 <= now - known[0] < FRESH:
-            return known[1]
         await self._services.billing.flush()
         unit, count = _steps_of(query.seconds)
         length, until = unit.seconds * count, start_of(unit, now) + unit.seconds
@@ -159,7 +195,7 @@ class UsageReader:
             agents = frozenset({query.agent}) if agents is None else agents & {query.agent}
         sums = await self._sums(unit, since, until, agents)
         found = masked(_usage(query, sums, since, length, steps), await shown_names(self._services))
-        self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < FRESH}
+        self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < STALE}
         if unit is DAY or count > 1:
             self._kept[query] = now, found
         return found
@@ -203,6 +239,7 @@ def _usage(query: UsageQuery, sums: _Sums, since: int, length: int, steps: int) 
     tools, more_tools = _busiest(query.limit, _told_apart(of_calls, lambda names: (names[2], names[1])))
     return Usage(
         seconds=length,
+        again_at=None,
         steps=tuple(_step(since + at * length, length, counts) for at, counts in enumerate(by_step)),
         totals=_step(since, steps * length, totals),
         agents=agents,

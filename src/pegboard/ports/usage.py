@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import add
 from typing import Final, Literal, NamedTuple, Protocol
 
 UsageOutcome = Literal["ok", "error", "refused", "waits", "listed"]
@@ -66,7 +67,7 @@ class UsageCounts(NamedTuple):
         Args:
             other: What is added.
         """
-        return UsageCounts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return UsageCounts(*map(add, self, other))
 
     @property
     def latencies(self) -> tuple[int, ...]:

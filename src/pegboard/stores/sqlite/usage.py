@@ -128,7 +128,8 @@ def _summed(
 
 
 def _record(by: Sequence[UsageName], key: Sequence[Any], counts: UsageCounts) -> UsageRecord:
-    return UsageRecord(0, "", "", "", "", counts)._replace(**dict(zip(by, key, strict=True)))
+    named = dict(zip(by, key, strict=True))
+    return UsageRecord(named.get("start", 0), *(named.get(name, "") for name in _TEXTS), counts)
 
 
 def _records(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[list[UsageRecord], int]:
