@@ -18,7 +18,7 @@ def called(run: Run) -> None:
 def test_f4_stats_say_what_was_called_how_often_and_how_that_went(run: Run, project: Path) -> None:
     """F4: by tool, by agent and by server, of calls of any process on the store."""
     called(run)
-    title, rule, *rows = (line.split() for line in run("stats").out.splitlines())
+    title, _, *rows = (line.split() for line in run("stats").out.splitlines())
     assert title == ["tool", "calls", "failed", "refused", "asked", "p50", "p95"]
     assert [row[:5] for row in rows] == [["add_note", "2", "0", "0", "0"]]
     assert run("stats", "--by", "server").out.splitlines()[2].split()[:2] == ["notes", "2"]
