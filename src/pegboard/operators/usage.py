@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nlargest
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 from pegboard.board.services import Services
 from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, masked, shown_names
-from pegboard.ports import UsageCounts, UsageUnit
+from pegboard.ports import UsageCounts, UsageOutcome, UsageUnit
 from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, start_of
 from pegboard.support.background import Background
 
@@ -35,7 +35,7 @@ MOST_STEPS: Final = 100
 PART: Final = 24
 """How many stretches of time are read at once: at most some thousand rows, so that others may go on in between."""
 FRESH: Final = 10.0
-"""For how many seconds the answer for more than two days is given again."""
+"""For how many seconds the answer for more than two hours is given again."""
 STALE: Final = 120.0
 """For how many seconds it is given while it is read anew, which takes up to a second."""
 _COARSEST_OF: Final[Sequence[tuple[int, UsageUnit, int]]] = (
@@ -162,14 +162,13 @@ class UsageReader:
         await self._reading.aclose()
 
     async def usage(self, query: UsageQuery) -> Usage:
-        """Return what went on by now; of more than two days what was known within the last seconds.
+        """Return what went on by now; of more than two hours what was known within the last seconds.
 
         Raises:
             StoreError: it cannot be read.
         """
         now, read = self._clock(), partial(self._read, query)
-        unit, count = _steps_of(query.seconds)
-        if unit is STEP or (unit is HOUR and count == 1):
+        if _steps_of(query.seconds)[0] is STEP:
             return await read()
         at, found = self._kept.get(query, (0.0, None))
         age = now - at
@@ -196,7 +195,7 @@ class UsageReader:
         sums = await self._sums(unit, since, until, agents)
         found = masked(_usage(query, sums, since, length, steps), await shown_names(self._services))
         self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < STALE}
-        if unit is DAY or count > 1:
+        if unit is not STEP:
             self._kept[query] = now, found
         return found
 
@@ -255,6 +254,7 @@ def _usage(query: UsageQuery, sums: _Sums, since: int, length: int, steps: int) 
 _Key = TypeVar("_Key")
 _None: Final = UsageCounts()
 _ByOutcome = Mapping[str, UsageCounts]
+_OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
 
 
 def _add(sums: dict[_Key, UsageCounts], key: _Key, counts: UsageCounts) -> None:
@@ -276,15 +276,20 @@ def _told_apart(
 def _busiest(limit: int, found: Mapping[tuple[str, str], _ByOutcome]) -> tuple[tuple[UsageRow, ...], int]:
     """Return the rows of the busiest, what was too rare to be told apart behind them, and how many more there are."""
     rest: dict[str, UsageCounts] = {}
-    rows: list[UsageRow] = []
-    for (name, server), counts in found.items():
-        if name != OTHER:
-            rows.append(_row(name, server, counts))
+    names: list[tuple[str, str]] = []
+    for name, counts in found.items():
+        if name[0] != OTHER:
+            names.append(name)
             continue
         for outcome, of_outcome in counts.items():
             _add(rest, outcome, of_outcome)
-    shown = nlargest(limit, rows, key=lambda row: (row.calls, row.refused + row.waits, row.tokens))
-    return (*shown, *([_row(OTHER, "", rest)] if rest else [])), len(rows) - len(shown)
+
+    def busy(name: tuple[str, str]) -> tuple[int, ...]:
+        ok, error, refused, waits, listed = (found[name].get(one, _None) for one in _OUTCOMES)
+        return ok.calls + error.calls, refused.calls + waits.calls, listed.tokens
+
+    shown = [_row(*name, found[name]) for name in nlargest(limit, names, key=busy)]
+    return (*shown, *([_row(OTHER, "", rest)] if rest else [])), len(names) - len(shown)
 
 
 def _row(name: str, server: str, counts: _ByOutcome) -> UsageRow:

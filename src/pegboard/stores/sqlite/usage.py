@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from pegboard.ports import UsageCounts, UsageRecord, UsageSums, UsageUnit
@@ -20,6 +22,8 @@ _ADD: Final = (
 )
 _MINE: Final = " AND ".join(f"{name} = ?" for name in _KEY)
 _SUMS: Final = ", ".join(f"sum({name})" for name in UsageCounts._fields)
+_NUMBERS: Final = {int}
+_PLAIN: Final = {int, str}
 Key = tuple[int, str, str, str, str]
 
 
@@ -117,19 +121,27 @@ def _summed(
         return []  # nothing is there to be summed
     found: list[UsageRecord] = []
     for row in rows:
-        if any(type(count) is not int for count in row[width:]):
+        names, counts = row[: len(by)], row[width:]
+        if set(map(type, counts)) != _NUMBERS:
             return None
-        try:
-            key = tuple(cell if type(cell) is int else from_column(cell) for cell in row[: len(by)])
-        except (ValueError, AttributeError):
-            return None
-        found.append(_record(by, key, UsageCounts(*row[width:])))
+        if not set(map(type, names)) <= _PLAIN:
+            try:
+                names = tuple(cell if type(cell) is int else from_column(cell) for cell in names)
+            except (ValueError, AttributeError):
+                return None
+        found.append(_record(by, names, UsageCounts(*counts)))
     return found
 
 
-def _record(by: Sequence[UsageName], key: Sequence[Any], counts: UsageCounts) -> UsageRecord:
-    named = dict(zip(by, key, strict=True))
-    return UsageRecord(named.get("start", 0), *(named.get(name, "") for name in _TEXTS), counts)
+def _record(by: Sequence[UsageName], names: Sequence[Any], counts: UsageCounts) -> UsageRecord:
+    return UsageRecord(*_in_order(tuple(by))((*names, 0, "")), counts)
+
+
+@cache
+def _in_order(by: tuple[UsageName, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return what puts names into the order of a record; behind them are the start and text of what has none."""
+    places = [by.index(name) if name in by else len(by) + (name != "start") for name in _KEY[1:]]
+    return itemgetter(*places)
 
 
 def _records(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[list[UsageRecord], int]:
