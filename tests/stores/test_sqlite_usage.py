@@ -90,7 +90,7 @@ async def test_a_damaged_row_is_counted_and_stops_nothing(store: SqliteStore, da
 
 
 @pytest.mark.parametrize("name", ["agent", "server", "tool"])
-async def test_a_damaged_name_is_left_out_where_names_are_asked_for(store: SqliteStore, name: str) -> None:
+async def test_a_damaged_name_is_excluded_where_names_are_asked_for(store: SqliteStore, name: str) -> None:
     """F4: its counts are what they are."""
     store.usage_later(RECORD, RECORD._replace(tool="bad"))
     await hours(store)

@@ -88,7 +88,7 @@ def select_usage(
     by: Sequence[UsageName],
     agents: Collection[str] | None,
 ) -> UsageSums:
-    """Return the sums of the rows of a time; rows that hold something else than counts are left out and counted."""
+    """Return the sums of the rows of a time; rows that hold something else than counts are excluded, and counted."""
     where, values = "seconds = ? AND start >= ? AND start < ?", list[Any]((unit.seconds, since, until))
     if agents is not None:
         where += f" AND agent IN ({', '.join('?' * len(agents))})"
