@@ -1,4 +1,4 @@
-"""What counting a call by time costs: with it and without it in turns, and what one count takes by itself."""
+"""What counting a call by time costs in processor time: with it and without it in turns, and one count by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.board.observability.usage import UsageTally
 from pegboard.ports import SessionKey
 
 CALLS = 2_000
-ROUNDS = 15
+ROUNDS = 25
 
 
 def measure() -> list[dict[str, object]]:
@@ -47,11 +47,11 @@ async def _measured() -> list[dict[str, object]]:
 
 
 async def _calls(session: Session) -> float:
-    """Return how long a call takes, in microseconds."""
-    started = time.perf_counter()
+    """Return how long the processor works for a call, in microseconds."""
+    started = time.process_time()
     for _ in range(CALLS):
         await session.call("echo", {"text": "x"})
-    return (time.perf_counter() - started) / CALLS * 1e6
+    return (time.process_time() - started) / CALLS * 1e6
 
 
 @contextmanager
@@ -67,16 +67,16 @@ def _alone(board: Pegboard) -> float:
     record = recorder.entry(key, 1, "call", "echo", "allowed", duration=1.5, outcome="ok")
     least = float("inf")
     for _ in range(ROUNDS):
-        started = time.perf_counter()
+        started = time.process_time()
         for _ in range(CALLS):
             tally.add("called", record)
-        least = min(least, (time.perf_counter() - started) / CALLS * 1e6)
+        least = min(least, (time.process_time() - started) / CALLS * 1e6)
     return least
 
 
 async def _flushed(board: Pegboard, session: Session) -> float:
     await board.services.billing.flush()
     await _calls(session)
-    started = time.perf_counter()
+    started = time.process_time()
     await board.services.billing.flush()
-    return (time.perf_counter() - started) / CALLS * 1e6
+    return (time.process_time() - started) / CALLS * 1e6

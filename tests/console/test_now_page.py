@@ -224,7 +224,7 @@ async def test_the_screenshot_of_the_start_page(browser: Browser, config: Path, 
         await console.sign_in(page)
         await page.goto("/console?period=day")
         await expect(page.locator("#attention li")).not_to_have_count(0)
-        await shot(page, screenshots / "now.png")
+        await shot(page, screenshots / "now.png", whole=True)
         assert (screenshots / "now.png").is_file()
 
 
