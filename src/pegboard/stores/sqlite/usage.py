@@ -134,7 +134,8 @@ def _summed(
 
 
 def _record(by: Sequence[UsageName], names: Sequence[Any], counts: UsageCounts) -> UsageRecord:
-    return UsageRecord(*_in_order(tuple(by))((*names, 0, "")), counts)
+    start, agent, server, tool, outcome = _in_order(tuple(by))((*names, 0, ""))
+    return UsageRecord(start, agent, server, tool, outcome, counts)
 
 
 @cache
