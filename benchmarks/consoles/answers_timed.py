@@ -21,6 +21,13 @@ LETTERS = 40
 """So many letters of a request are typed."""
 OF_A_SESSION = urlencode({"principal": "person-0", "agent": FULL, "session": "thread-0"})
 PAGES = {
+    "now": "/console",
+    "now, day": "/console?period=day",
+    "now, week": "/console?period=week",
+    "now, 90 days": "/console?period=quarter",
+    "now, what needs somebody": "/console/now/attention",
+    "now, curves": "/console/now/usage",
+    "now, newest": "/console/now/ticker",
     "agents": "/console/agents",
     "switches": f"/console/agent?agent={FULL}",
     "switches, searched": f"/console/agent?agent={FULL}&q=list",
@@ -42,6 +49,9 @@ PAGES = {
     "bill, by session": "/console/bill?by=session",
 }
 JSON = {
+    "/api/attention": "/api/attention",
+    "/api/usage": "/api/usage",
+    "/api/usage, a week": "/api/usage?period=week",
     "/api/agents": "/api/agents",
     "/api/agents/…/switches": f"/api/agents/{FULL}/switches",
     "/api/sessions": "/api/sessions",

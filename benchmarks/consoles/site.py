@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.consoles.past import filled
 from benchmarks.gateways import processes
 from benchmarks.retrieving.sets import pooled
 from benchmarks.scale import CATALOGS
@@ -40,6 +41,8 @@ class Size:
     tools: int = 20_000
     sessions: int = 1_000
     calls: int = 3_000
+    past: int = 1_000_000
+    """So many calls were counted in the 90 days before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +115,11 @@ async def catalog(path: Path) -> AsyncGenerator[int]:
         await process.wait()
 
 
-async def worked(config: Path, size: Size) -> None:
-    """Leave behind what agents did: sessions with what they loaded, their calls and what is written of them."""
+async def worked(config: Path, size: Size) -> dict[str, object]:
+    """Leave behind what agents did: sessions with what they loaded, their calls and what is written of them.
+
+    Returns what counting the calls of the days before has made of the store.
+    """
     dice = random.Random(7)
     async with Pegboard.open(config) as board:
         await board.ready()
@@ -129,6 +135,9 @@ async def worked(config: Path, size: Size) -> None:
             loaded = [each.tool.wire for each in (await session.surface()).tools]
             for name in itertools.islice(itertools.cycle(loaded), calls if loaded else 0):
                 await session.call(name, {})
+        agents = [*board.world.agents]
+    names_of = [(tool.plugin, tool.wire) for tool in tools]
+    return await filled(config.parent / "state.db", names_of, agents, calls=size.past, days=90)
 
 
 @asynccontextmanager

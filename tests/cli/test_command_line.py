@@ -17,7 +17,7 @@ from pegboard.ports import AuditKind
 
 COMMANDS = [
     "init", "check", "serve", "console", "tools", "search", "surface", "explain", "loadouts", "call", "audit", "bill",
-    "schema",
+    "stats", "schema",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
     "session forget", "session delete", "permissions show", "permissions set",
 ]  # fmt: skip

@@ -164,7 +164,7 @@ async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(br
         await page.reload()
         await expect(page.locator("#explanation")).to_contain_text("Nothing grants it to agent 'writer'.")
         await page.go_back()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
 
 
 async def test_f5_a_hit_is_chosen_and_loaded_by_keyboard(browser: Browser, config: Path) -> None:

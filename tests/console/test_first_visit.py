@@ -48,13 +48,15 @@ def config_with_tokens(config: Path) -> Path:
 
 @pytest.mark.parametrize("width", [400, 1600])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_a_one_time_code_leads_to_the_agents(
+async def test_a_one_time_code_leads_to_what_goes_on_now(
     browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
 ) -> None:
     """G2: the page is there in both themes, narrow and wide, without a finding of axe-core."""
     async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
         await console.sign_in(page)
-        await expect(page).to_have_url(re.compile(r"/console/agents$"))
+        await expect(page).to_have_url(re.compile(r"/console$"))
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+        await page.get_by_role("link", name="Agents", exact=True).click()
         await expect(page.get_by_role("rowheader")).to_have_text(["default", "mailer"])
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -72,7 +74,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_code(
         assert await findings(page, axe_core) == []
         await page.keyboard.type(code)
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Agents")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Now")
         await tab_to(page, page.get_by_role("button", name="Sign out"))
         await page.keyboard.press("Enter")
         await page.get_by_label("One-time code").fill(code)
@@ -99,6 +101,7 @@ async def test_an_operator_signs_in_with_a_token_and_sees_the_agents_of_it(
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert").first).to_have_text("This token is not an operator's.")
         await console.sign_in(page, ADA)
+        await page.goto("/console/agents")
         await expect(page.get_by_role("rowheader")).to_have_text(["mailer"])
 
 
@@ -107,6 +110,7 @@ async def test_an_open_page_follows_what_changes_while_a_client_works(browser: B
     """One gateway serves the page and the clients of both eras."""
     async with running(config) as console, opened(browser, console.origin) as page, console.client(era) as client:
         await console.sign_in(page)
+        await page.goto("/console/agents")
         await client.load("notes")
         assert await client.text("call_tool", name="note_add", arguments={"text": "tea"}) == "added tea"
         edit(config, "mailer:", "courier:")

@@ -130,7 +130,9 @@ async def test_the_bill_is_by_day_by_agent_or_by_session_and_sums_up_the_rest(bo
     """F4: the most tokens first; who is not listed is in the rest."""
     services, today = board.services, date(2026, 7, 28)
     noon = datetime(2026, 7, 28, 12, tzinfo=UTC).timestamp()
-    billing = Billing(services.metrics, services.store, services.prices, services.counter.count, lambda: noon)
+    billing = Billing(
+        services.metrics, services.store, services.prices, services.counter.count, lambda _: None, lambda: noon
+    )
     for agent, number in (("all", 3), ("waits", 1)):
         for name in range(number):
             session = await board.session(agent=agent, session_id=f"{name}", principal="ada")
@@ -172,7 +174,7 @@ async def test_every_day_has_a_bill_of_its_own(config: Path) -> None:
     async with Pegboard.open(config, adapters=Adapters(store=store)) as board:
         services, now = board.services, midnight - 1.0
         clock: Callable[[], float] = lambda: now  # noqa: E731
-        billing = Billing(services.metrics, store, services.prices, services.counter.count, clock)
+        billing = Billing(services.metrics, store, services.prices, services.counter.count, lambda _: None, clock)
         session = await board.session(agent="all", session_id="thread")
         await session.surface()
         now = midnight + 0.001

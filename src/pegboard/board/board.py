@@ -95,7 +95,7 @@ class Board:
             events=events,
             recorder=recorder,
             metrics=metrics,
-            billing=Billing(metrics, parts.store, prices, parts.counter.count),
+            billing=Billing(metrics, parts.store, prices, parts.counter.count, self._plugin_of),
             conversations=Conversations(),
             uses=RememberedUse(parts.store),
             prices=prices,
@@ -209,6 +209,10 @@ class Board:
         services.compiler.adopt(replace(services.world, catalog=services.loader.catalog))
         for plugin in plugins:
             services.events.emit("catalog_changed", {"plugin": plugin})
+
+    def _plugin_of(self, wire: str) -> str | None:
+        tool = self.world.catalog.by_wire(wire)
+        return tool.plugin if tool is not None else None
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event.

@@ -24,6 +24,7 @@ from pegboard.cli import (
     search,
     serve,
     session,
+    stats,
     suggest,
     surface,
     tools,
@@ -95,6 +96,7 @@ app.add_typer(_pins, name="pins")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
 _add(app, "bill", audit.bill, audit.BILL_EXAMPLE)
+_add(app, "stats", stats.stats, stats.EXAMPLE)
 _add(app, "suggest", suggest.suggest, suggest.EXAMPLE)
 _add(app, "schema", schema.schema, schema.EXAMPLE)
 

@@ -146,6 +146,7 @@ async def _prepared(context: Context, visit: Visit) -> Visit:
             state = await context.operations.configuration(context.board.configuration_state)
             problems = len(state.problems) + len(state.of_plugins)
             visit = replace(visit, troubles=_troubles(context, problems))
+        visit = replace(visit, attention=await context.attention(visit))
         return replace(visit, waiting=await context.operations.approvals.waiting(visit.operator.sees))
     return visit
 

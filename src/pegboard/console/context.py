@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from starlette.responses import Response
 
@@ -17,7 +18,11 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.operators.attention import Attention
 from pegboard.operators.operations import Operations
+
+ATTENTION: Final = 20
+"""How much of what needs somebody is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,13 @@ class Context:
         if name and not visit.operator.sees(name):
             self.agent(visit, name)
         return name or None
+
+    async def attention(self, visit: Visit) -> Attention:
+        """Return what needs the operator."""
+        edits = [str(change) for change in self.board.waiting] if visit.operator.agents is None else []
+        return await self.operations.attention(
+            self.board.configuration_state, edits, agents=visit.operator.agents, limit=ATTENTION
+        )
 
     def require_every_agent(self, visit: Visit) -> None:
         """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""

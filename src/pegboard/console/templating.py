@@ -71,7 +71,11 @@ class Templates:
             path=visit.request.url.path if visit is not None else "",
             notices=notices,
             troubles=visit.troubles if visit is not None else {},
-            **{"waiting": visit.waiting if visit is not None else WaitingCalls(), **values},
+            **{
+                "waiting": visit.waiting if visit is not None else WaitingCalls(),
+                "needing": visit.attention if visit is not None else None,
+                **values,
+            },
         )
         return HTMLResponse(text, status_code=status)
 

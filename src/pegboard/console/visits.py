@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from pegboard.console.entry.operator_access import Operator, SignIn
 from pegboard.operators.approvals import WaitingCalls
+from pegboard.operators.attention import Attention
 from pegboard.operators.masked import ShownNames
 
 EVENTS: Final = "/console/events"
@@ -20,8 +21,9 @@ EVENTS: Final = "/console/events"
 class Visit:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
-    Where a whole page is asked for, ``waiting`` is which calls wait for a person, and ``stream`` the address at
-    which the page hears of changes. ``troubles`` is how much needs somebody to look, by the name of its page.
+    Where a whole page is asked for, ``waiting`` is which calls wait for a person, ``attention`` what else needs one,
+    and ``stream`` the address at which the page hears of changes. ``troubles`` is how much needs somebody to look, by
+    the name of its page.
     ``names`` is how names are shown, and the way back.
     """
 
@@ -30,6 +32,7 @@ class Visit:
     sign_in: SignIn | None
     names: ShownNames
     waiting: WaitingCalls = field(default_factory=WaitingCalls)
+    attention: Attention = field(default_factory=Attention)
     stream: str = EVENTS
     troubles: Mapping[str, int] = field(default_factory=dict[str, int])
 

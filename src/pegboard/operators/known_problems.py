@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,13 +31,23 @@ from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.requirements import unresolved_requirements
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
+from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_of
 from pegboard.operators.counting import SOON, count_ahead
 from pegboard.ports import SessionKey
 from pegboard.problems import Place, Problem
 from pegboard.support.background import Background
 
 ACCEPT: Final = "Look at what it does, then run `pegboard check --accept`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUse:
+    """What the start of an agent takes of its budget; ``place`` is where the agent is written."""
+
+    agent: str
+    share: float
+    text: str
+    place: str
 
 
 class KnownProblems:
@@ -53,6 +64,8 @@ class KnownProblems:
         self._key: Hashable = None
         self._kept: tuple[object, ...] = ()
         self._known: tuple[Problem, ...] = ()
+        self.budgets: tuple[BudgetUse, ...] = ()
+        """What the starts of agents take of their budgets, as of the last look."""
 
     async def now(self) -> tuple[Problem, ...]:
         """Return what is wrong now; what was last, where it takes longer than a moment to tell.
@@ -75,7 +88,9 @@ class KnownProblems:
 
     async def _look(self, key: Hashable, kept: tuple[object, ...]) -> None:
         problems = [one async for one in _every(self._services)]
+        budgets = [_use_of_budget(self._services, agent) for agent in self._services.world.agents.values()]
         self._key, self._kept, self._known = key, kept, tuple(problems)
+        self.budgets = tuple(one for one in budgets if one is not None)
         self._found()
 
     async def aclose(self) -> None:
@@ -275,15 +290,39 @@ def over_budget(services: Services, agent: Agent) -> Iterator[Problem]:
     """Yield a warning for an agent whose start takes more than its budget (S9), of what is known of it."""
     if not agent.budget:
         return
-    key = SessionKey(principal=LOCAL, agent=agent.name, session="")
-    info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
-    over, smaller = _excess(looked_at(services, info, DEFAULT).permissions, services, info)
+    permissions, info = _start(services, agent)
+    over, smaller = _excess(permissions, services, info)
     if over:
         hint = "Raise it, or have less loaded from the start."
         if smaller is not None:
             hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
         message = f"what is loaded from the start exceeds the budget: {over}."
         yield Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place)
+
+
+def _use_of_budget(services: Services, agent: Agent) -> BudgetUse | None:
+    """Return what an agent's start takes of its budget, or None where it has none (S9)."""
+    budget = agent.budget
+    if not budget:
+        return None
+    permissions, info = _start(services, agent)
+    terms = command_context(services, info, permissions)
+    size = size_of(permissions, active_tools(permissions, fit_to_budget(permissions, DEFAULT, terms)), terms)
+    parts = [("tools", size.tools, budget.tools), ("tokens", size.tokens, budget.tokens)]
+    shares = [
+        (taken / most if most else 1.0 + taken, f"{taken:,} {what} of {most:,}")
+        for what, taken, most in parts
+        if most is not None
+    ]
+    share, text = max(shares)
+    return BudgetUse(agent=agent.name, share=share, text=text, place=str(agent.place or ""))
+
+
+def _start(services: Services, agent: Agent) -> tuple[CompiledPermissions, SessionInfo]:
+    """Return the permissions of a session of an agent that begins, and what is known of it."""
+    key = SessionKey(principal=LOCAL, agent=agent.name, session="")
+    info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
+    return looked_at(services, info, DEFAULT).permissions, info
 
 
 def _excess(permissions: CompiledPermissions, services: Services, info: SessionInfo) -> tuple[str, str | None]:

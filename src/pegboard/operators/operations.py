@@ -10,6 +10,7 @@ from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches
 from pegboard.operators.approvals import OperatorApprovals
+from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.configuration import ConfigurationState, without_lines
@@ -23,6 +24,7 @@ from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
+from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
 
@@ -41,11 +43,13 @@ class Operations:
         self._whole = WholeCatalog(services)
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
+        self._usage = UsageReader(services)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
 
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
+        await self._usage.aclose()
         await self._whole.aclose()
         await self._problems.aclose()
         await self._counting.aclose()
@@ -89,6 +93,17 @@ class Operations:
         )
         return await bill.bill(self._services, query)
 
+    async def usage(self, query: UsageQuery) -> Usage:
+        """Return what went on in the last so many seconds: curves, and what was busiest (F4).
+
+        Args:
+            query: how far back, and of which agents.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await self._usage.usage(query)
+
     async def audit(self, query: AuditQuery) -> AuditPage:
         """Return a page of the audit trail (X4).
 
@@ -121,6 +136,33 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return replace(read, of_plugins=without_lines(await self._problems.now(), self._services.masker))
+
+    async def attention(
+        self,
+        read: ConfigurationState,
+        edits: Sequence[str],
+        *,
+        agents: frozenset[str] | None = None,
+        limit: int = 50,
+    ) -> Attention:
+        """Return what needs a person, the most urgent first (F5).
+
+        Args:
+            read: what became of the newest reading of the configuration.
+            edits: what of it waits to be accepted, as texts.
+            agents: nothing of others than these, nor of what all agents share; None is everything.
+            limit: how many items there are at most.
+
+        Raises:
+            StoreError: approvals or switches cannot be read.
+        """
+        bounded = (name for name, agent in self._services.world.agents.items() if agent.budget)
+        if agents is None or not agents.isdisjoint(bounded):
+            read = await self.configuration(read)
+        situation = Situation(
+            services=self._services, read=read, edits=edits, budgets=self._problems.budgets, agents=agents
+        )
+        return await attention(situation, limit=limit)
 
     def troubled(self) -> int:
         """Return how many servers and plugins need somebody to look.

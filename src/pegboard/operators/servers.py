@@ -111,11 +111,10 @@ async def servers(services: Services, counting: CatalogCounting) -> tuple[Server
     """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
     counted, until = await counting.done(), time.perf_counter() + AT_ONCE
-    specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
+    agents, found = _agents(services), list[ServerState]()
     names = await shown_names(services)
-    for plugin in services.world.catalog.plugins.values():
-        if (spec := specs.get(plugin.name)) is not None:
-            found.append(masked(_state(services, plugin, spec, agents, counted=counted), names))
+    for plugin, spec in _configured(services):
+        found.append(masked(_state(services, plugin, spec, agents, counted=counted), names))
         if time.perf_counter() > until:
             await asyncio.sleep(0)
             until = time.perf_counter() + AT_ONCE
@@ -135,19 +134,47 @@ def _agents(services: Services) -> list[CompiledPermissions]:
     return [services.compiler.of_agent(agent) for agent in services.world.agents]
 
 
-def troubled(services: Services) -> int:
-    """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
-    found = 0
-    for plugin in services.world.catalog.plugins.values():
-        spec = services.loader.specs.get(plugin.name)
-        if spec is None:
-            continue
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRunning:
+    """A server that does not run although it should, with why; nothing in it is masked yet."""
+
+    name: str
+    state: Literal["unavailable", "down", "backing_off"]
+    since: float | None
+    error: str
+    place: str
+    restartable: bool
+
+
+def not_running(services: Services) -> Iterator[NotRunning]:
+    """Yield the servers that do not run although they should, in the order of the configuration."""
+    for plugin, spec in _configured(services):
         source = services.loader.source_of(spec)
         connections = source.connections(spec) if isinstance(source, Restartable) else ()
-        down = any(one.state in ("down", "backing_off") for one in connections)
-        absent = plugin.kind == "server" and bool(plugin.unavailable)
-        found += down or absent or any(_warnings(services, plugin, spec))
-    return found
+        failed = [one for one in connections if one.state in ("down", "backing_off")]
+        first = min(failed, key=lambda one: _GRAVEST.index(one.state), default=None)
+        if first is None and not (plugin.kind == "server" and plugin.unavailable):
+            continue
+        yield NotRunning(
+            name=plugin.name,
+            state="unavailable" if first is None else "backing_off" if first.state == "backing_off" else "down",
+            since=first.since if first is not None else None,
+            error=plugin.unavailable if first is None else first.error,
+            place=str(plugin.place or ""),
+            restartable=_may_restart(plugin, spec, source),
+        )
+
+
+def troubled(services: Services) -> int:
+    """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
+    down = {one.name for one in not_running(services)}
+    return sum(plugin.name in down or any(_warnings(services, plugin, spec)) for plugin, spec in _configured(services))
+
+
+def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
+    for plugin in services.world.catalog.plugins.values():
+        if (spec := services.loader.specs.get(plugin.name)) is not None:
+            yield plugin, spec
 
 
 async def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:

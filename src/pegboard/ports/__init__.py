@@ -51,6 +51,7 @@ from pegboard.ports.stores import (
     Unchecked,
 )
 from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
+from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageStore, UsageSums, UsageUnit
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
@@ -138,6 +139,12 @@ __all__ = [
     "TokenCounter",
     "TrailPage",
     "Unchecked",
+    "UsageCounts",
+    "UsageOutcome",
+    "UsageRecord",
+    "UsageStore",
+    "UsageSums",
+    "UsageUnit",
     "UseRecord",
     "UseStore",
     "mentions",

@@ -13,6 +13,7 @@ from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord
 from pegboard.ports.past_uses import UseStore
 from pegboard.ports.tokens import BillStore
+from pegboard.ports.usage import UsageStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,6 +409,7 @@ class Store(
     AuditLog,
     UseStore,
     BillStore,
+    UsageStore,
     Protocol,
 ):
     """Everything that outlives a process, in one place."""

@@ -1,4 +1,4 @@
-"""Put what sessions came to on the bill: priced and stored some seconds later, never while a model waits (F4)."""
+"""Put what sessions came to on the bill, and into the counts by time: some seconds later, while no model waits (F4)."""
 
 from __future__ import annotations
 
@@ -8,41 +8,48 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from pegboard.board.observability.metrics import SentList, SessionMetrics
+from pegboard.board.observability.usage import PluginOf, of_lists
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.ports import BillCounts, BillRecord, BillStore
+from pegboard.ports import BillCounts, BillRecord, BillStore, UsageStore
+from pegboard.ports.usage import STEP, start_of
 
 Price = Callable[[Sequence[Tool]], int]
 
 EVERY = 5.0
 """For how many seconds a killed process may lose what it counted."""
-DAY: Final = 86_400.0
 AT_ONCE: Final = 64
 """How many tools are priced before others may go on: one that is new takes some 30 microseconds."""
 
 log = logging.getLogger("pegboard")
 
 
+class CountStore(BillStore, UsageStore, Protocol):
+    """Where the bill and the counts by time are kept."""
+
+
 class Billing:
-    """The bill of one board's sessions; ``clock`` gives seconds since the epoch."""
+    """The bill of one board's sessions; ``clock`` gives seconds since the epoch, ``plugin_of`` what a tool is of."""
 
     def __init__(
         self,
         metrics: SessionMetrics,
-        store: BillStore,
+        store: CountStore,
         price: Price,
         count: Callable[[str], int],
+        plugin_of: PluginOf,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._metrics = metrics
         self._store = store
         self._price = price
         self._count = count
+        self._plugin_of = plugin_of
         self._clock = clock
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -54,10 +61,16 @@ class Billing:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch."""
         async with self._flushing:
             day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
+            start = start_of(STEP, self._since)
             news = self._metrics.take_news()
+            used = [*self._metrics.usage.take(start, self._plugin_of)]
+            if used:
+                self._store.usage_later(*used)
             records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
             if records:
                 self._store.bill_later(*records)
+            if listed := [one for record in records if (one := of_lists(start, record.agent, record.counts))]:
+                self._store.usage_later(*listed)
 
     async def aclose(self) -> None:
         """Flush what is left, where it outlives the process."""
@@ -68,14 +81,14 @@ class Billing:
             await self.flush()
 
     def _begin(self) -> None:
-        """Flush in some seconds, at midnight (UTC) at the latest: what is counted until then is of one day."""
+        """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
         self._since = self._clock()
         self._stop_timer()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._timer = loop.call_later(min(EVERY, DAY - self._since % DAY), self._start)
+        self._timer = loop.call_later(min(EVERY, STEP.seconds - self._since % STEP.seconds), self._start)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pegboard.board.observability.usage import UsageTally
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.surfaces import Surface
@@ -77,9 +78,14 @@ class SessionMetrics:
         self.on_news: Callable[[], object] = lambda: None
         """Called when something is counted for the first time since the last bill."""
         self._news: set[Counted] = set()
+        self.usage = UsageTally()
+        """Calls by agent, tool and outcome since the last bill."""
+        self._told = False
 
     def recorded(self, event: str, record: AuditRecord) -> None:
         """Count an event of the audit trail, where it is one of the numbers."""
+        if self.usage.add(event, record):
+            self._tell()
         name = _OF.get(event)
         if name is None:
             return
@@ -145,13 +151,17 @@ class SessionMetrics:
 
     def take_news(self) -> list[News]:
         """Return what has come since this was called last; its counts have no price."""
-        news, self._news = self._news, set()
+        news, self._news, self._told = self._news, set(), False
         return [_news_of(counted) for counted in news]
 
     def _is_news(self, counted: Counted) -> None:
-        if not self._news:
-            self.on_news()
+        self._tell()
         self._news.add(counted)
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            self.on_news()
 
     def report(
         self, price: Price, count: Callable[[str], int], everything: Callable[[str], Everything]

@@ -17,6 +17,7 @@ from pegboard.console.api import (
     server_endpoints,
     session_endpoints,
     switch_endpoints,
+    usage_endpoints,
 )
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
 from pegboard.console.api.openapi_document import openapi
@@ -45,6 +46,7 @@ async def event_stream(context: Context, visit: Visit) -> Response:
 
 
 ENDPOINTS: Final = (
+    *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,

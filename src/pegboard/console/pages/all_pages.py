@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
@@ -14,6 +14,7 @@ from pegboard.console.pages import (
     bill_page,
     configuration_page,
     explain_page,
+    now_page,
     pins_page,
     sent_page,
     servers_page,
@@ -22,11 +23,6 @@ from pegboard.console.pages import (
 )
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import UsageError
-
-
-async def home(_context: Context, _visit: Visit) -> Response:
-    """Lead to the agents."""
-    return RedirectResponse("/console/agents", status_code=303)
 
 
 async def events(context: Context, visit: Visit) -> Response:
@@ -47,13 +43,13 @@ async def events(context: Context, visit: Visit) -> Response:
 
 
 PAGES: Final = (
-    Page("/console", home),
     Page(EVENTS, events),
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
     *configuration_page.PAGES,
     *explain_page.PAGES,
+    *now_page.PAGES,
     *pins_page.PAGES,
     *sent_page.PAGES,
     *servers_page.PAGES,

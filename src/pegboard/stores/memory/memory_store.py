@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pegboard.core.access.pins import ServerPins
 from pegboard.core.model.tools import Manifest
@@ -25,9 +25,16 @@ from pegboard.ports import (
     StateChange,
     StoredState,
     Unchecked,
+    UsageRecord,
+    UsageSums,
+    UsageUnit,
     UseRecord,
 )
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
+from pegboard.stores.memory.memory_usage import MemoryUsage
+
+if TYPE_CHECKING:
+    from pegboard.ports.usage import UsageName
 
 
 class MemoryStore(MemoryApprovals):
@@ -38,7 +45,7 @@ class MemoryStore(MemoryApprovals):
 
     __slots__ = (
         "_accepted", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
-        "_pin_changes", "_pins", "_revision", "_states", "_switches", "_uses", "_version",
+        "_pin_changes", "_pins", "_revision", "_states", "_switches", "_usage", "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -53,6 +60,7 @@ class MemoryStore(MemoryApprovals):
         self._definitions: dict[str, dict[str, str]] = {}
         self._pin_changes = 0
         self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
+        self._usage = MemoryUsage()
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
@@ -282,6 +290,16 @@ class MemoryStore(MemoryApprovals):
             and (after is None or key > cast("tuple[str, ...]", after))
         )
         return BillPage(found[:limit], found[limit - 1][:4] if len(found) > limit else None)
+
+    def usage_later(self, *records: UsageRecord) -> None:
+        """Add to the counts by time; in memory, later is now."""
+        self._usage.add(records)
+
+    async def usage(
+        self, unit: UsageUnit, *, since: int, until: int, by: Sequence[UsageName], agents: Collection[str] | None = None
+    ) -> UsageSums:
+        """Return sums over a time."""
+        return self._usage.sums(unit, since, until, by, agents)
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; it ends with the process."""

@@ -92,6 +92,15 @@ ADDED: Step = (
         principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL,
         PRIMARY KEY (principal, agent, session, name)
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS usage (
+        seconds INTEGER NOT NULL, start INTEGER NOT NULL, agent TEXT NOT NULL, server TEXT NOT NULL,
+        tool TEXT NOT NULL, outcome TEXT NOT NULL, calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
+        saved INTEGER NOT NULL, unknown INTEGER NOT NULL, within_1 INTEGER NOT NULL, within_3 INTEGER NOT NULL,
+        within_10 INTEGER NOT NULL, within_30 INTEGER NOT NULL, within_100 INTEGER NOT NULL,
+        within_300 INTEGER NOT NULL, within_1000 INTEGER NOT NULL, within_3000 INTEGER NOT NULL,
+        within_10000 INTEGER NOT NULL, within_30000 INTEGER NOT NULL, longer INTEGER NOT NULL,
+        PRIMARY KEY (seconds, start, agent, server, tool, outcome)
+    ) WITHOUT ROWID""",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pegboard.core.model.manifest_json import manifest_from_json, manifest_to_json
@@ -15,17 +15,21 @@ from pegboard.ports import (
     SessionKey,
     TrailPage,
     Unchecked,
+    UsageSums,
+    UsageUnit,
 )
 from pegboard.stores.sqlite import session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins, count
+from pegboard.stores.sqlite.usage import select_usage
 
 if TYPE_CHECKING:
     import sqlite3
 
     from pegboard.ports import AuditFilter
+    from pegboard.ports.usage import UsageName
 
 
 MANIFESTS_PER_PLUGIN = 32
@@ -231,6 +235,15 @@ class SqliteStore(SqlitePins):
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session}
         return await self._opened().read(lambda connection: select_bill(connection, wanted, since, until, after, limit))
+
+    async def usage(
+        self, unit: UsageUnit, *, since: int, until: int, by: Sequence[UsageName], agents: Collection[str] | None = None
+    ) -> UsageSums:
+        """Return sums over a time; what waits is written before."""
+        await self._flush()
+        return await self._opened().read(
+            lambda connection: select_usage(connection, unit, since, until, tuple(by), agents)
+        )
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""

@@ -1,0 +1,82 @@
+"""What counting a call by time costs in processor time: with it and without it in turns, and one count by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from benchmarks.spans import CONFIG
+from pegboard import Pegboard, Session
+from pegboard.board.observability.usage import UsageTally
+from pegboard.ports import SessionKey
+
+CALLS = 2_000
+ROUNDS = 25
+
+
+def measure() -> list[dict[str, object]]:
+    return asyncio.run(_measured())
+
+
+async def _measured() -> list[dict[str, object]]:
+    counted: list[float] = []
+    without: list[float] = []
+    async with Pegboard.open(CONFIG) as board:
+        session = await board.session(agent="assistant", session_id="s")
+        await _calls(session)
+        for turn in range(2 * ROUNDS):
+            if turn % 2:
+                counted.append(await _calls(session))
+            else:
+                with _no_counting():
+                    without.append(await _calls(session))
+        alone = _alone(board)
+        flushed = await _flushed(board, session)
+    more = statistics.median(after - before for before, after in zip(without, counted, strict=True))
+    return [
+        {"what": "a call that is not counted by time", "us": round(statistics.median(without), 1)},
+        {"what": "a call that is", "us": round(statistics.median(counted), 1)},
+        {"what": "what that adds, each beside the one before (bar: 5)", "us": round(more, 2)},
+        {"what": "one count by itself", "us": round(alone, 2)},
+        {"what": f"putting {CALLS:,} calls of one tool into the store, for each", "us": round(flushed, 3)},
+    ]
+
+
+async def _calls(session: Session) -> float:
+    """Return how long the processor works for a call, in microseconds."""
+    started = time.process_time()
+    for _ in range(CALLS):
+        await session.call("echo", {"text": "x"})
+    return (time.process_time() - started) / CALLS * 1e6
+
+
+@contextmanager
+def _no_counting() -> Generator[None]:
+    with patch.object(UsageTally, "add", lambda *_: False):
+        yield
+
+
+def _alone(board: Pegboard) -> float:
+    """Return what one count takes, in microseconds: the least of many, since nothing makes it quicker than it is."""
+    recorder, tally = board.services.recorder, UsageTally()
+    key = SessionKey(principal="local", agent="assistant", session="s")
+    record = recorder.entry(key, 1, "call", "echo", "allowed", duration=1.5, outcome="ok")
+    least = float("inf")
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        for _ in range(CALLS):
+            tally.add("called", record)
+        least = min(least, (time.process_time() - started) / CALLS * 1e6)
+    return least
+
+
+async def _flushed(board: Pegboard, session: Session) -> float:
+    await board.services.billing.flush()
+    await _calls(session)
+    started = time.process_time()
+    await board.services.billing.flush()
+    return (time.process_time() - started) / CALLS * 1e6

@@ -1,0 +1,86 @@
+"""`pegboard stats`: what went on, and which tools, agents and servers were busiest."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.errors import UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.operators.usage import Usage, UsageRow
+
+EXAMPLE = "pegboard stats --since 7d --by agent"
+By = Literal["tool", "agent", "server"]
+COLUMNS = ("calls", "failed", "refused", "asked", "p50", "p95")
+_SECONDS: Final = {"h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST: Final = 400 * 86_400
+
+
+def stats(
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back: 1h, 2d, 3w.")] = "7d",
+    by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = "tool",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows, the busiest first.")] = 20,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show which tools were called how often, and how that went."""
+
+    async def printed(board: Pegboard, printer: Printer) -> int:
+        from pegboard.operators.operations import Operations
+        from pegboard.operators.usage import UsageQuery
+
+        query = UsageQuery(seconds=_seconds(since), agent=agent, limit=limit)
+        found = await Operations(board.services).usage(query)
+        if printer.as_json:
+            from dataclasses import asdict
+
+            printer.document(asdict(found))
+        else:
+            _print(found, by, printer)
+        return DONE
+
+    return run(Options(config=config, as_json=as_json), printed)
+
+
+def _seconds(text: str) -> int:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([hdw])", text)
+    if match is None or (seconds := int(match[1]) * _SECONDS[match[2]]) > _LONGEST:
+        raise UsageError(
+            f"'{text}' is no time.", hint="--since takes hours, days or weeks such as 1h, 2d or 3w; 400 days at most."
+        )
+    return seconds
+
+
+def _print(found: Usage, by: By, printer: Printer) -> None:
+    rows = {"tool": found.tools, "agent": found.agents, "server": found.servers}[by]
+    more = {"tool": found.more_tools, "agent": found.more_agents, "server": found.more_servers}[by]
+    if not rows:
+        printer.say("Nothing was called.")
+    else:
+        columns = (Column(by, flexible=True), *(Column(name, "right") for name in COLUMNS))
+        printer.table(columns, [_cells(row) for row in rows])
+    if more:
+        printer.note(f"{plural(more, by)} more {'is' if more == 1 else 'are'} not listed: --limit lists more.")
+    totals = found.totals
+    if totals.lists:
+        printer.say(f"{totals.tokens:,} tokens of tools sent, {totals.saved:,} saved.")
+    if found.damaged:
+        printer.note(f"{plural(found.damaged, 'row')} of the store cannot be read.")
+
+
+def _cells(row: UsageRow) -> tuple[str, ...]:
+    name = "others, too rare to be told apart" if row.name == "*" else row.name
+    counts = (row.calls, row.errors, row.refused, row.waits)
+    return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95))
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"

@@ -1,0 +1,233 @@
+"""What needs a person, the most urgent first: calls that wait, servers that do not run, edits, problems, budgets (F5).
+
+Another subject is another function in ``SUBJECTS``; its place there is its rank.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pegboard.board.services import Services
+from pegboard.operators.configuration import ConfigurationState, ShownProblem
+from pegboard.operators.known_problems import BudgetUse
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.servers import NotRunning, not_running
+
+AttentionKind = Literal["approval", "server", "refused_edit", "waiting_edit", "problem", "budget"]
+"""What an item is about."""
+AttentionAction = Literal["decide", "restart", "accept", "look"]
+"""What helps: answer the call, start the server anew, accept the edit, or look at it."""
+NEARLY: Final = 0.9
+"""From which part of a budget on somebody should look at it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionItem:
+    """Something that needs a person.
+
+    Attributes:
+        kind: what it is about.
+        severity: how grave it is.
+        subject: the tool, the server, the file or the agent; nothing of a problem.
+        text: what is the matter.
+        hint: why, or what would help.
+        since: since when, in seconds since the epoch, where that is known.
+        until: when it ends by itself, or None.
+        agent: whose call or budget it is, or nothing.
+        id: the approval that is asked for, or nothing.
+        place: where it is written, as ``file:line``, or nothing.
+        action: what helps.
+    """
+
+    kind: AttentionKind
+    severity: Literal["error", "warning", "waiting"]
+    subject: Name = ""
+    text: str
+    hint: str = ""
+    since: float | None = None
+    until: float | None = None
+    agent: Name = ""
+    id: Verbatim = ""
+    place: Verbatim = ""
+    action: AttentionAction = "look"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """The most urgent items, of ``total`` in all; ``next_end`` is when the first of them ends by itself, or None."""
+
+    items: tuple[AttentionItem, ...] = ()
+    total: int = 0
+    next_end: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What subjects look at.
+
+    Attributes:
+        services: the services of the board.
+        read: the newest reading of the configuration, with what is wrong with plugins.
+        edits: what the newest edits would widen, which waits for a person, as texts.
+        budgets: what agents' starts take of their budgets, as far as it is known.
+        agents: the agents that the operator sees; None is every one, who sees servers and the configuration too.
+    """
+
+    services: Services
+    read: ConfigurationState
+    edits: Sequence[str]
+    budgets: Sequence[BudgetUse]
+    agents: frozenset[str] | None
+
+
+Subject = Callable[[Situation], Awaitable[Sequence[AttentionItem]]]
+"""Returns what of one subject needs a person, the most urgent first."""
+
+
+async def attention(situation: Situation, *, limit: int) -> Attention:
+    """Return what needs a person, at most ``limit`` of it; raises ``StoreError``."""
+    found = [item for subject in SUBJECTS for item in await subject(situation)]
+    shown = masked(tuple(found[:limit]), await shown_names(situation.services))
+    ends = (item.until for item in found if item.until is not None)
+    return Attention(items=shown, total=len(found), next_end=min(ends, default=None))
+
+
+async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the calls that wait for an answer; the one that expires first comes first."""
+    seen = situation.agents
+    found = [
+        AttentionItem(
+            kind="approval",
+            severity="waiting",
+            subject=one.tool,
+            text=f"A call of '{one.tool}' by agent '{one.binding.agent}' waits for an answer.",
+            hint=one.reason,
+            since=one.asked_at,
+            until=one.expires_at,
+            agent=one.binding.agent,
+            id=one.id,
+            action="decide",
+        )
+        for one in await situation.services.store.approvals(open_at=time.time())
+        if one.status == "waiting" and (seen is None or one.binding.agent in seen)
+    ]
+    return sorted(found, key=lambda item: (item.until is None, item.until or 0.0, item.since or 0.0))
+
+
+async def servers_down(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the servers that do not run although they should."""
+    if situation.agents is not None:
+        return ()
+    return [
+        AttentionItem(
+            kind="server",
+            severity="error",
+            subject=one.name,
+            text=f"Server '{one.name}' {_PHASES[one.state]}.",
+            hint=one.error,
+            since=one.since,
+            place=one.place,
+            action="restart" if one.restartable else "look",
+        )
+        for one in not_running(situation.services)
+    ]
+
+
+_PHASES: Final = {"unavailable": "cannot run", "down": "is down", "backing_off": "is down and waits to be tried again"}
+
+
+async def edits(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the newest edit, where it was refused, and what of it waits for a person."""
+    read, waiting = situation.read, situation.edits
+    if situation.agents is not None:
+        return ()
+    found: list[AttentionItem] = []
+    if read.refused:
+        errors = [problem for problem in read.problems if problem.severity == "error"] or list(read.problems)
+        count = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}"
+        first = errors[0] if errors else None
+        found.append(
+            AttentionItem(
+                kind="refused_edit",
+                severity="error",
+                subject=read.file,
+                text=f"The newest edit is refused: it has {count}. The last good configuration stays in force.",
+                hint=f"{first.message} {first.hint}".strip() if first is not None else "",
+                since=read.read_at,
+                place=_place(first.file, first.line) if first is not None else read.file,
+            )
+        )
+    if waiting:
+        count = f"{len(waiting)} {'change' if len(waiting) == 1 else 'changes'}"
+        found.append(
+            AttentionItem(
+                kind="waiting_edit",
+                severity="waiting",
+                subject=read.file,
+                text=f"{count} of the configuration would let somebody do more, and"
+                f" {'waits' if len(waiting) == 1 else 'wait'} to be accepted.",
+                hint=waiting[0],
+                since=read.read_at,
+                action="accept",
+            )
+        )
+    return found
+
+
+async def problems(situation: Situation) -> Sequence[AttentionItem]:
+    """Return what `pegboard check` warns of, without servers that do not run; errors first."""
+    if situation.agents is not None:
+        return ()
+    down, read = tuple(not_running(situation.services)), situation.read
+    found = [*(() if read.refused else read.problems), *read.of_plugins]
+    return [
+        AttentionItem(
+            kind="problem",
+            severity=one.severity,
+            text=one.message,
+            hint=one.hint,
+            place=_place(one.file, one.line),
+        )
+        for one in sorted(found, key=lambda one: one.severity)
+        if not _is_said_of(down, one)
+    ]
+
+
+def _is_said_of(down: Sequence[NotRunning], problem: ShownProblem) -> bool:
+    """Return whether a problem is why one of these servers does not run, which is an item already."""
+    if problem.code not in ("unavailable", "env_missing"):
+        return False
+    return any(
+        f"{problem.path}.".startswith(f"servers.{one.name}.") or (one.error and one.error in problem.message)
+        for one in down
+    )
+
+
+async def budgets(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the agents whose start nearly takes their budget; those that exceed it are among the problems."""
+    seen = situation.agents
+    found = [one for one in situation.budgets if seen is None or one.agent in seen]
+    return [
+        AttentionItem(
+            kind="budget",
+            severity="warning",
+            subject=one.agent,
+            text=f"The start of agent '{one.agent}' takes {one.share:.0%} of its budget: {one.text}.",
+            hint="Raise it, or have less loaded from the start.",
+            agent=one.agent,
+            place=one.place,
+        )
+        for one in sorted(found, key=lambda one: -one.share)
+        if NEARLY <= one.share <= 1 or (seen is not None and one.share > 1)
+    ]
+
+
+def _place(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if file and line else file
+
+
+SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, edits, problems, budgets)
+"""What may need a person, by rank."""

@@ -1,0 +1,343 @@
+"""What went on in the last hour, day, week or longer: curves, and what was busiest (F4, F5)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from heapq import nlargest
+from typing import Final, Literal, TypeVar, get_args
+
+from pegboard.board.services import Services
+from pegboard.errors import StoreError
+from pegboard.operators.counting import SOON
+from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.ports import UsageCounts, UsageOutcome, UsageUnit
+from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, start_of
+from pegboard.support.background import Background
+
+UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
+"""How far back it may go."""
+PERIODS: Final[Mapping[UsagePeriod, int]] = {
+    "hour": 3_600,
+    "day": 86_400,
+    "week": 7 * 86_400,
+    "month": 30 * 86_400,
+    "quarter": 90 * 86_400,
+}
+"""How many seconds that is."""
+MOST_STEPS: Final = 100
+"""How many steps there are at most: a step of a longer time is that much longer."""
+PART: Final = 24
+"""How many stretches of time are read at once: at most some thousand rows, so that others may go on in between."""
+FRESH: Final = 10.0
+"""For how many seconds the answer for more than two hours is given again."""
+STALE: Final = 120.0
+"""For how many seconds it is given while it is read anew, which takes up to a second."""
+_COARSEST_OF: Final[Sequence[tuple[int, UsageUnit, int]]] = (
+    (2 * 3_600, STEP, 1),
+    (2 * 86_400, HOUR, 1),
+    (8 * 86_400, HOUR, 6),
+)
+"""Up to how many seconds which unit counts, and how many of it are a step; what is longer goes by days."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageStep:
+    """What came of the time from ``start`` to ``end``, in seconds since the epoch.
+
+    Attributes:
+        start: when it begins.
+        end: when it ends, which may be still to come.
+        ok: the calls of tools that succeeded.
+        errors: those that failed: also where the tool was too slow or could not run, or the caller gave up.
+        refused: those that did not run: not permitted, not found, or arguments that do not fit.
+        waits: how often a person was asked.
+        p50: up to how many milliseconds half of the calls took that ran, as far as the counts tell; None without any.
+        p95: the same of 95 in 100 of them.
+        lists: the tool lists that models were sent.
+        tokens: what those took.
+        saved: what listing everything that the agent may use would have cost more.
+        unknown: of how many lists that is not known.
+    """
+
+    start: int
+    end: int
+    ok: int
+    errors: int
+    refused: int
+    waits: int
+    p50: float | None
+    p95: float | None
+    lists: int
+    tokens: int
+    saved: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """What came of one agent, server or tool; of a tool ``server`` is what it is of. ``calls`` are those that ran.
+
+    ``name`` is empty where what was refused is no tool, ``*`` of what was called too rarely to be told apart.
+    """
+
+    name: Name
+    server: Name = ""
+    calls: int
+    errors: int
+    refused: int
+    waits: int
+    p50: float | None
+    p95: float | None
+    tokens: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """The steps of a time, oldest first, what they come to, and the busiest agents, servers and tools of it.
+
+    Attributes:
+        seconds: how long a step is.
+        again_at: when it may be asked for anew, in seconds since the epoch, where it is of some seconds ago; else None.
+        steps: what came of each step.
+        totals: what came of all of them.
+        agents: the busiest agents.
+        servers: the busiest servers and plugins.
+        tools: the busiest tools.
+        more_agents: how many agents are not listed.
+        more_servers: how many servers are not listed.
+        more_tools: how many tools are not listed.
+        damaged: how many rows of the store could not be read and do not count.
+    """
+
+    seconds: int
+    again_at: float | None
+    steps: tuple[UsageStep, ...]
+    totals: UsageStep
+    agents: tuple[UsageRow, ...]
+    servers: tuple[UsageRow, ...]
+    tools: tuple[UsageRow, ...]
+    more_agents: int
+    more_servers: int
+    more_tools: int
+    damaged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageQuery:
+    """What is wanted: the last so many seconds, of one agent or of some; ``limit`` rows of each kind at most."""
+
+    seconds: int
+    agent: str | None = None
+    agents: frozenset[str] | None = None
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What was read: counts by start and outcome, and by agent, server, tool and outcome."""
+
+    by_step: dict[tuple[int, str], UsageCounts]
+    by_names: dict[tuple[str, str, str, str], UsageCounts]
+    damaged: int
+
+
+class UsageReader:
+    """Reads what went on; ``clock`` gives seconds since the epoch."""
+
+    def __init__(self, services: Services, clock: Callable[[], float] = time.time) -> None:
+        self._services = services
+        self._clock = clock
+        self._kept: dict[UsageQuery, tuple[float, Usage]] = {}
+        self._reading = Background[UsageQuery, Usage]("read what went on", "what went on could not be read")
+
+    async def aclose(self) -> None:
+        """End what is being read for later."""
+        await self._reading.aclose()
+
+    async def usage(self, query: UsageQuery) -> Usage:
+        """Return what went on by now; of more than two hours what was known within the last seconds.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        now, read = self._clock(), partial(self._read, query)
+        if _steps_of(query.seconds)[0] is STEP:
+            return await read()
+        at, found = self._kept.get(query, (0.0, None))
+        age = now - at
+        if found is None or not 0 <= age < STALE:
+            found = await self._reading.within(None, query, read)
+        elif age >= FRESH:
+            with suppress(StoreError):
+                found = await self._reading.within(SOON, query, read) or replace(found, again_at=now + SOON)
+        else:
+            found = replace(found, again_at=at + FRESH)
+        return found if found is not None else await read()
+
+    async def _read(self, query: UsageQuery) -> Usage:
+        now = self._clock()
+        await self._services.billing.flush()
+        unit, count = _steps_of(query.seconds)
+        length, until = unit.seconds * count, start_of(unit, now) + unit.seconds
+        steps = max(1, math.ceil(query.seconds / length))
+        # Steps of some hours begin at midnight (UTC); those of some days end with today.
+        end = -(-until // length) * length if unit is HOUR else until
+        since, agents = end - steps * length, query.agents
+        if query.agent is not None:
+            agents = frozenset({query.agent}) if agents is None else agents & {query.agent}
+        sums = await self._sums(unit, since, until, agents)
+        found = masked(_usage(query, sums, since, length, steps), await shown_names(self._services))
+        self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < STALE}
+        if unit is not STEP:
+            self._kept[query] = now, found
+        return found
+
+    async def _sums(self, unit: UsageUnit, since: int, until: int, agents: frozenset[str] | None) -> _Sums:
+        store, part = self._services.store, PART * unit.seconds if unit is not DAY else 4 * unit.seconds
+        by_step: dict[tuple[int, str], UsageCounts] = {}
+        by_names: dict[tuple[str, str, str, str], UsageCounts] = {}
+        damaged = 0
+        for start in range(since, until, part):
+            end = min(start + part, until)
+            steps = await store.usage(unit, since=start, until=end, by=("start", "outcome"), agents=agents)
+            for one in steps.records:
+                by_step[one.start, one.outcome] = one.counts
+            names = ("agent", "server", "tool", "outcome")
+            named = await store.usage(unit, since=start, until=end, by=names, agents=agents)
+            for one in named.records:
+                _add(by_names, one[1:5], one.counts)
+            damaged += named.damaged
+            await asyncio.sleep(0)
+        return _Sums(by_step, by_names, damaged)
+
+
+def _steps_of(seconds: int) -> tuple[UsageUnit, int]:
+    """Return by which unit a time is shown, and how many of it are a step."""
+    for most, unit, count in _COARSEST_OF:
+        if seconds <= most:
+            return unit, count
+    return DAY, math.ceil(seconds / DAY.seconds / MOST_STEPS)
+
+
+def _usage(query: UsageQuery, sums: _Sums, since: int, length: int, steps: int) -> Usage:
+    by_step: list[dict[str, UsageCounts]] = [{} for _ in range(steps)]
+    totals: dict[str, UsageCounts] = {}
+    for (start, outcome), counts in sums.by_step.items():
+        _add(by_step[(start - since) // length], outcome, counts)
+        _add(totals, outcome, counts)
+    agents, more_agents = _busiest(query.limit, _told_apart(sums.by_names, lambda names: (names[0], "")))
+    of_calls = {names: counts for names, counts in sums.by_names.items() if names[2]}
+    servers, more_servers = _busiest(query.limit, _told_apart(of_calls, lambda names: (names[1], "")))
+    tools, more_tools = _busiest(query.limit, _told_apart(of_calls, lambda names: (names[2], names[1])))
+    return Usage(
+        seconds=length,
+        again_at=None,
+        steps=tuple(_step(since + at * length, length, counts) for at, counts in enumerate(by_step)),
+        totals=_step(since, steps * length, totals),
+        agents=agents,
+        servers=servers,
+        tools=tools,
+        more_agents=more_agents,
+        more_servers=more_servers,
+        more_tools=more_tools,
+        damaged=sums.damaged,
+    )
+
+
+_Key = TypeVar("_Key")
+_None: Final = UsageCounts()
+_ByOutcome = Mapping[str, UsageCounts]
+_OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
+
+
+def _add(sums: dict[_Key, UsageCounts], key: _Key, counts: UsageCounts) -> None:
+    sums[key] = sums[key].plus(counts) if key in sums else counts
+
+
+def _told_apart(
+    by_names: Mapping[tuple[str, str, str, str], UsageCounts],
+    name_of: Callable[[tuple[str, str, str, str]], tuple[str, str]],
+) -> dict[tuple[str, str], dict[str, UsageCounts]]:
+    """Return counts by outcome for each name, with what it is of; nothing has no name."""
+    found: dict[tuple[str, str], dict[str, UsageCounts]] = {}
+    for names, counts in by_names.items():
+        if (name := name_of(names))[0]:
+            _add(found.setdefault(name, {}), names[3], counts)
+    return found
+
+
+def _busiest(limit: int, found: Mapping[tuple[str, str], _ByOutcome]) -> tuple[tuple[UsageRow, ...], int]:
+    """Return the rows of the busiest, what was too rare to be told apart behind them, and how many more there are."""
+    rest: dict[str, UsageCounts] = {}
+    names: list[tuple[str, str]] = []
+    for name, counts in found.items():
+        if name[0] != OTHER:
+            names.append(name)
+            continue
+        for outcome, of_outcome in counts.items():
+            _add(rest, outcome, of_outcome)
+
+    def busy(name: tuple[str, str]) -> tuple[int, ...]:
+        ok, error, refused, waits, listed = (found[name].get(one, _None) for one in _OUTCOMES)
+        return ok.calls + error.calls, refused.calls + waits.calls, listed.tokens
+
+    shown = [_row(*name, found[name]) for name in nlargest(limit, names, key=busy)]
+    return (*shown, *([_row(OTHER, "", rest)] if rest else [])), len(names) - len(shown)
+
+
+def _row(name: str, server: str, counts: _ByOutcome) -> UsageRow:
+    step = _step(0, 0, counts)
+    return UsageRow(
+        name=name,
+        server=server,
+        calls=step.ok + step.errors,
+        errors=step.errors,
+        refused=step.refused,
+        waits=step.waits,
+        p50=step.p50,
+        p95=step.p95,
+        tokens=step.tokens,
+        saved=step.saved,
+    )
+
+
+def _step(start: int, length: int, counts: _ByOutcome) -> UsageStep:
+    ok, errors, listed = (counts.get(name, _None) for name in ("ok", "error", "listed"))
+    latencies = ok.plus(errors).latencies
+    return UsageStep(
+        start=start,
+        end=start + length,
+        ok=ok.calls,
+        errors=errors.calls,
+        refused=counts.get("refused", _None).calls,
+        waits=counts.get("waits", _None).calls,
+        p50=percentile(latencies, 0.50),
+        p95=percentile(latencies, 0.95),
+        lists=listed.calls,
+        tokens=listed.tokens,
+        saved=listed.saved,
+        unknown=listed.unknown,
+    )
+
+
+def percentile(latencies: Sequence[int], share: float) -> float | None:
+    """Return up to how many milliseconds a share of calls took, as far as it is known; None where there are none.
+
+    Within the limits that a call is between, calls are taken to be spread evenly. Of those behind the last limit it is
+    known only that they took longer: for them it is the limit.
+    """
+    wanted, below, least = share * sum(latencies), 0, 0.0
+    if not wanted:
+        return None
+    for limit, count in zip(LATENCY_LIMITS, latencies, strict=False):
+        if count and below + count >= wanted:
+            return round(least + (limit - least) * (wanted - below) / count, 3)
+        below, least = below + count, float(limit)
+    return least
