@@ -491,7 +491,7 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
 
 def pin(tool: str, text: str | None = "{}", **more: Any) -> PinChange:
     """Return the change that pins a tool, with the definition that counts."""
-    return PinChange(Pin(tool, **({"digest": "d"} | more)), text)
+    return PinChange(Pin(tool, digest="d")._replace(**more), text)
 
 
 async def pinned(store: Store, plugin: str, *changes: PinChange, **more: Any) -> int:
