@@ -106,8 +106,7 @@ class Pegboard(Board):
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
         Args:
-            config: a ``pegboard.yaml``, the ``.mcp.json`` of any client, or a mapping with what such a file says: it is
-                read as if it lay in the working folder.
+            config: a ``pegboard.yaml``, any client's ``.mcp.json``, or a mapping as of such a file in the working folder.
             toolkits: toolkits in code (T11), each with its ``name`` and the keys of a file, which counts on one name.
             loadouts: loadouts in code, likewise.
             watch: whether edits are taken up while it is open.
@@ -132,15 +131,18 @@ class Pegboard(Board):
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         upstreams = _servers(masker, fast_path=fast)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
-        sources = (upstreams, apart, *_here(beside, store=store, idle=idle))
+        here = _here(None if own.store else _file_of(configuration, quickstart=quickstart), store=store, idle=idle)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LateHooks(source.path.absolute().parent, apart)
         meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
-        board = cls(_parts(store, (*own.sources, *sources), counter, own, hooks, meaning), masker=masker, env=variables)
+        board = cls(
+            _parts(store, (*own.sources, upstreams, apart, *here), counter, own, hooks, meaning),
+            masker=masker,
+            env=variables,
+        )
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
         board._source, board.fast_path, board.from_cache, board._meaning = source, fast, known is not None, meaning
         try:

@@ -44,6 +44,7 @@ BODIES: dict[str, Any] = {
     "NewSwitch": {"name": "post", "value": False},
     "Allowed": {},
     "Refused": {},
+    "Seen": {"seen": "a"},
 }
 
 

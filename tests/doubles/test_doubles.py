@@ -44,10 +44,11 @@ TWINS: dict[str, object] = {
     "SessionStore": MemoryStore(),
     "PermissionStore": MemoryStore(),
     "ManifestStore": MemoryStore(),
-    "ReadOnlyTrustStore": MemoryStore(),
+    "PinStore": MemoryStore(),
     "AuditLog": MemoryStore(),
     "UseStore": MemoryStore(),
     "BillStore": MemoryStore(),
+    "UsageStore": MemoryStore(),
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "CodeSource": FakeSource({}),
@@ -77,11 +78,13 @@ def note_add(text: str, times: int = 1) -> str:
     return text * times
 
 
+ISSUE = Canned(results=({"number": 7}, {"number": 8}), description="Open an issue.")
+GITHUB = {"create_issue": ISSUE, "close_issue": TimeoutError("no answer"), "star": CallResult(is_error=True)}
+
+
 @pytest.fixture
 def source() -> FakeSource:
-    issue = Canned(results=({"number": 7}, {"number": 8}), description="Open an issue.")
-    github = {"create_issue": issue, "close_issue": TimeoutError("no answer"), "star": CallResult(is_error=True)}
-    return FakeSource({"github": github, "notes": [note_add], "wiki": {"look_up": "Tea is a drink."}})
+    return FakeSource({"github": GITHUB, "notes": [note_add], "wiki": {"look_up": "Tea is a drink."}})
 
 
 @pytest.fixture
@@ -151,7 +154,7 @@ async def test_a_fake_source_fails_and_changes_on_request(board: Pegboard, sourc
     assert (await session.load("dev")).status == "ok"
     changed = asyncio.Event()
     board.on("catalog_changed", lambda _: changed.set())
-    source.change("github", {"fork": "forked"})
+    source.change("github", {**GITHUB, "fork": "forked"})
     await changed.wait()
     assert (await session.call("github__fork", {})).status == "ok"
 

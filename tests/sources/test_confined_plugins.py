@@ -29,7 +29,7 @@ plugins:
   sql: {{confine: {confine}}}
 agents:
   main:
-    tools: [evil, file, shell, python, pandas, {{sql: {{db_url: "sqlite:///work/data.db"}}}}]
+    tools: [evil, file, shell, python, pandas, {{sql: {{db_url: "sqlite:///./work/data.db"}}}}]
 """
 
 EVIL = '''

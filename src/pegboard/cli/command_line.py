@@ -89,7 +89,7 @@ for _name, (_command, _example) in approvals.COMMANDS.items():
     _add(_approvals, _name, _command, _example)
 app.add_typer(_approvals, name="approvals")
 
-_pins = _group("Show what servers' tools were when they were first seen, and accept what they are now.")
+_pins = _group("Show and accept what differs in the tools of servers.")
 for _name, (_command, _example) in pins.COMMANDS.items():
     _add(_pins, _name, _command, _example)
 app.add_typer(_pins, name="pins")
