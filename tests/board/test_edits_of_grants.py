@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import yaml
 
 from pegboard import Pegboard, assembly
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.specs import PythonSpec
 from pegboard.errors import StoreError
+from pegboard.support import user_folders
 
 TOOLS = '''
 def {name}(what: str = "") -> str:
@@ -523,3 +526,123 @@ async def test_pins_that_let_more_pass_wait_for_a_person(tmp_path: Path, before:
                 in_force.append(board.services.loader.specs["up"].pins)  # type: ignore[union-attr]
                 assert bool(board.waiting) == (waits and policy == after)
         assert in_force == [before, before if waits else after]
+
+
+CONFINED: list[tuple[str, Any, Any, bool]] = [
+    ("not confined any more", True, None, True),
+    ("nor by one that says more", {"write": [], "network": "none"}, False, True),
+    ("a folder to write", {"write": ["data"]}, {"write": ["data", "more"]}, True),
+    ("its own folder to write", {"write": []}, True, True),
+    ("its own folder by name: `true` would give no home folder", True, {"write": ["."]}, True),
+    ("a file to read", True, {"read": ["more"]}, True),
+    ("some of the network in place of none", {"network": "none"}, {"network": [443]}, True),
+    ("one more port", {"network": [443]}, {"network": [443, 53]}, True),
+    ("the whole network in place of some", {"network": [443]}, True, True),
+    ("it may run unconfined", True, {"if_possible": True}, True),
+    ("less to write and more to read", True, {"write": [], "read": ["more"]}, True),
+    ("a part of what it wrote: a link of its own, maybe", {"write": ["data", "data/x"]}, {"write": ["data/x"]}, True),
+    ("a part of its own folder, likewise", True, {"write": ["data"]}, True),
+    ("what it reads of that", {"write": ["data"], "read": ["data/x"]}, {"write": [], "read": ["data/x"]}, True),
+    ("confined", None, True, False),
+    ("nothing to write", True, {"write": []}, False),
+    ("less to write", {"write": ["data", "more"]}, {"write": ["more"]}, False),
+    ("what it wrote to read", {"write": ["data", "more"]}, {"write": ["more"], "read": ["data"]}, False),
+    ("nothing to read", {"read": ["more"]}, True, False),
+    ("some of the network", True, {"network": [443, 53]}, False),
+    ("less of it", {"network": [443, 53]}, {"network": [443]}, False),
+    ("none of it", {"network": [443]}, {"network": "none"}, False),
+    ("never unconfined", {"if_possible": True}, True, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits"), [case[1:] for case in CONFINED], ids=[case[0] for case in CONFINED]
+)
+async def test_a_confinement_that_lets_more_through_waits_for_a_person(
+    config: Path, before: Any, after: Any, waits: bool
+) -> None:
+    """P10, A7: of servers and of plugins, in a file's own code or installed; what lets less through counts at once."""
+    parts = {
+        ("servers", "up"): {"command": "nowhere"},
+        ("plugins", "look"): {"python": "p_look"},
+        ("plugins", "calculator"): {},
+    }
+    base = edited("agents", "a", "tools", ["look", "up", "calculator"])
+    names = sorted(f"plugins.{name}.confine" for _, name in parts)
+
+    def document(confine: Any) -> dict[str, Any]:
+        found = base
+        for (section, name), part in parts.items():
+            found = of(found, section, name, part if confine is None else {**part, "confine": confine})
+        return found
+
+    def confinements(board: Pegboard) -> list[Confinement | None]:
+        return [board.configuration.specs[name].confine for _, name in parts]
+
+    write(config, document(before))
+    async with Pegboard.open(config) as board:
+        was = confinements(board)
+    write(config, document(after))
+    async with Pegboard.open(config) as board:
+        assert [change.name for change in board.waiting] == (names if waits else [])
+        assert (confinements(board) == was) == waits
+        await board.accept(by="ada")
+        accepted = confinements(board)
+        records = await board.services.store.entries(kind="permission", limit=50)
+        assert {(record.subject, record.outcome, record.by) for record in records} == {
+            (name, "wider" if waits else "narrower", "ada" if waits else "") for name in names
+        }
+        write(config, document(before))
+        await board.reload()
+        assert waits or [change.name for change in board.waiting] == names
+        write(config, document(after))
+        await board.reload()
+    (config.parent / "state.db").unlink()
+    shutil.rmtree(user_folders.state() / "accepted")
+    async with Pegboard.open(config) as board:
+        assert accepted == confinements(board) != was
+
+
+async def test_the_record_says_what_a_plugin_was_and_is_confined_to(config: Path) -> None:
+    """P10, X4: also under `live`."""
+    live = edited("reload", GONE)
+    write(config, of(live, "plugins", "look", "confine", {"write": [], "network": [443]}))
+    async with Pegboard.open(config) as board:
+        write(config, live)
+        await board.reload()
+        (record,) = await board.services.store.entries(kind="permission")
+    was = f'{{"folder": "{config.parent}", "network": [443], "write": []}}'
+    assert record.reason == f"plugins.look.confine: {was} → absent"
+    assert record.outcome == "wider"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "agent"), [("calculator", {"tools": ["calculator"]}), ("shell", {"loadout": "full"})]
+)
+async def test_an_installed_plugin_stays_confined_once_the_file_says_nothing_of_it(
+    config: Path, plugin: str, agent: dict[str, Any]
+) -> None:
+    """P10, A7: an agent's entry or a loadout brings it in still."""
+    bare = edited("agents", "b", agent)
+    write(config, of(bare, "plugins", plugin, {"confine": True}))
+    async with Pegboard.open(config) as board:
+        write(config, bare)
+        await board.reload()
+        assert [change.name for change in board.waiting] == [f"plugins.{plugin}.confine"]
+        assert board.configuration.specs[plugin].confine is not None
+        await board.accept(by="ada")
+        assert board.configuration.specs[plugin].confine is None
+
+
+async def test_an_installed_plugin_that_a_pattern_reaches_does_not_come_back_unconfined(config: Path) -> None:
+    """P10, A7: it is gone once the file says nothing of it, and to be there again is granted anew."""
+    bare = edited("agents", "b", {"discoverable": ["calc*"]})
+    write(config, of(bare, "plugins", "calculator", {"confine": True}))
+    async with Pegboard.open(config) as board:
+        write(config, bare)
+        await board.reload()
+        assert (board.waiting, "calculator" in board.configuration.specs) == ((), False)
+        write(config, of(bare, "plugins", "calculator", {}))
+        await board.reload()
+        assert [change.name for change in board.waiting] == ["plugins.calculator"]
+        assert "calculator" not in board.configuration.specs

@@ -1,10 +1,16 @@
 """`pegboard init`: from a client's file, or a start of its own."""
 
 import json
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from command_support import Run, misfits
+
+from pegboard.core.model.toolkits import UNCONFINED
 
 CLIENT = {
     "mcpServers": {
@@ -32,7 +38,8 @@ def test_a_clients_servers_are_taken_over_and_may_all_be_loaded(run: Run, folder
     source.write_text(json.dumps(CLIENT))
     ran = run("init", "--from", str(source), "--json")
     shape = {
-        "written": str, "source": str, "servers": [str], "backup": (str, type(None)), "problems": [dict],
+        "written": str, "source": str, "servers": [str], "confined": [str], "backup": (str, type(None)),
+        "problems": [dict],
     }  # fmt: skip
     assert (ran.code, misfits(ran.json, shape)) == (0, [])
     assert ran.json["servers"] == ["git", "docs"]
@@ -103,3 +110,67 @@ def test_a_folder_that_is_missing_is_told(run: Run, folder: Path) -> None:
     ran = run("init", "--config", "nowhere/pegboard.yaml")
     assert ran.code == 1
     assert "nowhere/pegboard.yaml" in ran.err
+
+
+def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_says_so(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10, A7: to their folder, and to what their settings name; the others are taken over as they are."""
+    outside, inside = folder.parent / "outside", folder / "inside"
+    for each in (outside / "below", inside):
+        each.mkdir(parents=True)
+    (outside / "notes.json").touch()
+    servers: dict[str, dict[str, Any]] = {
+        "plain": {"command": "npx", "args": ["-y", "some-server", str(inside), "/usr", "https://docs.example/mcp"]},
+        "files": {"command": "/opt/node/bin/npx", "args": ["files", str(outside), str(outside / "below"), "no/thing"]},
+        "memory": {"command": "uvx", "args": ["memory"], "env": {"FILE": f"{outside}/notes.json"}},
+        "option": {"command": "pipx", "args": ["run", "option", f"--folder={outside}"]},
+        "apart": {"command": "bunx", "args": ["apart"], "cwd": str(outside)},
+        "variable": {"command": "npm", "args": ["exec", "variable", "${INIT_TEST_FOLDER}"]},
+        "says": {"command": "npx", "args": ["says"], "confine": {"write": []}},
+        "all": {"command": "npx", "args": ["files", "/"]},
+        "git": {"command": "mcp-server-git"},
+        "pipx": {"command": "pipx", "args": ["list"]},
+        "docs": {"url": "https://docs.example/mcp"},
+    }
+    (folder / "client.json").write_text(json.dumps({"mcpServers": servers}))
+    monkeypatch.setenv("INIT_TEST_FOLDER", str(outside))
+    ran = run("init", "--from", "client.json")
+    written = yaml.safe_load((folder / "pegboard.yaml").read_text())["servers"]
+    assert {name: server.pop("confine", None) for name, server in written.items()} == {
+        "plain": True, "files": {"write": [".", str(outside)]}, "memory": {"write": [".", f"{outside}/notes.json"]},
+        "option": {"write": [".", str(outside)]}, "apart": True, "variable": {"write": [".", str(outside)]},
+        "says": {"write": []}, "all": None, "git": None, "pipx": None, "docs": None,
+    }  # fmt: skip
+    assert written == {name: {k: v for k, v in server.items() if k != "confine"} for name, server in servers.items()}
+    names = ["plain", "files", "memory", "option", "apart", "variable"]
+    told = "Confined to their folder and what their settings name (`confine`; pegboard check says more): "
+    assert [line for line in ran.out.splitlines() if "onfined" in line] == [f"{told}{', '.join(names)}."]
+    assert run("init", "--from", "client.json", "--force", "--json").json["confined"] == names
+
+
+def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10: a server that ran is not made unavailable."""
+    (folder / ".mcp.json").write_text('{"mcpServers": {"notes": {"command": "npx", "args": ["notes"]}}}')
+    monkeypatch.setattr(sys, "platform", "darwin")
+    ran = run("init")
+    assert "confine" not in (folder / "pegboard.yaml").read_text()
+    why = "on macOS it has been tried on no machine yet"
+    assert f"Fetched when they start, and not confined ({why}): notes." in ran.out
+    assert run("init", "--force", "--json").json["confined"] == []
+
+
+def test_the_start_of_its_own_says_how_what_writes_or_runs_is_confined(run: Run, folder: Path) -> None:
+    """P10: every plugin of the one list is named; none is there before somebody names it."""
+    assert run("init").code == 0
+    text = (folder / "pegboard.yaml").read_text()
+    (line,) = (line for line in text.splitlines() if "confine: true" in line)
+    assert set(UNCONFINED) <= set(re.findall(r"\w+", line))
+    (folder / "pegboard.yaml").write_text(
+        text.replace(line, "  shell: {confine: true}").replace("[files]", "[files, shell]")
+    )
+    assert "unconfined" not in {problem["code"] for problem in run("check", "--json").json["problems"]}
+    (folder / "pegboard.yaml").write_text(text.replace("[files]", "[files, shell]"))
+    assert "unconfined" in {problem["code"] for problem in run("check", "--json").json["problems"]}

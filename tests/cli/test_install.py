@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 from command_support import Run, misfits, put, servers_in
 
 from pegboard.config.clients.installing import file_of, installation
@@ -93,7 +94,7 @@ FILES = {
 }
 SHAPE = {
     "client": str, "file": str, "status": str, "config": str, "servers": [str],
-    "staying": [{"name": str, "reason": str}], "backup": (str, type(None)), "diff": str,
+    "confined": [str], "staying": [{"name": str, "reason": str}], "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
@@ -527,3 +528,24 @@ def test_a_configuration_that_cannot_be_used_is_not_given_to_a_client(run: Run) 
     ran = run("init", "--install", "cursor")
     assert (ran.code, Path(".cursor").exists()) == (1, False)
     assert "pegboard.yaml:1:9" in ran.err
+
+
+def test_servers_that_are_fetched_are_confined_behind_pegboard_and_not_in_the_clients_own_file(
+    run: Run, folder: Path
+) -> None:
+    """P10: what the client has back afterwards is what it had; a configuration that does not confine them is kept."""
+    path = put(".cursor/mcp.json", '{"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes"]}}}')
+    before = path.read_bytes()
+    would, did = run("init", "--install", "cursor", "--dry-run", "--json"), run("init", "--install", "cursor")
+    assert would.json["confined"] == ["notes"]
+    assert "Confined to their folder and what their settings name" in did.out
+    written = yaml.safe_load((folder / "pegboard.yaml").read_text())["servers"]["notes"]
+    assert written == {"command": "npx", "args": ["-y", "notes"], "confine": True}
+    assert "confine" not in path.read_text()
+    assert run("init", "--uninstall", "cursor").code == 0
+    assert path.read_bytes() == before
+    own = (folder / "pegboard.yaml").read_text().replace("    confine: true\n", "")
+    (folder / "pegboard.yaml").write_text(own)
+    again = run("init", "--install", "cursor", "--json").json
+    assert (again["status"], again["servers"], again["confined"]) == ("installed", ["notes"], [])
+    assert (folder / "pegboard.yaml").read_text() == own

@@ -109,7 +109,7 @@ def test_a_server_in_the_sandbox_of_vs_code_stays_in_it(run: Run) -> None:
     path = put(".vscode/mcp.json", SANDBOXED)
     ran = run("init", "--install", "vscode")
     assert ran.code == 0
-    assert "shell stays where it is: VS Code runs it in a sandbox, and Pegboard has none." in ran.out
+    assert "shell stays where it is: VS Code runs it in a sandbox, whose rules Pegboard does not read." in ran.out
     assert list(servers_in(path)) == ["pegboard", "shell"]
     start, end = SANDBOXED.index('{"command": "mcp-shell"'), SANDBOXED.index(',\n        "git"')
     assert SANDBOXED[start:end] in path.read_text()

@@ -223,7 +223,8 @@ RULES = {
         "unconfined",
         (
             "pegboard.yaml:1:28: agents.a.tools: 'shell' runs commands: agent 'a' could change with it what it may. "
-            "Switch it off (`permissions: {shell: false}`), or exclude these tools: run_shell_command."
+            "Confine it (`plugins: {shell: {confine: true}}`), switch it off (`permissions: {shell: false}`), or "
+            "exclude these tools: run_shell_command."
         ),
     ),
     "P2: a switch is true or false": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,11 +12,13 @@ import typer
 from pegboard.cli.common import DONE, Options, guarded, problem_json
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
+from pegboard.config.documents.document import is_mapping
 from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError
 from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
+    from pegboard.cli.confined_servers import Confined
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
@@ -84,10 +86,13 @@ def init(
 
 
 def _write_start(printer: Printer, source: Path | None, config: Path, *, force: bool) -> int:
+    from pegboard.cli.confined_servers import Confined, confined
     from pegboard.config.clients.generated import client_text, read_client, starter_text, write
 
     chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
+    fetched = confined(taken.servers, config) if taken else Confined()
+    taken = replace(taken, servers=fetched.servers) if taken else None
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
     backup = write(config, text, force=force, like=chosen)
     problems = [*(taken.problems if taken else ()), *_problems(config)]
@@ -98,24 +103,29 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
                 "written": str(config),
                 "source": str(chosen) if chosen else None,
                 "servers": servers,
+                "confined": fetched.done,
                 "backup": str(backup) if backup else None,
                 "problems": [problem_json(problem) for problem in problems],
             }
         )
         return DONE
-    _show_start(printer, config, chosen, servers, backup)
+    _show_start(printer, config, chosen, servers, backup, fetched.line)
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")
     return DONE
 
 
-def _show_start(printer: Printer, config: Path, chosen: Path | None, servers: list[str], backup: Path | None) -> None:
+def _show_start(
+    printer: Printer, config: Path, chosen: Path | None, servers: list[str], backup: Path | None, confined: str
+) -> None:
     if chosen is not None:
         printer.say(
             f"Wrote {config} with {plural(len(servers), 'server')} from {chosen}: {', '.join(servers) or 'none'}."
         )
     else:
         printer.say(f"Wrote {config}, a start with tools that read the current folder.")
+    if confined:
+        printer.say(confined)
     if backup is not None:
         printer.say(f"What was there is kept as {backup}.")
     option = "" if config == TARGET else f" --config {config}"
@@ -136,6 +146,7 @@ def _problems(path: Path) -> list[Problem]:
 async def _install(
     printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, probe: bool, dry_run: bool
 ) -> int:
+    from pegboard.cli.confined_servers import Confined, confined
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
@@ -154,35 +165,39 @@ async def _install(
     if not movable.entries:
         _require_configuration(own, file)
         edit = installing.installation(file, installing.entry_for(file, {}, own))
-        return _put_in(printer, edit, (), own, "Kept", dry_run=dry_run)
+        return _put_in(printer, edit, Confined(), own, "Kept", dry_run=dry_run)
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
-    moved = replace(taken, servers=installing.inputs_as_variables(dict(taken.servers)))
     config = config or installing.home_of_configuration(file, machine)
+    moved = confined(installing.inputs_as_variables(dict(taken.servers)), config)
     shared = config.exists() and not force and _has(config, moved.servers, machine)
     edit = installing.installation(file, installing.entry_for(file, taken.servers, config))
     if not shared and not dry_run:
-        _write_moved(moved, file, config, force=force)
+        _write_moved(replace(taken, servers=moved.servers), file, config, force=force)
     verb = "Kept" if shared else "Would write" if dry_run else "Wrote"
-    return _put_in(printer, edit, tuple(moved.servers), config, verb, dry_run=dry_run)
+    return _put_in(printer, edit, moved, config, verb, dry_run=dry_run)
 
 
-def _put_in(printer: Printer, edit: Edit, servers: Sequence[str], config: Path, verb: str, *, dry_run: bool) -> int:
+def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: str, *, dry_run: bool) -> int:
     """Put Pegboard with a configuration into a client's file in place of these servers, and report it."""
     file = edit.file
     backup = None if dry_run else edit.save(backup=True)
     diff = edit.diff()
+    servers = list(moved.servers)
+    moved = replace(moved, names=()) if verb == "Kept" else moved
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",
         "config": str(config),
-        "servers": list(servers),
+        "servers": servers,
+        "confined": moved.done,
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    return _answer(printer, document, [diff, "", f"{verb} {config}{listed}.", *_after_install(file, backup)])
+    lines = [diff, "", f"{verb} {config}{listed}.", *([moved.line] if moved.line else ())]
+    return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
 async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine) -> ServerFile:
@@ -245,7 +260,7 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
     staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
-    found = {"status": "already_installed", "config": str(used), "servers": beside, "staying": staying}
+    found = {"status": "already_installed", "config": str(used), "servers": beside, "confined": [], "staying": staying}
     document = {**found, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 
@@ -282,12 +297,16 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
         raise ConfigError(message, problems=errors)
 
 
+def _unconfined(entry: Any) -> Any:
+    return {key: value for key, value in entry.items() if key != "confine"} if is_mapping(entry) else entry
+
+
 def _has(config: Path, servers: Mapping[str, Any], machine: Machine) -> bool:
-    """Return that a configuration has these servers; raises ``PegboardError`` where it has not."""
+    """Return that a configuration has these servers, confined or not; raises ``PegboardError`` where it has not."""
     from pegboard.config.clients.server_files import read
 
     there = read(config, machine).translated().value.get("servers", {})
-    other = [name for name in servers if there.get(name) != servers[name]]
+    other = [name for name in servers if _unconfined(there.get(name)) != _unconfined(servers[name])]
     if other:
         message = f"{config} exists already and does not have {', '.join(other)} as the client has."
         hint = "Add --config PATH to write another one, or --force to replace it."

@@ -99,7 +99,7 @@ def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]
 
 def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what a confined server would not get, and the line that gives it."""
-    from pegboard.sources.confinement import line_for, points_to_socket, policy_for
+    from pegboard.sources.confinement import line_for, named_paths, points_to_socket, policy_for
 
     assert spec.confine is not None
     env = {**os.environ, **spec.env}
@@ -118,10 +118,8 @@ def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[
             f"server '{spec.name}' is confined, and Pegboard's own files lie in '{policy.parted[0]}': it can change "
             "what else is there, and make nothing new beside it."
         )
-    given = (*(("argument", each) for each in spec.args), *((f"`{name}`", each) for name, each in spec.env.items()))
-    for what, text in given:
-        path = os.path.realpath(os.path.join(spec.cwd or "", os.path.expanduser(text)))  # noqa: PTH111, PTH118
-        if os.sep in text and "\0" not in text and os.path.exists(path) and not policy.reads(path):  # noqa: PTH110
+    for what, path in named_paths(spec.args, spec.env, spec.cwd or ""):
+        if not policy.reads(path):
             message = f"server '{spec.name}' is confined, and its {what} names '{path}', which it could not reach."
             yield message, f"Write {line_for(spec.confine, 'write', path)}, or `read` in place of `write`."
     for variable, value in spec.env.items():

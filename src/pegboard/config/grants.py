@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, Grant, GrantKey
 from pegboard.core.model.agents import Agent
+from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -132,10 +133,10 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
         yield (*key, "prefix"), Grant(value=spec.prefix)
     if spec.instance is not None:
         yield (*key, "instance"), Grant(value=spec.instance)
-    if isinstance(spec, ServerSpec) and spec.trust_annotations:
-        yield (*key, "trust"), Grant(value="annotations")
-    if isinstance(spec, ServerSpec) and spec.pins != "additions":
-        yield (*key, "pins"), Grant(value=spec.pins, denies=spec.pins == "ask")
+    if isinstance(spec, ServerSpec):
+        yield from _believed(key, spec)
+    if spec.confine is not None:
+        yield (*key, "confine"), Grant(value=_confined(spec.confine), denies=True)
     if not spec.default_on:
         yield (*key, "default_on"), Grant(value=False, denies=True)
     if spec.shared_only:
@@ -147,6 +148,38 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
         yield (*key, "approve", tool), Grant(value=json.loads(json.dumps(rule)), denies=True)
     for tool, predicate in spec.when.items():
         yield (*key, "when", tool), Grant(value=predicate, denies=True)
+
+
+def _believed(key: GrantKey, server: ServerSpec) -> Iterator[_Row]:
+    """Yield what a server is believed of what it says."""
+    if server.trust_annotations:
+        yield (*key, "trust"), Grant(value="annotations")
+    if server.pins != "additions":
+        yield (*key, "pins"), Grant(value=server.pins, denies=server.pins == "ask")
+
+
+def _confined(to: Confinement) -> dict[str, Any]:
+    """Return what a plugin is confined to as plain JSON, and nothing of what is not said."""
+    value: dict[str, Any] = {"folder": to.folder, "write": sorted(set(to.write))}
+    if to.read:
+        value["read"] = sorted(set(to.read))
+    if to.network is not None:
+        value["network"] = sorted(set(to.network))
+    if to.if_possible:
+        value["if_possible"] = True
+    return value
+
+
+def confinement_of(value: Mapping[str, Any]) -> Confinement:
+    """Return the confinement that plain JSON of :func:`grants_of` stands for."""
+    network = value.get("network")
+    return Confinement(
+        folder=value["folder"],
+        write=tuple(value["write"]),
+        read=tuple(value.get("read", ())),
+        network=None if network is None else tuple(network),
+        if_possible=value.get("if_possible", False),
+    )
 
 
 def _runs(spec: PluginSpec) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from pegboard.config.grants import EVERY, labelled
+from pegboard.config.grants import EVERY, confinement_of, labelled
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import Grant, GrantChange, GrantKey
 from pegboard.core.model.agents import Agent
@@ -198,6 +198,8 @@ def _spec(spec: PluginSpec, waiting: _Waiting) -> PluginSpec:
         shared_only=spec.shared_only or (*key, "shared_only") in waiting,
         **waiting.values_before(key, instance="instance", prefix="prefix"),
     )
+    if (was := waiting.before(*key, "confine")) is not None:
+        spec = replace(spec, confine=confinement_of(was))
     if isinstance(spec, ServerSpec):
         spec = replace(spec, trust_annotations=spec.trust_annotations and (*key, "trust") not in waiting)
         if (*key, "pins") in waiting:

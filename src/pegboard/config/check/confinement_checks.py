@@ -31,7 +31,8 @@ def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> 
                 how, tools = UNCONFINED[plugin.name]
                 message = f"'{plugin.name}' {how}: agent '{agent.name}' could change with it what it may."
                 off = f"`permissions: {{{plugin.name}: false}}`"
-                hint = f"Switch it off ({off}), or exclude these tools: {', '.join(tools)}."
+                on = f"`plugins: {{{plugin.name}: {{confine: true}}}}`"
+                hint = f"Confine it ({on}), switch it off ({off}), or exclude these tools: {', '.join(tools)}."
                 yield warning("unconfined", message, _place(permitted) or agent.place, hint)
 
 

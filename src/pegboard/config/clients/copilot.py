@@ -18,7 +18,7 @@ def _in_vscode(entry: Server, references: References) -> Server:
 
 
 def _sandboxed(entry: Mapping[str, Any], _found: Server) -> str:
-    return "VS Code runs it in a sandbox, and Pegboard has none" if entry.get("sandboxEnabled") else ""
+    return "VS Code runs it in a sandbox, whose rules Pegboard does not read" if entry.get("sandboxEnabled") else ""
 
 
 VSCODE: Final = Client(

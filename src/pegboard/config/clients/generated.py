@@ -13,6 +13,7 @@ import yaml
 
 from pegboard.config.clients.server_files import ServerFile, read
 from pegboard.config.location import Machine
+from pegboard.core.model.toolkits import UNCONFINED
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.problems import Problem
 
@@ -51,6 +52,7 @@ plugins:
   files: {python: pegboard.quickstart.files, category: Filesystem}
   text: {python: pegboard.quickstart.text, category: Search}
   git: {python: pegboard.quickstart.git, category: Git}
+  # shell: {confine: true}        # likewise for NAMES: they write or run, past every guard
 
 # Tools that are loaded and switched as one.
 toolkits:
@@ -140,7 +142,8 @@ def client_text(taken: Taken, source: str) -> str:
 
 def starter_text() -> str:
     """Return a configuration whose tools read the current folder."""
-    return HEAD.format(source="") + STARTER
+    others = ", ".join(name for name in UNCONFINED if name != "shell")
+    return HEAD.format(source="") + STARTER.replace("NAMES", others)
 
 
 def _yaml(value: Any) -> str:

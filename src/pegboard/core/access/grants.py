@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.confinement import OWN_FOLDER
 from pegboard.core.model.loadouts import BUILT_IN, category_of, matches
 
 GrantKey = tuple[str, ...]
@@ -145,6 +146,8 @@ def narrower(key: GrantKey, before: Any, after: Any) -> bool:
     if key[2:3] == ("approve",):
         by_anybody = not (isinstance(before, dict) and "by" in before)
         return after == {"by": "operator", "when": "always"} or (after == "always" and by_anybody)
+    if key[2:] == ("confine",):
+        return _confined_narrower(before, after)
     if key[2:] == ("worker_scope",):
         return bool(after == "user_agent")
     return False
@@ -162,6 +165,29 @@ def _rule_narrower(before: Any, after: Any) -> bool:
     had, has = before.get("allow"), after.get("allow")
     fits = had is None or (has is not None and set(has) <= set(had))
     return fits and set(before.get("deny") or ()) <= set(after.get("deny") or ())
+
+
+def _confined_narrower(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Return whether a process that is confined may no more than it might.
+
+    A path that lies in a folder which is not to be written any more may be a link that the process has set there, to
+    anywhere: it counts as a new one.
+    """
+    wrote, writes = _paths(before, "write"), _paths(after, "write")
+    reads = _paths(after, "read")
+    if not writes <= wrote or not reads <= wrote | _paths(before, "read"):
+        return False
+    dropped = tuple(f"{path.removesuffix('/.').rstrip('/')}/" for path in wrote - writes)
+    if any(path.startswith(dropped) for path in writes | reads):
+        return False
+    had, has = before.get("network"), after.get("network")
+    fits = had is None or (has is not None and set(has) <= set(had))
+    return fits and (before.get("if_possible", False) or not after.get("if_possible", False))
+
+
+def _paths(confined: dict[str, Any], part: str) -> set[str]:
+    """Return paths; its own folder is another one than the same by name, since `true` gives away no home folder."""
+    return {f"{confined['folder']}/." if path == OWN_FOLDER else path for path in confined.get(part, ())}
 
 
 def grants_to_text(grants: Grants) -> str:

@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -154,6 +154,17 @@ def environment(env: Mapping[str, str], policy: Policy) -> dict[str, str]:
     if policy.network and 53 in policy.network:
         kept.setdefault("RES_OPTIONS", "use-vc")  # names are asked for by TCP: there is no UDP
     return kept
+
+
+def named_paths(args: Iterable[str], env: Mapping[str, str], folder: str) -> Iterator[tuple[str, str]]:
+    """Yield what is there of what the arguments and the environment of a server name, each with what names it."""
+    for what, text in (*(("argument", each) for each in args), *((f"`{name}`", each) for name, each in env.items())):
+        for named in dict.fromkeys((text, text.partition("=")[2])):
+            if os.sep not in named or "\0" in named:
+                continue
+            path = os.path.realpath(os.path.join(folder, os.path.expanduser(named)))  # noqa: PTH111, PTH118
+            if os.path.exists(path):  # noqa: PTH110
+                yield what, path
 
 
 def points_to_socket(name: str, value: str) -> bool:

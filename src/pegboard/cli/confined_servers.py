@@ -1,0 +1,117 @@
+"""Which servers of a client `init` confines, and to what (A7, P10)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.config.documents.expansion import Expansion
+from pegboard.core.model.confinement import CONFINE_DEFAULT
+from pegboard.core.model.tools import EMPTY
+from pegboard.errors import ToolUnavailableError
+
+FETCHED: Final = (
+    *(("npx",), ("npm", "exec"), ("npm", "x"), ("pnpx",), ("pnpm", "dlx"), ("yarn", "dlx"), ("bunx",), ("bun", "x")),
+    *(("uvx",), ("uv", "tool", "run"), ("pipx", "run")),
+)
+"""What runs whatever a registry of packages has at the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confined:
+    """The servers of a client as they are written, and which of them are confined; ``not_here`` says why none is."""
+
+    servers: Mapping[str, Any] = field(default=EMPTY)
+    names: tuple[str, ...] = ()
+    not_here: str = ""
+
+    @property
+    def line(self) -> str:
+        """Return what a person is told, in one line; nothing where no server is fetched."""
+        if not self.names:
+            return ""
+        listed = ", ".join(self.names)
+        if self.not_here:
+            return f"Fetched when they start, and not confined ({self.not_here}): {listed}."
+        return f"Confined to their folder and what their settings name (`confine`; pegboard check says more): {listed}."
+
+    @property
+    def done(self) -> list[str]:
+        """Return the names of the servers that are confined."""
+        return [] if self.not_here else list(self.names)
+
+
+def confined(servers: Mapping[str, Any], configuration: Path) -> Confined:
+    """Return servers with `confine` for those that are fetched when they start and say nothing of it.
+
+    One that is given all of the disk is left as it is: no confinement grants that.
+
+    Args:
+        servers: in our own shape, as they are to be written.
+        configuration: the file that they are written into.
+    """
+    folder = configuration.absolute().parent
+    found = {name: said for name, entry in servers.items() if (said := _confine(name, entry, folder)) is not None}
+    reason = _not_here() if found else ""
+    written = {
+        name: {**entry, "confine": found[name]} if name in found and not reason else entry
+        for name, entry in servers.items()
+    }
+    return Confined(servers=written, names=tuple(found), not_here=reason)
+
+
+def is_fetched(entry: Mapping[str, Any]) -> bool:
+    """Return whether a server is a package that is fetched when it is started."""
+    command, args = entry.get("command"), entry.get("args")
+    if not isinstance(command, str):
+        return False
+    program = PurePath(command).name.casefold()
+    words = (program.removesuffix(".exe").removesuffix(".cmd"), *(args if is_list(args) else ()))
+    return any(words[: len(start)] == start for start in FETCHED)
+
+
+def _not_here() -> str:
+    """Return why nothing is confined that the file does not say: what this system has not, or nobody has tried."""
+    from pegboard.sources.confinement import available
+
+    if sys.platform == "darwin":
+        return "on macOS it has been tried on no machine yet"
+    return available() or ""
+
+
+def _confine(name: str, entry: Any, folder: Path) -> Any:
+    """Return what `confine` of a server is to say, or None where it is not to be there."""
+    from pegboard.sources.confinement import named_paths, policy_for
+
+    if not is_mapping(entry) or "confine" in entry or not is_fetched(entry):
+        return None
+    given = Expansion(env=os.environ).value(entry)
+    args = [each for each in _list(given.get("args")) if isinstance(each, str)]
+    env = {key: value for key, value in _mapping(given.get("env")).items() if isinstance(value, str)}
+    cwd = entry.get("cwd") if isinstance(entry.get("cwd"), str) else None
+    own = folder / Path(given["cwd"]).expanduser() if cwd else folder
+    try:
+        policy = policy_for(
+            replace(CONFINE_DEFAULT, folder=str(own)),
+            name=name, command=str(given["command"]), args=args, env={**os.environ, **env}, cwd=str(own),
+        )  # fmt: skip
+    except ToolUnavailableError:  # its folder is not there: `check` says so
+        return True
+    paths = sorted({path for _, path in named_paths(args, env, str(own)) if not policy.reads(path)})
+    if "/" in paths:
+        return None
+    outermost = [path for path in paths if not path.startswith(tuple(f"{other}/" for other in paths))]
+    return {"write": [cwd or ".", *outermost]} if outermost else True
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if is_list(value) else []
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if is_mapping(value) else EMPTY
