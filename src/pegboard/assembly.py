@@ -106,14 +106,13 @@ class Pegboard(Board):
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
         Args:
-            config: a ``pegboard.yaml``, any client's ``.mcp.json``, or a mapping as of such a file in the working folder.
+            config: a ``pegboard.yaml``, any client's ``.mcp.json``, or a mapping as if such a file lay in this folder.
             toolkits: toolkits in code (T11), each with its ``name`` and the keys of a file, which counts on one name.
             loadouts: loadouts in code, likewise.
             watch: whether edits are taken up while it is open.
             env: the variables that the configuration may name; None is the environment.
             adapters: the host's own, or a test's doubles.
-            fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
-                where the variable ``PEGBOARD_FAST_PATH`` is 0.
+            fast_path: False keeps every request on the MCP SDK's own path; None is False for PEGBOARD_FAST_PATH=0.
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
             idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
 
@@ -133,16 +132,13 @@ class Pegboard(Board):
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         upstreams = _servers(masker, fast_path=fast)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
-        here = _here(None if own.store else _file_of(configuration, quickstart=quickstart), store=store, idle=idle)
+        beside = None if own.store else _file_of(configuration, quickstart=quickstart)
+        sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LateHooks(source.path.absolute().parent, apart)
         meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
-        board = cls(
-            _parts(store, (*own.sources, upstreams, apart, *here), counter, own, hooks, meaning),
-            masker=masker,
-            env=variables,
-        )
+        board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
         board._source, board.fast_path, board.from_cache, board._meaning = source, fast, known is not None, meaning
         try:

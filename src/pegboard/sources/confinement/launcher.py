@@ -171,7 +171,7 @@ def _rule_files_and_ports(policy: dict[str, Any]) -> None:
 
 
 def _grant(ruleset: int, path: str, rights: int) -> None:
-    """Grant rights on a path and what is below it; one that is not there any more, or has become a link, is passed over.
+    """Grant rights on a path and what is below it; one that is not there any more, or is a link by now, is passed over.
 
     The policy has paths without links: what was a folder then may since have been replaced by what it may not reach.
     """
