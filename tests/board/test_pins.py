@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.board.catalog.loader import PluginRequest
 from pegboard.core.access import pins as rules
 from pegboard.core.model.tools import CHANGED
 from pegboard.errors import UsageError
+from pegboard.operators.operations import Operations
 from pegboard.stores.sqlite import SqliteStore
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_server.py"
@@ -233,18 +235,32 @@ async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
         assert said == ["2 tools of up are pinned as they are now: what changes from now on waits for a person."]
 
 
-async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepted(tmp_path: Path) -> None:
-    """A6: a call in flight is not stopped by it."""
-    listed = Listed(tmp_path)
+async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepted(listed: Listed) -> None:
+    """A4, A6: a call in flight is stopped neither by the change nor by the answer to it; calls in between are."""
+    listed.now(wait=LOOK, go=WIPE)
     async with listed.opened() as board:
-        session = await board.session(session_id="s")
-        listed.now(look=OTHER, wipe=WIPE)
-        calling = asyncio.create_task(session.call("up__look", {}))
-        await asyncio.sleep(0)
+        session, operations = await board.session(session_id="s"), Operations(board.services)
+
+        async def under_way() -> bool:
+            return (await operations.server("up")).in_flight == 1
+
+        calling = asyncio.create_task(session.call("up__wait", {}))
+        await until(under_way)
+        listed.now(wait=OTHER, go=WIPE)
         await fetch(board)
+        assert (await states(board))["wait"] == "changed"
+        assert (await session.call("up__wait", {})).status == "tool_unavailable"
         await board.pins.accept("up", by="ada")
-        assert (await calling).status in ("ok", "tool_unavailable")
-        assert (await session.call("up__look", {})).status == "ok"
+        assert (await states(board))["wait"] == "pinned"
+        assert not calling.done()
+        assert (await session.call("up__go", {})).status == "ok"
+        answer = await calling
+        assert (answer.status, "ran wait" in str(answer.result)) == ("ok", True)
+        again = asyncio.create_task(session.call("up__wait", {}))
+        await until(under_way)
+        await session.call("up__go", {})
+        assert (await again).status == "ok"
+        await operations.aclose()
 
 
 async def test_a_call_makes_no_digest_and_no_statement_more_for_pins(
