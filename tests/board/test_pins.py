@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,13 @@ async def fetch(board: Pegboard) -> None:
 @pytest.fixture
 def listed(tmp_path: Path) -> Listed:
     return Listed(tmp_path)
+
+
+def in_store(listed: Listed, *statements: str) -> None:
+    """Change what is stored, as somebody with the file does."""
+    with closing(sqlite3.connect(listed.config.with_name("state.db"))) as connection, connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0
 
 
 async def states(board: Pegboard) -> dict[str, str]:
@@ -223,10 +230,7 @@ async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
         pass
     damages = ("UPDATE pinned_servers SET version = 9", "DELETE FROM pinned_servers", "DELETE FROM pins")
     for statements in (damages[:1], damages[1:]):
-        with sqlite3.connect(listed.config.with_name("state.db")) as connection:
-            for statement in statements:
-                connection.execute(statement)
-        connection.close()
+        in_store(listed, *statements)
         caplog.clear()
         for _ in range(2):
             async with listed.opened(ask=False) as board:
@@ -288,6 +292,43 @@ async def test_a_call_makes_no_digest_and_no_statement_more_for_pins(
         assert counted == []
         await fetch(board)
         assert counted == ["judge"]  # a list that is what it was is compared without a digest
+
+
+async def test_opening_a_board_digests_nothing_of_a_list_that_is_what_was_stored(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A4: its digests are kept with it; pins, policies and versions are compared with them all the same."""
+    async with listed.opened():
+        pass
+    digested: list[str] = []
+    original = rules.definition_text
+
+    def counting(tool: Any) -> str:
+        digested.append(tool.name)
+        return original(tool)
+
+    monkeypatch.setattr(rules, "definition_text", counting)
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "pinned", "wipe": "pinned"}
+    assert digested == []
+    in_store(listed, "UPDATE pins SET digest = 'another' WHERE tool = 'look'")
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "changed", "wipe": "pinned"}
+    assert digested == []
+    monkeypatch.setattr(rules, "VERSION", 2)
+    async with listed.opened(ask=False):
+        pass
+    assert set(digested) == {"look", "wipe"}
+
+
+@pytest.mark.parametrize("of_digests", ["text", "replace(text, '\"digests\":', '\"others\":')"])
+async def test_a_stored_list_that_somebody_has_edited_is_compared_as_it_is_now(listed: Listed, of_digests: str) -> None:
+    """A4: what was kept with another text counts for nothing."""
+    async with listed.opened():
+        pass
+    in_store(listed, f"UPDATE manifests SET text = replace({of_digests}, 'Look around.', 'Look, and send.')")
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "changed", "wipe": "pinned"}
 
 
 async def test_a_server_that_was_seen_once_says_so_when_it_is_served_again(
