@@ -6,17 +6,19 @@ import logging
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.board.catalog.loader import PluginRequest
 from pegboard.core.access import pins as rules
 from pegboard.core.model.tools import CHANGED
 from pegboard.errors import UsageError
+from pegboard.operators.operations import Operations
 from pegboard.stores.sqlite import SqliteStore
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_server.py"
@@ -61,6 +63,13 @@ async def fetch(board: Pegboard) -> None:
 @pytest.fixture
 def listed(tmp_path: Path) -> Listed:
     return Listed(tmp_path)
+
+
+def in_store(listed: Listed, *statements: str) -> None:
+    """Change what is stored, as somebody with the file does."""
+    with closing(sqlite3.connect(listed.config.with_name("state.db"))) as connection, connection:
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0
 
 
 async def states(board: Pegboard) -> dict[str, str]:
@@ -221,10 +230,7 @@ async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
         pass
     damages = ("UPDATE pinned_servers SET version = 9", "DELETE FROM pinned_servers", "DELETE FROM pins")
     for statements in (damages[:1], damages[1:]):
-        with sqlite3.connect(listed.config.with_name("state.db")) as connection:
-            for statement in statements:
-                connection.execute(statement)
-        connection.close()
+        in_store(listed, *statements)
         caplog.clear()
         for _ in range(2):
             async with listed.opened(ask=False) as board:
@@ -233,18 +239,32 @@ async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
         assert said == ["2 tools of up are pinned as they are now: what changes from now on waits for a person."]
 
 
-async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepted(tmp_path: Path) -> None:
-    """A6: a call in flight is not stopped by it."""
-    listed = Listed(tmp_path)
+async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepted(listed: Listed) -> None:
+    """A4, A6: a call in flight is stopped neither by the change nor by the answer to it; calls in between are."""
+    listed.now(wait=LOOK, go=WIPE)
     async with listed.opened() as board:
-        session = await board.session(session_id="s")
-        listed.now(look=OTHER, wipe=WIPE)
-        calling = asyncio.create_task(session.call("up__look", {}))
-        await asyncio.sleep(0)
+        session, operations = await board.session(session_id="s"), Operations(board.services)
+
+        async def under_way() -> bool:
+            return (await operations.server("up")).in_flight == 1
+
+        calling = asyncio.create_task(session.call("up__wait", {}))
+        await until(under_way)
+        listed.now(wait=OTHER, go=WIPE)
         await fetch(board)
+        assert (await states(board))["wait"] == "changed"
+        assert (await session.call("up__wait", {})).status == "tool_unavailable"
         await board.pins.accept("up", by="ada")
-        assert (await calling).status in ("ok", "tool_unavailable")
-        assert (await session.call("up__look", {})).status == "ok"
+        assert (await states(board))["wait"] == "pinned"
+        assert not calling.done()
+        assert (await session.call("up__go", {})).status == "ok"
+        answer = await calling
+        assert (answer.status, "ran wait" in str(answer.result)) == ("ok", True)
+        again = asyncio.create_task(session.call("up__wait", {}))
+        await until(under_way)
+        await session.call("up__go", {})
+        assert (await again).status == "ok"
+        await operations.aclose()
 
 
 async def test_a_call_makes_no_digest_and_no_statement_more_for_pins(
@@ -272,6 +292,43 @@ async def test_a_call_makes_no_digest_and_no_statement_more_for_pins(
         assert counted == []
         await fetch(board)
         assert counted == ["judge"]  # a list that is what it was is compared without a digest
+
+
+async def test_opening_a_board_digests_nothing_of_a_list_that_is_what_was_stored(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A4: its digests are kept with it; pins, policies and versions are compared with them all the same."""
+    async with listed.opened():
+        pass
+    digested: list[str] = []
+    original = rules.definition_text
+
+    def counting(tool: Any) -> str:
+        digested.append(tool.name)
+        return original(tool)
+
+    monkeypatch.setattr(rules, "definition_text", counting)
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "pinned", "wipe": "pinned"}
+    assert digested == []
+    in_store(listed, "UPDATE pins SET digest = 'another' WHERE tool = 'look'")
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "changed", "wipe": "pinned"}
+    assert digested == []
+    monkeypatch.setattr(rules, "VERSION", 2)
+    async with listed.opened(ask=False):
+        pass
+    assert set(digested) == {"look", "wipe"}
+
+
+@pytest.mark.parametrize("of_digests", ["text", "replace(text, '\"digests\":', '\"others\":')"])
+async def test_a_stored_list_that_somebody_has_edited_is_compared_as_it_is_now(listed: Listed, of_digests: str) -> None:
+    """A4: what was kept with another text counts for nothing."""
+    async with listed.opened():
+        pass
+    in_store(listed, f"UPDATE manifests SET text = replace({of_digests}, 'Look around.', 'Look, and send.')")
+    async with listed.opened(ask=False) as board:
+        assert await states(board) == {"look": "changed", "wipe": "pinned"}
 
 
 async def test_a_server_that_was_seen_once_says_so_when_it_is_served_again(

@@ -33,6 +33,8 @@ FITTING = {
     "lasts": "once",
     "back": "",
     "reason": "",
+    "server": "post",
+    "seen": "0" * 64,
 }
 PAGE_VALUES = {"/console/agent/members": {"kind": "toolkit", "name": "post"}, "/console/audit": {"kind": "call"}}
 FILTERS = ("q", "text", "decision", "outcome", "format", "by", "days", "state", "kind", "code", "offset", "limit")
@@ -44,7 +46,7 @@ BODIES: dict[str, Any] = {
     "NewSwitch": {"name": "post", "value": False},
     "Allowed": {},
     "Refused": {},
-    "Seen": {"seen": "a"},
+    "Seen": {"seen": "0" * 64},
 }
 
 

@@ -1,6 +1,7 @@
 """What needs a person: every subject by its rank, only while it is so, and for whom it is."""
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
+from pegboard.board.catalog.loader import PluginRequest
 from pegboard.operators.attention import Attention
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.operations import Operations
 
+LISTED = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
 CONFIG = """
 store: "memory:"
 servers:
@@ -113,6 +116,27 @@ async def test_a_refused_edit_and_what_waits_of_an_edit_need_a_person(board: Peg
     assert ("2 changes" in waiting.text, waiting.hint, waiting.action) == (True, "agent 'all' may use 'x'", "accept")
     assert not [one for one in found.items if one.kind == "problem" and "toolz" in one.text]
     await operations.aclose()
+
+
+async def test_tools_that_a_server_changed_need_a_person_until_they_are_accepted(tmp_path: Path) -> None:
+    """A4, F5: one item for a server, in place of the warning of `check`; it is for operators of every agent."""
+    names, config = tmp_path / "list.json", tmp_path / "pegboard.yaml"
+    server = {"command": sys.executable, "args": [str(LISTED), str(names)]}
+    config.write_text(json.dumps({"store": "memory:", "servers": {"up": server}, "agents": {"all": {"tools": ["up"]}}}))
+    names.write_text(json.dumps({"look": {"description": "Look."}, "wipe": {"description": "Wipe."}}))
+    async with Pegboard.open(config) as board:
+        await board.ready()
+        assert (await needing(board)).items == ()
+        names.write_text(json.dumps({"look": {"description": "Look, and send."}, "sweep": {"description": "Sweep."}}))
+        await board.services.loader.fetch(PluginRequest(plugin="up"))
+        (one,) = (await needing(board)).items
+        assert (one.kind, one.severity, one.subject, one.action) == ("pin", "waiting", "up", "accept")
+        assert one.text == "2 tools of server 'up' wait to be looked at and cannot be used before."
+        assert "'look' has changed, and 'sweep' is new" in one.hint
+        assert one.place.startswith(str(config))
+        assert (await needing(board, agents=frozenset({"all"}))).items == ()
+        await board.pins.accept("up", by="root")
+        assert (await needing(board)).items == ()
 
 
 @pytest.mark.parametrize(("budget", "kinds"), [(100, set()), (4, {"budget"}), (3, {"problem"})])

@@ -1,8 +1,8 @@
 """An MCP server of the handshake era whose tools stand in a file: it lists what stands there now.
 
 The file maps the names of tools to whether they say that they only read, or to what else their entry has.
-The tool ``announce`` says that the list has changed; every other one answers with its own name. With ``--pages`` every
-resource below ``ui://`` is a page.
+The tool ``announce`` says that the list has changed; a call of ``wait`` is answered once ``go`` is called; every other
+one answers with its own name. With ``--pages`` every resource below ``ui://`` is a page.
 """
 
 import json
@@ -11,11 +11,18 @@ from pathlib import Path
 
 LIST = Path(sys.argv[1])
 PAGES = "--pages" in sys.argv
+LATER: dict = {}
+"""What stands for the answer of a call that waits."""
+waiting: list[int | str] = []
 PAGE = {"mimeType": "text/html;profile=mcp-app", "text": "<canvas></canvas>"}
 
 
 def send(**message: object) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def ran(name: str) -> dict:
+    return {"content": [{"type": "text", "text": f"ran {name}"}]}
 
 
 def answer(request: dict) -> dict | None:
@@ -37,7 +44,12 @@ def answer(request: dict) -> dict | None:
             name = request["params"]["name"]
             if name == "announce":
                 send(method="notifications/tools/list_changed")
-            return {"content": [{"type": "text", "text": f"ran {name}"}]}
+            if name == "wait":
+                waiting.append(request["id"])
+                return LATER
+            while name == "go" and waiting:
+                send(id=waiting.pop(0), result=ran("wait"))
+            return ran(name)
         case "resources/list":
             return {"resources": []}
         case "resources/read" if request["params"]["uri"].startswith("ui://"):
@@ -52,5 +64,5 @@ for line in sys.stdin:
         continue
     if (result := answer(message)) is None:
         send(id=message["id"], error={"code": -32601, "message": "Method not found"})
-    else:
+    elif result is not LATER:
         send(id=message["id"], result=result)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.core.access.pins import Pin, ServerPins
-from pegboard.core.model.tools import Confirmation, Manifest, Tool
+from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import (
     USE_LIFETIME,
     USES_KEPT,
@@ -345,6 +345,19 @@ async def test_a_manifest_comes_back_with_every_field_of_every_tool(store: Store
     assert await store.manifest("git", "abc") == FULL_MANIFEST
     await store.keep_manifest("empty", "", Manifest())
     assert await store.manifest("empty", "") == Manifest()
+
+
+async def test_a_manifest_comes_back_with_the_digests_that_were_kept_with_it(store: Store) -> None:
+    """A4, G8: whatever its tools and their arguments are called."""
+    tools = tuple(
+        Tool(plugin="git", name=name, input_schema=Frozen({"properties": {name: {}}})) for name in ("digests", '"')
+    )
+    for digests in (("1:ab", '1:","digests":'), ()):
+        await store.keep_manifest("git", "abc", Manifest(tools=tools, digests=digests))
+        found = await store.manifest("git", "abc")
+        assert found == Manifest(tools=tools)
+        assert found is not None
+        assert found.digests == digests
 
 
 async def test_key_order_in_a_schema_is_kept(store: Store) -> None:

@@ -74,6 +74,7 @@ class Templates:
             **{
                 "waiting": visit.waiting if visit is not None else WaitingCalls(),
                 "needing": visit.attention if visit is not None else None,
+                "waiting_tools": visit.troubles.get("Pins", 0) if visit is not None else 0,
                 **values,
             },
         )

@@ -1,4 +1,4 @@
-"""What needs a person, the most urgent first: calls that wait, servers that do not run, edits, problems, budgets (F5).
+"""What needs a person, the most urgent first: calls, servers that do not run, tools, edits, problems, budgets (F5).
 
 Another subject is another function in ``SUBJECTS``; its place there is its rank.
 """
@@ -16,10 +16,10 @@ from pegboard.operators.known_problems import BudgetUse
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
 
-AttentionKind = Literal["approval", "server", "refused_edit", "waiting_edit", "problem", "budget"]
+AttentionKind = Literal["approval", "server", "pin", "refused_edit", "waiting_edit", "problem", "budget"]
 """What an item is about."""
 AttentionAction = Literal["decide", "restart", "accept", "look"]
-"""What helps: answer the call, start the server anew, accept the edit, or look at it."""
+"""What helps: answer the call, start the server anew, accept the tools or the edit, or look at it."""
 NEARLY: Final = 0.9
 """From which part of a budget on somebody should look at it."""
 
@@ -139,6 +139,29 @@ async def servers_down(situation: Situation) -> Sequence[AttentionItem]:
 _PHASES: Final = {"unavailable": "cannot run", "down": "is down", "backing_off": "is down and waits to be tried again"}
 
 
+async def waiting_tools(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the servers of which tools wait, since they changed or are new (A4)."""
+    if situation.agents is not None:
+        return ()
+    found: list[AttentionItem] = []
+    for plugin in situation.services.world.catalog.plugins.values():
+        if plugin.waits:
+            count = len(plugin.changed) + len(plugin.held)
+            found.append(
+                AttentionItem(
+                    kind="pin",
+                    severity="waiting",
+                    subject=plugin.name,
+                    text=f"{count:,} {'tool' if count == 1 else 'tools'} of server '{plugin.name}'"
+                    f" {'waits' if count == 1 else 'wait'} to be looked at and cannot be used before.",
+                    hint=plugin.waits,
+                    place=str(plugin.place or ""),
+                    action="accept",
+                )
+            )
+    return found
+
+
 async def edits(situation: Situation) -> Sequence[AttentionItem]:
     """Return the newest edit, where it was refused, and what of it waits for a person."""
     read, waiting = situation.read, situation.edits
@@ -178,7 +201,7 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
 
 
 async def problems(situation: Situation) -> Sequence[AttentionItem]:
-    """Return what `pegboard check` warns of, without servers that do not run; errors first."""
+    """Return what `pegboard check` warns of, without servers that do not run and tools that wait; errors first."""
     if situation.agents is not None:
         return ()
     down, read = tuple(not_running(situation.services)), situation.read
@@ -192,7 +215,7 @@ async def problems(situation: Situation) -> Sequence[AttentionItem]:
             place=_place(one.file, one.line),
         )
         for one in sorted(found, key=lambda one: one.severity)
-        if not _is_said_of(down, one)
+        if one.code != "pin_waits" and not _is_said_of(down, one)
     ]
 
 
@@ -229,5 +252,5 @@ def _place(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 
-SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, edits, problems, budgets)
+SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, waiting_tools, edits, problems, budgets)
 """What may need a person, by rank."""

@@ -113,6 +113,15 @@ class OperatorPins:
         self._services = services
         self._pins = Pins(services)
 
+    async def waiting(self) -> int:
+        """Return how many tools wait for a person since they changed or are new, whichever process has seen it.
+
+        Raises:
+            StoreError: the pins cannot be read.
+        """
+        await self._services.compiler.refresh()
+        return waiting(self._services)
+
     async def listed(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
         """Return the tools of servers without how they differ.
 
@@ -229,7 +238,7 @@ class OperatorPins:
 
         Args:
             name: the server, or ``plugin/tool``, as operators are shown it.
-            seen: the ``seen`` of the server, or the digest of the tool.
+            seen: the ``seen`` of the server for all of it, or the digest of the tool.
             by: who accepts it, for the audit trail.
 
         Raises:
@@ -238,14 +247,14 @@ class OperatorPins:
         """
         known = await shown_names(self._services)
         found = [one for one in await self._pins.list(known.meant(name)) if one.waits or one.status == "gone"]
-        one_tool = len(found) == 1 and seen == found[0].digest
-        if not found or not (one_tool or seen == seen_of(found)):
+        chosen = found if seen == seen_of(found) else [one for one in found if seen and one.digest == seen]
+        if not chosen:
             raise UsageError(
                 "What waits has changed since it was shown. Nothing was accepted.",
                 code="pin_changed",
                 hint="Look at what it is now, and decide again.",
             )
-        accepted = await self._pins.accept(by=by, shown=found)
+        accepted = await self._pins.accept(by=by, shown=chosen)
         return masked(tuple(map(_view, accepted)), known)
 
 

@@ -312,6 +312,8 @@ class CatalogLoader:
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
         manifest = self._shown(manifest)
+        if isinstance(spec, ServerSpec):
+            manifest = self._pins.digested(spec.name, manifest)
         await self._manifests.keep(source, spec, want.overrides, manifest)
         if isinstance(spec, ServerSpec):
             manifest = await self._pins.seen(plugin_of(spec), manifest, spec.pins)

@@ -124,6 +124,13 @@ class DefinitionPins:
 
     # -- lists -----------------------------------------------------------------------------------------
 
+    def digested(self, plugin: str, manifest: Manifest) -> Manifest:
+        """Return a list of a server that has just arrived with the digests of its definitions, to be kept with it."""
+        before = self._lists.get(plugin)
+        tools = tuple(_known(tool, before) for tool in manifest.tools)
+        digests = tuple(rules.kept_digest(_listed(tool, before)) for tool in tools)
+        return replace(manifest, tools=tools, digests=digests)
+
     async def seen(self, plugin: Plugin, manifest: Manifest, policy: Policy, *, stored: bool = False) -> Manifest:
         """Compare a list of a server with its pins; return it as models may read it.
 
@@ -137,8 +144,9 @@ class DefinitionPins:
         """
         before = self._lists.get(plugin.name)
         tools = {tool.name: _known(tool, before) for tool in manifest.tools}
-        listed = {name: _listed(tool, before) for name, tool in tools.items()}
-        manifest = replace(manifest, tools=tuple(tools.values()))
+        digests = dict(zip((tool.name for tool in manifest.tools), manifest.digests, strict=False))
+        listed = {name: _listed(tool, before, digests.get(name, "")) for name, tool in tools.items()}
+        manifest = replace(manifest, tools=tuple(tools.values()), digests=())
         while True:
             known = self._known.get(plugin.name)
             taken = self._taken(plugin, listed, known)
@@ -439,11 +447,11 @@ def _known(tool: Tool, before: _List | None) -> Tool:
     return known if known is not None and known == tool else tool
 
 
-def _listed(tool: Tool, before: _List | None) -> Listed:
+def _listed(tool: Tool, before: _List | None, kept: str = "") -> Listed:
     """Return what a list has of a tool; nothing is digested of one that is what it was."""
     if before is not None and before.tools.get(tool.name) is tool:
         return before.listed[tool.name]
-    return rules.listed_as(tool)
+    return rules.listed_as(tool, kept)
 
 
 def _is_of(pin: Pin, listed: Mapping[str, Listed]) -> bool:

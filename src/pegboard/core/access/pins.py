@@ -153,10 +153,23 @@ def definition_text(tool: Tool) -> str:
     return _ENCODER.encode(definition_of(tool))
 
 
-def listed_as(tool: Tool) -> Listed:
-    """Return what a list has of a tool."""
-    digest = hashlib.sha256(definition_text(tool).encode()).hexdigest()
+def listed_as(tool: Tool, kept: str = "") -> Listed:
+    """Return what a list has of a tool.
+
+    Args:
+        tool: the tool.
+        kept: what :func:`kept_digest` made for just this definition, or nothing; one of another version counts for
+            nothing.
+    """
+    version, _, digest = kept.partition(":")
+    if not digest or version != str(VERSION):
+        digest = hashlib.sha256(definition_text(tool).encode()).hexdigest()
     return Listed(digest, tool.read_only, tool.annotations.get("destructiveHint") is False)
+
+
+def kept_digest(one: Listed) -> str:
+    """Return the digest of a definition as it is kept beside it: with the version in which it was made."""
+    return f"{VERSION}:{one.digest}"
 
 
 def kept_definition(text: str | None) -> JsonObject | None:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
+
+_DIGESTS: Final = ',"digests":'
+"""What stands before the digests of definitions, which are the last that a text has."""
 
 
 def manifest_to_json(manifest: Manifest) -> str:
     """Return a manifest as JSON text with every field of every tool.
 
+    The digests of definitions stand at the end, with one of all that stands before them and of themselves.
+
     Raises ``TypeError`` where a schema or annotation is not JSON.
     """
     document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
+    del document["digests"]
     document["secrets"] = sorted(manifest.secrets)
     document["offers"] = None if manifest.offers is None else sorted(manifest.offers)
     document["tools"] = [_tool_to_json(tool) for tool in manifest.tools]
-    return json.dumps(document, separators=(",", ":"))
+    text = json.dumps(document, separators=(",", ":"))
+    if not manifest.digests:
+        return text
+    digests = json.dumps(manifest.digests, separators=(",", ":"))
+    return f'{text[:-1]}{_DIGESTS}["{_whole(text, digests)}",{digests}]}}'
 
 
 def manifest_from_json(text: str) -> Manifest | None:
@@ -30,10 +41,26 @@ def manifest_from_json(text: str) -> Manifest | None:
         values["secrets"] = frozenset(document["secrets"])
         offers: Any = document.get("offers")
         values["offers"] = None if offers is None else frozenset(offers)
+        values["digests"] = _digests(text, document)
         manifest = Manifest(**values)
         return manifest if _is_whole(manifest) else None
     except (ValueError, LookupError, TypeError):
         return None
+
+
+def _digests(text: str, document: dict[str, Any]) -> tuple[str, ...]:
+    """Return the digests of definitions that a text has, if it is still the one with which they were kept."""
+    match document.get("digests"):
+        case [str(whole), [*digests]] if len(digests) == len(document["tools"]):
+            before = text.rpartition(_DIGESTS)[0]
+            kept = whole == _whole(before + "}", json.dumps(digests, separators=(",", ":")))
+            return tuple(map(str, digests)) if kept else ()
+        case _:
+            return ()
+
+
+def _whole(text: str, digests: str) -> str:
+    return hashlib.sha256((text + digests).encode(errors="surrogatepass")).hexdigest()
 
 
 def _is_whole(manifest: Manifest) -> bool:

@@ -156,6 +156,8 @@ class Manifest:
     ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
     ``changed`` and ``held`` name the tools of a server that wait for a person, once it was compared with its pins (A4):
     the first stand in ``tools`` as they are pinned, the others do not.
+    ``digests`` are those of the definitions of ``tools``, in their order, where they are known to be of just these: a
+    store hands them out only with the text with which they were kept.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -166,6 +168,7 @@ class Manifest:
     offers: frozenset[str] | None = None
     changed: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    digests: tuple[str, ...] = field(default=(), compare=False)
 
     def purpose(self, plugin: str) -> str:
         """Return what a plugin of this name is for: what its source says of it, else how its instructions begin."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.ports import UsageCounts, UsageRecord, UsageSums, UsageUnit
 from pegboard.ports.usage import UNITS, Names, UsageName, folded, start_of
 from pegboard.stores.sqlite.codec import from_column, to_column
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _TEXTS: Final = ("agent", "server", "tool", "outcome")
 _KEY: Final = ("seconds", "start", *_TEXTS)
@@ -108,6 +110,8 @@ def _summed(
     connection: sqlite3.Connection, by: Sequence[UsageName], where: str, values: Sequence[Any]
 ) -> list[UsageRecord] | None:
     """Return the sums as the database makes them, or None where one of the rows is damaged."""
+    import sqlite3  # nothing of this package loads it before a store is opened
+
     names = ", ".join(by)
     query = f"SELECT {names or 1}, {_SUMS} FROM usage WHERE {where}"  # noqa: S608 - constants
     try:
