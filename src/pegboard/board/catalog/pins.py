@@ -444,7 +444,7 @@ def changed_again(plugin: str, tool: str) -> UsageError:
 def _known(tool: Tool, before: _List | None) -> Tool:
     """Return a tool as the object that stands for it already where it is what it was: nothing is kept twice."""
     known = before.tools.get(tool.name) if before is not None else None
-    return known if known is not None and known == tool else tool
+    return known if known is not None and (known is tool or known == tool) else tool
 
 
 def _listed(tool: Tool, before: _List | None, kept: str = "") -> Listed:
