@@ -137,7 +137,7 @@ async def test_a_process_of_before_goes_on_beside_one_that_counts(path: Path) ->
     store.usage_later(RECORD)
     await hours(store)
     with closing(sqlite3.connect(path)) as older:
-        assert older.execute("PRAGMA user_version").fetchone() == (2,)
+        assert older.execute("PRAGMA user_version").fetchone() == (3,)
         older.execute("INSERT INTO switches VALUES ('assistant', 'mail', 0)")
         older.commit()
         store.usage_later(RECORD)

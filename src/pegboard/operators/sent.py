@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pegboard.board.observability.metrics import SentTexts
@@ -24,6 +24,8 @@ from pegboard.ports import SessionKey
 TextPlace = Literal["instructions", "hints", "policy", "ahead", "suffix"]
 """Where a text stands: read once at the start, before the history (hints, policy), or behind it (ahead, suffix)."""
 Change = Literal["", "joined", "changed"]
+LONGEST: Final = 65_536
+"""How many characters of one text of a definition are shown."""
 _NOTHING: Final[Mapping[str, Tool]] = {}
 
 
@@ -35,7 +37,7 @@ class SentTool:
         name: its wire name.
         plugin: its plugin.
         title: its title, or nothing where its source states none.
-        description: what the model reads of it.
+        description: what the model reads of it; of this and what follows at most 65,536 characters.
         input_schema: the JSON schema of its arguments, as JSON.
         output_schema: that of its structured result, or nothing.
         annotations: what its source claims of it, as JSON, or nothing.
@@ -120,7 +122,26 @@ async def sent_to_model(services: Services, key: SessionKey) -> SentToModel | No
         found = _nothing(key, error.message)
     else:
         found = await _seen(services, snapshot)
-    return masked(found, await shown_names(services))
+    return _bounded(masked(found, await shown_names(services)))  # masked first: a cut secret would be none
+
+
+def _bounded(sent: SentToModel) -> SentToModel:
+    """Return it with the beginning of what is too long to be shown."""
+    tools = tuple(
+        replace(
+            tool,
+            description=_beginning(tool.description),
+            input_schema=_beginning(tool.input_schema),
+            output_schema=_beginning(tool.output_schema),
+            annotations=_beginning(tool.annotations),
+        )
+        for tool in sent.tools
+    )
+    return replace(sent, tools=tools, texts=tuple(replace(one, text=_beginning(one.text)) for one in sent.texts))
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
 
 
 def _nothing(key: SessionKey, problem: str) -> SentToModel:
