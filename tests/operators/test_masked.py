@@ -145,3 +145,10 @@ def test_names_that_differ_in_their_secrets_alone_are_told_apart() -> None:
     assert shown != first.shown("of hunter23")
     assert again.meant(shown) == "of hunter22"
     assert (elsewhere.shown("of hunter22") != shown, elsewhere.meant(shown)) == (True, shown)
+
+
+def test_x5_a_secret_deep_in_a_definition_is_masked() -> None:
+    """X5: also in lists, as JSON has them, and in mappings of mappings."""
+    names = ShownNames(Masker({"hunter2secret"}))
+    given = {"enum": ["x hunter2secret", {"default": "hunter2secret"}], "most": 3}
+    assert masked(given, names) == {"enum": ["x ***", {"default": "***"}], "most": 3}

@@ -205,7 +205,7 @@ class OperatorPins:
         for plugin in dict.fromkeys(one.plugin for one in found):
             own = [one for one in found if one.plugin == plugin]
             said = await pins.findings(plugin, *(one.tool for one in own))
-            whole += [_whole(one, said.get(one.tool, ())) for one in await pins.with_definitions(own)]
+            whole += [_whole(one, said.get(one.tool, ()), known) for one in await pins.with_definitions(own)]
         return masked(tuple(whole), known)
 
     async def accept(self, found: Iterable[PinView], *, by: str) -> int:
@@ -282,8 +282,9 @@ def _view(one: PinnedTool) -> PinView:
     )
 
 
-def _whole(one: PinnedTool, findings: tuple[Finding, ...]) -> PinView:
-    before, after = one.pinned or EMPTY, one.listed or EMPTY
+def _whole(one: PinnedTool, findings: tuple[Finding, ...], known: ShownNames) -> PinView:
+    """Return a tool with how it differs; its definitions are masked first: a secret that is cut would be none (X5)."""
+    before, after = masked(one.pinned or EMPTY, known), masked(one.listed or EMPTY, known)
     changes = diff(before, after) if after and before != after else ()
     return replace(
         _view(one),
