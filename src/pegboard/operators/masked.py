@@ -126,8 +126,8 @@ async def shown_names(services: Services) -> ShownNames:
 def masked(value: T, names: ShownNames) -> T:
     """Return a value with every text in it masked, and every ``Name`` as it is shown.
 
-    ``Verbatim`` fields and those of certain words stay. Tuples, lists, mappings and dataclasses are gone through; a text
-    without a secret is returned as it is.
+    ``Verbatim`` fields and those of certain words stay. Tuples, lists, mappings and dataclasses are gone through; what
+    has no secret in it is returned as it is.
     """
     return cast("T", _changed(value, names.masker.text, names.shown))
 
