@@ -171,6 +171,9 @@ async def test_an_answer_that_counts_no_more_says_why(config: Path, old: str, ne
         await session.call("disk__announce", {})  # the list of before is kept until the server says that it has changed
 
         async def outdated() -> bool:
+            if await board.pins.list(waiting=True):  # what changed waits for a person, and cannot be called until then
+                assert (await session.call("disk__wipe", {"path": "c"})).status == "tool_unavailable"
+                await board.pins.accept(by="grace")
             (found,) = (await Operations(board.services).approvals.open()).standing
             return found.outdated == why
 

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from mcp_helpers import SERVERS, call, runs, text, until
@@ -139,7 +140,7 @@ async def test_a_confined_server_reaches_no_socket_of_this_machine(
 ) -> None:
     "A7: neither docker.sock nor D-Bus nor an ssh agent, even in its own folder; pairs of its own it has."
     agent = inside / "agent.sock"
-    hidden = f"\0pegboard-{os.getpid()}"
+    hidden = f"\0pegboard-{uuid4().hex}"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(inside))
     connect = "import socket; socket.socket(socket.AF_UNIX, socket.{kind}).connect({name!r})"
     ring = "import ctypes; 1 / (ctypes.CDLL(None, use_errno=True).syscall(425, 1, bytes(200)) >= 0)"

@@ -59,7 +59,7 @@ APP = Folders(
 
 
 def test_a_folder_with_files_of_pegboards_own_is_granted_entry_by_entry() -> None:
-    "P10: never the folder itself; code is read, links are left out, and the rest stays Pegboard's."
+    "P10: never the folder itself; code is read, links are excluded, and the rest stays Pegboard's."
     policy = plan(CONFINE_DEFAULT, SUBJECT, APP, OWN, ["/usr"])
     assert policy.write == (
         "/caches/notes",

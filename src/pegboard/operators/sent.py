@@ -16,7 +16,7 @@ from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.sessions import UNREADABLE
 from pegboard.operators.snapshots import known_by_key, looked_at_now
 from pegboard.ports import SessionKey
@@ -93,7 +93,7 @@ class SentToModel:
     tokens: int = 0
     left: tuple[Name, ...] = ()
     compared: bool = False
-    problem: Verbatim = ""
+    problem: str = ""
 
 
 async def sent_to_model(services: Services, key: SessionKey) -> SentToModel | None:

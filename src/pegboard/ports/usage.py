@@ -21,10 +21,8 @@ Names = tuple[str, str, str, str]
 class UsageUnit(NamedTuple):
     """A stretch of time that counts are kept by.
 
-    Attributes:
-        seconds: how long it is; it begins at a multiple of that since the epoch, so that hours and days are UTC's.
-        kept: for how many seconds its rows are kept.
-        most: how many rows one has; what is more is summed as ``OTHER``.
+    It is ``seconds`` long and begins at a multiple of that since the epoch, so that hours and days are UTC's. Its rows
+    are ``kept`` for so many seconds, ``most`` of them; what is more is summed as ``OTHER``.
     """
 
     seconds: int
