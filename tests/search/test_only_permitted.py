@@ -30,7 +30,7 @@ def test_scores_are_the_same_as_if_denied_tools_did_not_exist(chosen: set[int]) 
     assert answers(permitted, beside) == answers(permitted, ToolRanker())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 319), st.sampled_from(VERBS), st.sampled_from(NOUNS)), max_size=6))
 def test_an_index_that_followed_changes_is_as_one_made_anew(changes: list[tuple[int, str, str]]) -> None:
     """P3: tools changed, one after the other, with their order and one that is gone."""

@@ -16,7 +16,7 @@ from crash_writer import KEY, text_of
 from pegboard.stores.sqlite import SqliteStore
 
 WRITER = Path(__file__).with_name("crash_writer.py")
-ROUNDS = 100
+ROUNDS = 60
 
 
 def killed_after(path: Path, lines: int, spin: float) -> Sequence[str]:

@@ -108,15 +108,16 @@ def test_a_file_that_is_none_is_begun_anew(tmp_path: Path) -> None:
     assert searching.answers(HOME) == Searching().read(HOME).answers(HOME)
 
 
-@pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
-def test_a_damaged_file_changes_no_answer(tmp_path: Path, at: float) -> None:
+def test_a_damaged_file_changes_no_answer(tmp_path: Path) -> None:
     within = among(*OFFICE[:12])
     answers = Searching(tmp_path).read(within).answers(within)
-    content = bytearray((tmp_path / FILE).read_bytes())
-    start = int(len(content) * at)
-    content[start : start + 600] = os.urandom(600)
-    (tmp_path / FILE).write_bytes(content)
-    assert Searching(tmp_path).read(within).answers(within) == answers
+    whole = (tmp_path / FILE).read_bytes()
+    for at in (0.1, 0.5, 0.9):
+        content = bytearray(whole)
+        start = int(len(content) * at)
+        content[start : start + 600] = os.urandom(600)
+        (tmp_path / FILE).write_bytes(content)
+        assert Searching(tmp_path).read(within).answers(within) == answers, at
     assert Searching(tmp_path).read(within).answers(within) == answers
 
 
@@ -162,7 +163,7 @@ def test_the_vectors_that_were_used_last_are_kept(tmp_path: Path) -> None:
 
 
 KILLED = """
-import os, sys
+import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.search.making import among, office
@@ -170,9 +171,9 @@ from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 meaning = Embedding(vectors=Path(sys.argv[1]))
 meaning.use_transformer(True)
-index = ToolRanker(meaning).index(among(*office(3)))
+index = ToolRanker(meaning).index(among(*office(1)))
 while (read := meaning.reading) and read[0] < 60:
-    os.sched_yield()
+    time.sleep(0.001)  # the reader has the processor meanwhile
 print("reads", flush=True)
 sys.stdin.read()
 """
@@ -186,7 +187,7 @@ def test_what_an_interrupted_start_has_read_is_not_read_again(tmp_path: Path) ->
         assert child.stdout is not None
         assert child.stdout.readline() == b"reads\n"
         child.kill()
-    assert 50 <= kept(tmp_path) < 240
+    assert 50 <= kept(tmp_path) < 80
     within = among(*OFFICE)
     assert Searching(tmp_path).read(within).answers(within) == Searching().read(within).answers(within)
 
