@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -25,8 +26,13 @@ def declared() -> set[str]:
     return {normal(found[0]) for line in wanted if (found := re.match(r"[\w.-]+", line))}
 
 
-def imported() -> Iterator[tuple[str, str]]:
-    """Yield every file and package that it imports anywhere in it."""
+@cache
+def imported() -> tuple[tuple[str, str], ...]:
+    """Return every file with each package that it imports anywhere in it."""
+    return tuple(imports())
+
+
+def imports() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "src" / "pegboard").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
