@@ -3,6 +3,7 @@
 Importing the SDK costs 0.7 s of processor time, and the tests start hundreds of servers. A forked server is the same
 program with the same modules. It ends when its own input ends; the servers that run then go on.
 """
+# ruff: noqa: F401 - what is imported here and not used is what servers import
 
 import gc
 import json
@@ -16,10 +17,18 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import mcp
+import mcp.server.lowlevel
+import mcp.server.runner
+import mcp.server.stdio
+import mcp.server.subscriptions
+import mcp.shared.message
+import mcp_types.version
+import starlette.responses
 import uvicorn.lifespan.on
 import uvicorn.protocols.http.auto
 import uvicorn.protocols.websockets.auto
-import uvicorn.server  # noqa: F401 - what servers import
+import uvicorn.server
 
 
 def run(argv: list[str], cwd: str, env: dict[str, str]) -> int:
