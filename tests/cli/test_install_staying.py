@@ -1,6 +1,7 @@
 """What `pegboard init --install` leaves with the client, and what its entry asks of the client."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,8 @@ SANDBOXED = """{
     "servers": {
         // confined
         "shell": {"command": "mcp-shell",   "sandboxEnabled": true, // on purpose
-                  "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}"]}}},
+                  "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}"]},
+                              "network": {"allowedDomains": ["docs.example"]}}},
         "git": {"command": "mcp-server-git", "sandboxEnabled": false},
     },
 }
@@ -104,12 +106,13 @@ def test_in_a_project_pegboard_starts_in_its_folder(
     assert servers_in(path)["pegboard"].get("cwd") == (str(folder / "work") if named else None)
 
 
-def test_a_server_in_the_sandbox_of_vs_code_stays_in_it(run: Run) -> None:
+def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(run: Run) -> None:
     """The entry stays as it is written, byte for byte, and is what it was once Pegboard is removed."""
     path = put(".vscode/mcp.json", SANDBOXED)
     ran = run("init", "--install", "vscode")
     assert ran.code == 0
-    assert "shell stays where it is: VS Code runs it in a sandbox, whose rules Pegboard does not read." in ran.out
+    why = "that lets it reach docs.example alone, and `confine` knows ports, not names"
+    assert f"shell stays where it is: VS Code runs it in a sandbox {why}." in ran.out
     assert list(servers_in(path)) == ["pegboard", "shell"]
     start, end = SANDBOXED.index('{"command": "mcp-shell"'), SANDBOXED.index(',\n        "git"')
     assert SANDBOXED[start:end] in path.read_text()
@@ -117,6 +120,46 @@ def test_a_server_in_the_sandbox_of_vs_code_stays_in_it(run: Run) -> None:
     assert "sandboxed" not in run("init", "--install", "vscode").out
     assert "restored" in run("init", "--uninstall", "vscode", "--json").json["status"]
     assert path.read_text() == SANDBOXED
+
+
+def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboard(run: Run, folder: Path) -> None:
+    """A7: which is said; a configuration that has it unconfined is not kept; the client has it back as it was."""
+    text = SANDBOXED.replace('["docs.example"]', "[]")
+    path = put(".vscode/mcp.json", text)
+    ran = run("init", "--install", "vscode")
+    told = "Confined as their sandbox confined them, and reading of your files their own folder only: shell."
+    assert (ran.code, told in ran.out, "stays where it is" in ran.out) == (0, True, False)
+    own = folder / "work" / "pegboard.yaml" if (folder / "work" / "pegboard.yaml").exists() else Path("pegboard.yaml")
+    spec = load(own, registered={}).specs["shell"]
+    assert (spec.confine.write, spec.confine.network) == ((str(path.parents[1].absolute()),), ())
+    assert run("init", "--uninstall", "vscode").code == 0
+    assert path.read_text() == text
+    unconfined = own.read_text().replace("    confine:\n", "    env:\n", 1)
+    own.write_text(unconfined)
+    assert "does not have shell as the client has" in run("init", "--install", "vscode").err
+    assert own.read_text() == unconfined
+
+
+def test_where_this_system_cannot_confine_what_is_in_a_sandbox_stays_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A7: a server is not let out of its sandbox, and no server that ran is made unavailable."""
+    put(".vscode/mcp.json", SANDBOXED.replace('["docs.example"]', "[]"))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    ran = run("init", "--install", "vscode", "--json").json
+    here = "on macOS it has been tried on no machine yet"
+    why = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {here}"
+    assert (ran["staying"], ran["servers"]) == ([{"name": "shell", "reason": why}], ["git"])
+
+
+def test_a_start_of_ones_own_leaves_out_what_only_a_sandbox_of_vs_code_keeps(run: Run) -> None:
+    """A7: with the reason, in text and JSON; the client's file has it still."""
+    put(".vscode/mcp.json", SANDBOXED)
+    ran = run("init", "--from", ".vscode/mcp.json")
+    assert "shell is left out: VS Code runs it in a sandbox that lets it reach docs.example alone" in ran.out
+    assert "mcp-shell" not in Path("pegboard.yaml").read_text()
+    again = run("init", "--from", ".vscode/mcp.json", "--force", "--json").json
+    assert [one["name"] for one in again["staying"]] == ["shell"]
 
 
 @pytest.mark.parametrize("challenge", [METADATA, None, "Bearer"])
@@ -187,7 +230,7 @@ def test_a_server_that_does_not_answer_moves_and_is_named(run: Run, monkeypatch:
     assert "No answer from docs, gone: whether a login is needed is not known." in ran.err
 
 
-@pytest.mark.parametrize("written", ["true", '"yes"', "1", '{"network": false}'])
+@pytest.mark.parametrize("written", ['true, "sandbox": 5', '"yes"', "1", '{"network": false}'])
 def test_where_every_server_stays_nothing_is_installed(run: Run, written: str) -> None:
     """Also where a sandbox is asked for in a way that only the client could mean."""
     text = f'{{"servers": {{"shell": {{"command": "x", "sandboxEnabled": {written}}}}}}}'

@@ -6,47 +6,55 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
+from pegboard.config.schema.fetched import is_fetched
 from pegboard.core.model.confinement import CONFINE_DEFAULT
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ToolUnavailableError
 
-FETCHED: Final = (
-    *(("npx",), ("npm", "exec"), ("npm", "x"), ("pnpx",), ("pnpm", "dlx"), ("yarn", "dlx"), ("bunx",), ("bun", "x")),
-    *(("uvx",), ("uv", "tool", "run"), ("pipx", "run")),
-)
-"""What runs whatever a registry of packages has at the time."""
+if TYPE_CHECKING:
+    from pegboard.config.clients.server_files import ServerFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """The servers of a client as they are written, and which of them are confined; ``not_here`` says why none is."""
+    """The servers of a client as they are written, and which of them are confined.
+
+    ``names`` are those that are fetched when they start; ``not_here`` says why none of them is confined.
+    ``sandboxed`` are those that the client ran in a sandbox.
+    """
 
     servers: Mapping[str, Any] = field(default=EMPTY)
     names: tuple[str, ...] = ()
     not_here: str = ""
+    sandboxed: tuple[str, ...] = ()
 
     @property
-    def line(self) -> str:
-        """Return what a person is told, in one line; nothing where no server is fetched."""
-        if not self.names:
-            return ""
+    def lines(self) -> list[str]:
+        """Return what a person is told; nothing where no server is fetched or was in a sandbox."""
+        found: list[str] = []
+        if self.sandboxed:
+            kept = "Confined as their sandbox confined them, and reading of your files their own folder only"
+            found.append(f"{kept}: {', '.join(self.sandboxed)}.")
         listed = ", ".join(self.names)
-        if self.not_here:
-            return f"Fetched when they start, and not confined ({self.not_here}): {listed}."
-        return f"Confined to their folder and what their settings name (`confine`; pegboard check says more): {listed}."
+        if listed and self.not_here:
+            found.append(f"Fetched when they start, and not confined ({self.not_here}): {listed}.")
+        elif listed:
+            kept = "Confined to their folder and what their settings name (`confine`; pegboard check says more)"
+            found.append(f"{kept}: {listed}.")
+        return found
 
     @property
     def done(self) -> list[str]:
         """Return the names of the servers that are confined."""
-        return [] if self.not_here else list(self.names)
+        return [*self.sandboxed, *(() if self.not_here else self.names)]
 
 
-def confined(servers: Mapping[str, Any], configuration: Path) -> Confined:
+def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tuple[str, ...] = ()) -> Confined:
     """Return servers with `confine` for those that are fetched when they start and say nothing of it.
 
     One that is given all of the disk is left as it is: no confinement grants that.
@@ -54,6 +62,7 @@ def confined(servers: Mapping[str, Any], configuration: Path) -> Confined:
     Args:
         servers: in our own shape, as they are to be written.
         configuration: the file that they are written into.
+        sandboxed: those that are confined as their client's sandbox confined them.
     """
     folder = configuration.absolute().parent
     found = {name: said for name, entry in servers.items() if (said := _confine(name, entry, folder)) is not None}
@@ -62,26 +71,21 @@ def confined(servers: Mapping[str, Any], configuration: Path) -> Confined:
         name: {**entry, "confine": found[name]} if name in found and not reason else entry
         for name, entry in servers.items()
     }
-    return Confined(servers=written, names=tuple(found), not_here=reason)
+    return Confined(servers=written, names=tuple(found), not_here=reason, sandboxed=sandboxed)
 
 
-def is_fetched(entry: Mapping[str, Any]) -> bool:
-    """Return whether a server is a package that is fetched when it is started."""
-    command, args = entry.get("command"), entry.get("args")
-    if not isinstance(command, str):
-        return False
-    program = PurePath(command).name.casefold()
-    words = (program.removesuffix(".exe").removesuffix(".cmd"), *(args if is_list(args) else ()))
-    return any(words[: len(start)] == start for start in FETCHED)
+def confinable(file: ServerFile) -> ServerFile:
+    """Return a client's file that leaves with the client what this system cannot confine as its sandbox does."""
+    return replace(file, unconfinable=_not_here(network=()) if file.sandboxed() else "")
 
 
-def _not_here() -> str:
+def _not_here(network: tuple[int, ...] | None = None) -> str:
     """Return why nothing is confined that the file does not say: what this system has not, or nobody has tried."""
     from pegboard.sources.confinement import available
 
     if sys.platform == "darwin":
         return "on macOS it has been tried on no machine yet"
-    return available() or ""
+    return available(network) or ""
 
 
 def _confine(name: str, entry: Any, folder: Path) -> Any:

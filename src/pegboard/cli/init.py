@@ -91,8 +91,9 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
 
     chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
-    fetched = confined(taken.servers, config) if taken else Confined()
-    taken = replace(taken, servers=fetched.servers) if taken else None
+    held = confined(taken.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
+    taken = replace(taken, servers=held.servers) if taken else None
+    left_out = taken.left_out if taken else {}
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
     backup = write(config, text, force=force, like=chosen)
     problems = [*(taken.problems if taken else ()), *_problems(config)]
@@ -103,20 +104,22 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
                 "written": str(config),
                 "source": str(chosen) if chosen else None,
                 "servers": servers,
-                "confined": fetched.done,
+                "confined": held.done,
+                "staying": [{"name": name, "reason": why} for name, why in left_out.items()],
                 "backup": str(backup) if backup else None,
                 "problems": [problem_json(problem) for problem in problems],
             }
         )
         return DONE
-    _show_start(printer, config, chosen, servers, backup, fetched.line)
+    notes = [*held.lines, *(f"{name} is left out: {why}." for name, why in left_out.items())]
+    _show_start(printer, config, chosen, servers, backup, notes)
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")
     return DONE
 
 
 def _show_start(
-    printer: Printer, config: Path, chosen: Path | None, servers: list[str], backup: Path | None, confined: str
+    printer: Printer, config: Path, chosen: Path | None, servers: list[str], backup: Path | None, notes: list[str]
 ) -> None:
     if chosen is not None:
         printer.say(
@@ -124,8 +127,8 @@ def _show_start(
         )
     else:
         printer.say(f"Wrote {config}, a start with tools that read the current folder.")
-    if confined:
-        printer.say(confined)
+    for note in notes:
+        printer.say(note)
     if backup is not None:
         printer.say(f"What was there is kept as {backup}.")
     option = "" if config == TARGET else f" --config {config}"
@@ -146,7 +149,7 @@ def _problems(path: Path) -> list[Problem]:
 async def _install(
     printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, probe: bool, dry_run: bool
 ) -> int:
-    from pegboard.cli.confined_servers import Confined, confined
+    from pegboard.cli.confined_servers import Confined, confinable, confined
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
@@ -155,7 +158,7 @@ async def _install(
     machine = Machine()
     client = installing.client_named(name)
     own = config if config is not None else TARGET
-    file = installing.file_of(client, machine, source, empty=own.is_file())
+    file = confinable(installing.file_of(client, machine, source, empty=own.is_file()))
     printer.masker = Masker(secrets_in(dict(file.entries)))
     if probe:
         file = await _asked_for_logins(printer, file, machine)
@@ -169,8 +172,8 @@ async def _install(
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
     config = config or installing.home_of_configuration(file, machine)
-    moved = confined(installing.inputs_as_variables(dict(taken.servers)), config)
-    shared = config.exists() and not force and _has(config, moved.servers, machine)
+    moved = confined(installing.inputs_as_variables(dict(taken.servers)), config, sandboxed=taken.sandboxed)
+    shared = config.exists() and not force and _has(config, moved, machine)
     edit = installing.installation(file, installing.entry_for(file, taken.servers, config))
     if not shared and not dry_run:
         _write_moved(replace(taken, servers=moved.servers), file, config, force=force)
@@ -184,7 +187,7 @@ def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: s
     backup = None if dry_run else edit.save(backup=True)
     diff = edit.diff()
     servers = list(moved.servers)
-    moved = replace(moved, names=()) if verb == "Kept" else moved
+    moved = replace(moved, names=(), sandboxed=()) if verb == "Kept" else moved
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",
@@ -196,7 +199,7 @@ def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: s
         "diff": diff,
     }
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    lines = [diff, "", f"{verb} {config}{listed}.", *([moved.line] if moved.line else ())]
+    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines]
     return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
@@ -301,12 +304,19 @@ def _unconfined(entry: Any) -> Any:
     return {key: value for key, value in entry.items() if key != "confine"} if is_mapping(entry) else entry
 
 
-def _has(config: Path, servers: Mapping[str, Any], machine: Machine) -> bool:
-    """Return that a configuration has these servers, confined or not; raises ``PegboardError`` where it has not."""
+def _has(config: Path, moved: Confined, machine: Machine) -> bool:
+    """Return that a configuration has these servers; raises ``PegboardError`` where it has not.
+
+    Those that were in a sandbox it has as they are confined, others confined or not.
+    """
     from pegboard.config.clients.server_files import read
 
     there = read(config, machine).translated().value.get("servers", {})
-    other = [name for name in servers if _unconfined(there.get(name)) != _unconfined(servers[name])]
+    other = [
+        name
+        for name, entry in moved.servers.items()
+        if (there.get(name) != entry if name in moved.sandboxed else _unconfined(there.get(name)) != _unconfined(entry))
+    ]
     if other:
         message = f"{config} exists already and does not have {', '.join(other)} as the client has."
         hint = "Add --config PATH to write another one, or --force to replace it."

@@ -69,7 +69,7 @@ class Reading:
         value: dict[str, Any] = document.value
         root = mcp_json.servers_root(value, json_file=_is_json(self.path))
         self.problems += document.problems
-        client = mcp_json.client_file(document, value, root) if root else None
+        client = mcp_json.client_file(document, value, root, folder=_workspace(self.folder)) if root else None
         unavailable: dict[str, str] = dict(client.unavailable) if client else {}
         if client is not None:
             document, value = client.document, client.value
@@ -190,9 +190,14 @@ def _is_off(filled: Mapping[str, Any], server: str) -> bool:
     return is_mapping(part) and part.get("disabled") is True
 
 
+def _workspace(folder: Path) -> Path:
+    """Return the folder in which the client of a file in this one works."""
+    return folder.parent if folder.name in (".vscode", ".cursor") else folder
+
+
 def _client_variables(folder: Path) -> dict[str, str]:
     """Return the variables of VS Code that are no environment variables."""
-    workspace = folder.parent if folder.name in (".vscode", ".cursor") else folder
+    workspace = _workspace(folder)
     return {
         "workspaceFolder": str(workspace),
         "workspaceFolderBasename": workspace.name,

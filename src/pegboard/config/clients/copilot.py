@@ -1,6 +1,6 @@
 """VS Code and Copilot CLI, in which GitHub Copilot runs.
 
-What only VS Code can ask for, ``${input:…}``, is passed on as variables, and what runs in its sandbox stays there.
+What only VS Code can ask for, ``${input:…}``, is passed on as variables.
 Copilot CLI keeps the tools of a server in view where the entry says so (``deferTools``).
 """
 
@@ -17,18 +17,13 @@ def _in_vscode(entry: Server, references: References) -> Server:
     return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
 
 
-def _sandboxed(entry: Mapping[str, Any], _found: Server) -> str:
-    return "VS Code runs it in a sandbox, whose rules Pegboard does not read" if entry.get("sandboxEnabled") else ""
-
-
 VSCODE: Final = Client(
     name="vscode",
     title="VS Code",
     roots=(("servers",), ("mcp", "servers"), ("mcpServers",)),
     project=(".vscode/mcp.json",),
     user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
-    ignored=frozenset({"dev", "sandbox", "sandboxEnabled", "gallery"}),
-    only_its_own=_sandboxed,
+    ignored=frozenset({"dev", "gallery"}),
     entry=_in_vscode,
 )
 

@@ -42,7 +42,7 @@ class ServerFile:
     ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
     of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
     the other projects in the file that have servers. ``logins`` are servers that were found to demand
-    a login of their client.
+    a login of their client. ``unconfinable`` says why this system cannot confine what the client runs in a sandbox.
     """
 
     spot: Spot
@@ -52,6 +52,7 @@ class ServerFile:
     entries: Mapping[str, Any]
     elsewhere: tuple[str, ...] = ()
     logins: frozenset[str] = frozenset()
+    unconfinable: str = ""
 
     @property
     def label(self) -> str:
@@ -60,18 +61,34 @@ class ServerFile:
 
     def translated(self) -> ClientFile:
         """Return the servers in our own shape."""
-        entries = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
-        value: Any = entries
+        found = self._client_file()
+        return replace(found, unavailable={**found.unavailable, **self._only_its_own(found)})
+
+    def _client_file(self) -> ClientFile:
+        value: Any = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
         for key in reversed(self.root):
             value = {key: value}
-        found = client_file(self.document, value, self.root)
-        return replace(found, unavailable={**found.unavailable, **self.only_its_own()})
+        if (beside := _at(self.document.value, (*self.root[:-1], "sandbox"))) is not None:
+            holding: Any = _at(value, self.root[:-1])
+            holding["sandbox"] = beside
+        return client_file(self.document, value, self.root, folder=self.spot.folder)
+
+    def sandboxed(self) -> Mapping[str, str]:
+        """Return the servers that the client runs in a sandbox: why no confinement keeps it, nothing where one does."""
+        return self._client_file().sandboxed
 
     def only_its_own(self) -> Mapping[str, str]:
         """Return the servers that are for nobody but this client, and why."""
+        return self._only_its_own(self._client_file())
+
+    def _only_its_own(self, found: ClientFile) -> Mapping[str, str]:
         client = self.spot.client
+        here = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {self.unconfinable}"
         reasons = {
-            name: client.unstartable(entry) or (client.login if name in self.logins else "")
+            name: client.unstartable(entry)
+            or (client.login if name in self.logins else "")
+            or found.sandboxed.get(name, "")
+            or (here if self.unconfinable and name in found.sandboxed else "")
             for name, entry in self.entries.items()
         }
         return {name: reason for name, reason in reasons.items() if reason}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, get_args
 
 from pegboard.config.documents.document import Document, is_list, is_mapping
+from pegboard.config.schema.sandboxes import KEYS, UnkeptError, confine_of
 from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.problems import Problem
 
 _ROOTS: Final = (("mcpServers",), ("servers",), ("mcp", "servers"))
-_KNOWN_TOP: Final = frozenset({"mcpServers", "servers", "inputs", "$schema"})
+_KNOWN_TOP: Final = frozenset({"mcpServers", "servers", "inputs", "$schema", "sandbox"})
 _RENAMED: Final = {"serverUrl": "url", "httpUrl": "url", "environment": "env"}
 _ONLY: Final = ("includeTools", "enabledTools", "tools")
 _WITHOUT: Final = ("excludeTools", "disabledTools")
@@ -30,7 +32,8 @@ class ClientFile:
     """What a client's file says, in our own shape.
 
     ``unavailable`` says why a server cannot run; ``filters`` are the overrides that let only some of
-    its functions through; ``in_view`` are the servers whose tools the client is to load always.
+    its functions through; ``in_view`` are the servers whose tools the client is to load always. ``sandboxed`` are those
+    that VS Code runs in a sandbox: why no confinement keeps it, or nothing where ``confine`` says it.
     """
 
     document: Document
@@ -39,6 +42,7 @@ class ClientFile:
     unavailable: Mapping[str, str] = field(default=EMPTY)
     filters: Mapping[str, dict[str, Any]] = field(default=EMPTY)
     in_view: tuple[str, ...] = ()
+    sandboxed: Mapping[str, str] = field(default=EMPTY)
 
 
 def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...] | None:
@@ -62,23 +66,33 @@ def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...
     return None
 
 
-def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]) -> ClientFile:
-    """Return a client's file in our own shape; what we do not know is warned about and ignored."""
+def client_file(
+    document: Document, value: dict[str, Any], root: tuple[str, ...], *, folder: Path | None = None
+) -> ClientFile:
+    """Return a client's file in our own shape; what we do not know is warned about and ignored.
+
+    ``folder`` is where its client starts its servers, if known.
+    """
     document = replace(document, heads={"servers": root})
     problems = [_meaningless(key, document) for key in value if key not in _KNOWN_TOP and key != root[0]]
     entries: Any = value
+    beside: Any = None
     for part in root:
+        beside = entries.get("sandbox")
         entries = entries[part]
     if not is_mapping(entries):
         return ClientFile(document=document, value={"servers": entries}, problems=tuple(problems))
     servers: dict[str, Any] = {}
     unavailable: dict[str, str] = {}
     filters: dict[str, dict[str, Any]] = {}
+    sandboxed: dict[str, str] = {}
     for name, entry in entries.items():
         if not is_mapping(entry):
             servers[name] = entry
             continue
         servers[name] = _server(entry)
+        if (why := _confined(servers[name], beside, folder)) is not None:
+            sandboxed[name] = why
         problems += _unknown(servers[name], name, document)
         filters[name] = _filter(entry)
         kind = entry.get("type", entry.get("transport"))
@@ -90,7 +104,8 @@ def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]
         document=document,
         value={"servers": servers},
         problems=tuple(problems),
-        unavailable=unavailable,
+        unavailable={**unavailable, **{name: why for name, why in sandboxed.items() if why}},
+        sandboxed=sandboxed,
         filters={name: rule for name, rule in filters.items() if rule},
         in_view=tuple(name for name, entry in entries.items() if is_mapping(entry) and _stays_in_view(entry)),
     )
@@ -129,6 +144,19 @@ def _server(entry: Mapping[str, Any]) -> dict[str, Any]:
         if is_mapping(server.get(key)):
             server[key] = {name: _text(value) for name, value in server[key].items() if value is not None}
     return server
+
+
+def _confined(server: dict[str, Any], beside: Any, folder: Path | None) -> str | None:
+    """Confine a server as its sandbox does; return why that cannot be, nothing where it is, None without a sandbox."""
+    try:
+        said, why = confine_of(server, beside, folder), ""
+    except UnkeptError as error:
+        said, why = None, f"VS Code runs it in a sandbox {error}"
+    for key in KEYS:
+        server.pop(key, None)
+    if said is not None:
+        server["confine"] = said
+    return None if said is None and not why else why
 
 
 def _text(value: Any) -> Any:
