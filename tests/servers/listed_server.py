@@ -2,7 +2,8 @@
 
 The file maps the names of tools to whether they say that they only read, or to what else their entry has.
 The tool ``announce`` says that the list has changed; a call of ``wait`` is answered once ``go`` is called; every other
-one answers with its own name. With ``--pages`` every resource below ``ui://`` is a page.
+one answers with its own name. With ``--pages`` every resource below ``ui://`` is a page. A file beside it, with the
+ending ``.says``, has what the server says of itself when it starts.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 LIST = Path(sys.argv[1])
+SAYS = LIST.with_suffix(".says")
 PAGES = "--pages" in sys.argv
 LATER: dict = {}
 """What stands for the answer of a call that waits."""
@@ -32,6 +34,7 @@ def answer(request: dict) -> dict | None:
                 "protocolVersion": "2025-06-18",
                 "capabilities": {"tools": {"listChanged": True}, **({"resources": {}} if PAGES else {})},
                 "serverInfo": {"name": "listed", "version": "1"},
+                **({"instructions": SAYS.read_text()} if SAYS.exists() else {}),
             }
         case "tools/list":
             listed = json.loads(LIST.read_text()).items()

@@ -100,7 +100,7 @@ class Pins:
                     code="unknown_name",
                     hint=did_you_mean(name, known) or "`pegboard pins list` has what there is.",
                 )
-            found.update({(one.plugin, one.tool): one for one in own if one.tool})
+            found.update({(one.plugin, one.tool): one for one in own if one.wire})
         yield from found.values()
 
     def _of_name(self, servers: Sequence[Plugin], name: str) -> Iterator[PinnedTool]:

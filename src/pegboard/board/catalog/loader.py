@@ -326,14 +326,21 @@ class CatalogLoader:
                 self._fault(want, spec, fault)
                 return
             log.warning("%s It counts for nothing.", fault.message)
-        self._arrive(self._newest(want.plugin).with_manifest(want.key[1], self._judged(configured(manifest, spec))))
+        self._arrive(self._with(spec, want.key[1], manifest))
+
+    def _with(self, spec: PluginSpec, key: str, manifest: Manifest) -> Plugin:
+        """Return a plugin with what its source reports; a server is for what it says now that counts (A4)."""
+        plugin = self._newest(spec.name).with_manifest(key, self._judged(configured(manifest, spec)))
+        if not isinstance(spec, ServerSpec) or spec.description:
+            return plugin
+        return replace(plugin, description=manifest.purpose(spec.name))
 
     def _listed_anew(self, lists: Mapping[str, Manifest]) -> None:
         """Take in lists of servers that read otherwise under other pins, before anybody asks for the catalog again."""
         for name, manifest in lists.items():
             spec, plugin = self.specs.get(name), self.catalog.plugins.get(name)
             if isinstance(spec, ServerSpec) and plugin is not None and plugin.variant("").known:
-                self._arrived[name] = self._newest(name).with_manifest("", self._judged(configured(manifest, spec)))
+                self._arrived[name] = self._with(spec, "", manifest)
         if self._arrived:
             self._publish()
 

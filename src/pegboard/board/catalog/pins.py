@@ -147,6 +147,7 @@ class DefinitionPins:
         digests = dict(zip((tool.name for tool in manifest.tools), manifest.digests, strict=False))
         listed = {name: _listed(tool, before, digests.get(name, "")) for name, tool in tools.items()}
         manifest = replace(manifest, tools=tuple(tools.values()), digests=())
+        tools[rules.ITSELF], listed[rules.ITSELF] = rules.itself(plugin.name, manifest)
         while True:
             known = self._known.get(plugin.name)
             taken = self._taken(plugin, listed, known)
@@ -156,7 +157,7 @@ class DefinitionPins:
                 break
             if await self._keep(plugin.name, known, own):
                 if judgement.first and (stored or known is not None):
-                    self._found_unpinned[plugin.name] = len(judgement.rows)
+                    self._found_unpinned[plugin.name] = len(manifest.tools)
                 self._read_later(plugin.name, own)
                 break
             await self.refresh()
@@ -177,7 +178,11 @@ class DefinitionPins:
         """Return the new tools of a list that would have the name of another plugin's tool."""
         if known is None or not known.compares:
             return frozenset()
-        new = {name: wire_name(plugin.name, name, prefix=plugin.prefix) for name in listed if name not in known.pins}
+        new = {
+            name: wire_name(plugin.name, name, prefix=plugin.prefix)
+            for name in listed
+            if name and name not in known.pins
+        }
         others = self.names_of_others(plugin.name) if new else EMPTY
         return frozenset(name for name, wire in new.items() if any(wire in names for names in others.values()))
 
@@ -225,7 +230,7 @@ class DefinitionPins:
         """Yield what the trail has of a list: the server's first one in one record, else tool by tool (X4)."""
         found = own.judgement
         if found.first:
-            reason = f"{len(found.rows)} tools are pinned as they were first seen."
+            reason = f"{len(own.manifest.tools)} tools are pinned as they were first seen."
             yield self._recorder.entry(_NOBODY, 0, "pin", plugin, "pinned", reason=reason)
             return
         changed = frozenset(found.changed)
@@ -241,9 +246,8 @@ class DefinitionPins:
 
     def _recorded(self, plugin: str, decision: str, names: Sequence[str], by: str = "") -> Iterator[AuditRecord]:
         for name in names[:RECORDED]:
-            yield self._recorder.entry(
-                _NOBODY, 0, "pin", f"{plugin}/{name}", decision, reason=_REASONS[decision], by=by
-            )
+            target = f"{plugin}/{name}" if name else plugin
+            yield self._recorder.entry(_NOBODY, 0, "pin", target, decision, reason=_REASONS[decision], by=by)
         if len(names) > RECORDED:
             reason = f"{len(names) - RECORDED:,} more tools. {_REASONS[decision]}"
             yield self._recorder.entry(_NOBODY, 0, "pin", plugin, decision, reason=reason, by=by)
@@ -297,7 +301,8 @@ class DefinitionPins:
             for tool, digest in tools:
                 for found in self._findings_of(tool, digest, others):
                     reason = f"{found.text} ({found.place}): {found.excerpt}"
-                    records.append(self._recorder.entry(_NOBODY, 0, "pin", tool.id, "says", reason=reason))
+                    target = tool.id if tool.name else plugin
+                    records.append(self._recorder.entry(_NOBODY, 0, "pin", target, "says", reason=reason))
                 await asyncio.sleep(0)
             if len(records) > RECORDED:
                 reason = f"{len(records) - RECORDED:,} more things that its tools say to a model."
@@ -344,10 +349,13 @@ class DefinitionPins:
     def pinned_names(self, plugin: str) -> Collection[str]:
         """Return the own names of the tools of a server that have a pin."""
         known = self._known.get(plugin)
-        return known.pins.keys() if known is not None else ()
+        return known.pins.keys() - {rules.ITSELF} if known is not None else ()
 
     def tools(self, plugin: Plugin) -> tuple[PinnedTool, ...]:
-        """Return the tools of a server as its pins and its newest list have them, without definitions."""
+        """Return the tools of a server as its pins and its newest list have them, without definitions.
+
+        What it says of itself is among them where that has changed, under the server's name.
+        """
         known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
         if known is None or not known.compares:
             return ()
@@ -360,6 +368,8 @@ class DefinitionPins:
             pin = known.pins.get(name)
             if name not in listed and (own is None or pin is None or not pin.digest):
                 continue
+            if name == rules.ITSELF and name not in changed:
+                continue
             status: rules.PinStatus = (
                 "changed" if name in changed else "new" if name in held else "pinned" if name in listed else "gone"
             )
@@ -367,7 +377,7 @@ class DefinitionPins:
                 PinnedTool(
                     plugin=plugin.name,
                     tool=name,
-                    wire=wire_name(plugin.name, name, prefix=plugin.prefix),
+                    wire=wire_name(plugin.name, name, prefix=plugin.prefix) if name else plugin.name,
                     status=status,
                     digest=listed[name].digest if name in listed else "",
                     by=pin.by if pin is not None else "",

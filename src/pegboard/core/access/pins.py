@@ -16,6 +16,8 @@ Policy = Literal["additions", "ask", "trust"]
 PinStatus = Literal["pinned", "changed", "new", "gone"]
 VERSION: Final = 1
 """Of the digest: pins of another one cannot be compared, and the next list is taken as a first one."""
+ITSELF: Final = ""
+"""What a server says of itself is pinned as a tool of this name, which no tool has."""
 ACTED_ON: Final = ("ui", "openai", "anthropic", "io.modelcontextprotocol")
 """How the keys of ``_meta`` begin that hosts act on: user interfaces, and what is listed or deferred."""
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -167,6 +169,12 @@ def listed_as(tool: Tool, kept: str = "") -> Listed:
     return Listed(digest, tool.read_only, tool.annotations.get("destructiveHint") is False)
 
 
+def itself(plugin: str, manifest: Manifest) -> tuple[Tool, Listed]:
+    """Return what a server says that it is for, as models read it, in the place of a tool; and its digest."""
+    says = Tool(plugin=plugin, name=ITSELF, description=manifest.purpose(plugin))
+    return says, Listed(hashlib.sha256(says.description.encode(errors="surrogatepass")).hexdigest(), False, False)
+
+
 def kept_digest(one: Listed) -> str:
     """Return the digest of a definition as it is kept beside it: with the version in which it was made."""
     return f"{VERSION}:{one.digest}"
@@ -206,7 +214,8 @@ def judge(
     """Return what a list of a server's tools comes to.
 
     A list is compared with the pins, never with the list before. Where it lacks a pinned tool and has a new one, the
-    new one waits, whatever its likeness; so does one that would have the name of another server's tool.
+    new one waits, whatever its likeness; so does one that would have the name of another server's tool. What a server
+    says of itself passes at the first sight of it.
 
     Args:
         known: what is kept of the server; None where nothing is.
@@ -229,7 +238,7 @@ def judge(
         pin = pins.get(name)
         if pin is None or not pin.digest:
             waits = policy == "ask" or renamed or name in taken or pin is not None
-            found.new(name, one, pin, waits=waits and policy != "trust")
+            found.new(name, one, pin, waits=waits and policy != "trust" and name != ITSELF)
         elif pin.digest != one.digest:
             found.other(pin, one, passes=policy == "trust")
         elif pin.waiting:
@@ -321,6 +330,8 @@ def without_what_waits(manifest: Manifest, judgement: Judgement, pinned: Mapping
         judgement: what it comes to.
         pinned: the tools that have changed as they were pinned.
     """
+    if ITSELF in judgement.changed:
+        manifest = replace(manifest, description=pinned[ITSELF].description, instructions="")
     if not (judgement.changed or judgement.held):
         return manifest
     held = frozenset(judgement.held)

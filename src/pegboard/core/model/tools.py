@@ -199,7 +199,8 @@ class Plugin:
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         gates: names and patterns: for tools that they name a rule may demand that a person approves a call (A1).
-        changed: the tools that are another than their pins, and unavailable until a person has looked (A4).
+        changed: the tools that are another than their pins, and unavailable until a person has looked (A4); an empty
+            name stands for what a server says of itself.
         held: the own names of tools that are new and wait for a person; they are not among ``tools``.
         place: where the configuration names it.
     """
@@ -314,7 +315,8 @@ def _marked(fresh: Tool, known: Tool | None) -> Tool:
 
 def _counted(names: tuple[str, ...], one: str, several: str) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(map(repr, names[:_NAMED]))}{more} {one if len(names) == 1 else several}"
+    shown = ", ".join(repr(name) if name else "what it says of itself" for name in names[:_NAMED])
+    return f"{shown}{more} {one if len(names) == 1 else several}"
 
 
 UNSEEN: Final = Variant()
