@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -400,6 +401,37 @@ def test_without_kernel_support_a_server_is_unavailable_or_runs_with_a_warning(
     lenient = ran("if_possible")
     assert lenient.stdout.splitlines() == ["['reach']", "['reach']"]
     assert lenient.stderr.count("server 'one' RUNS UNCONFINED, with all that its user may") == 1
+
+
+@pytest.fixture
+def repository(inside: Path) -> Path:
+    subprocess.run(["git", "-C", str(inside), "init", "-q"], check=True)
+    return inside
+
+
+@pytest.mark.parametrize("read", [(), ("~/.gitconfig",)])
+async def test_published_servers_answer_confined_as_they_do_by_themselves(
+    source: McpSource, repository: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, read: tuple[str, ...]
+) -> None:
+    "A7: also git, which ends where its user's settings are there and may not be read: it does without them."
+    (outside / ".gitconfig").write_text("[user]\n\tname = Ada\n")
+    monkeypatch.setenv("HOME", str(outside))
+    granted = tuple(each.replace("~", str(outside)) for each in read)
+    confine = Confinement(write=(str(repository),), read=granted, network=(), folder=str(repository))
+    asked: dict[str, tuple[str, dict[str, Any]]] = {
+        "git": ("git_status", {"repo_path": str(repository)}),
+        "time": ("convert_time", {"source_timezone": "UTC", "time": "12:30", "target_timezone": "Asia/Tokyo"}),
+    }
+    for name, (tool, arguments) in asked.items():
+        if name == "time" and read:
+            continue
+        alone = ServerSpec(name=name, command=sys.executable, args=("-m", f"mcp_server_{name}"))
+        confined = replace(alone, name=f"{name}-confined", confine=confine)
+        lists = [(await source.describe(spec, {})).tools for spec in (alone, confined)]
+        assert [replace(tool, plugin=name) for tool in lists[1]] == list(lists[0])
+        said = [await call(source, spec, tool, **arguments) for spec in (alone, confined)]
+        assert not said[0].is_error
+        assert (said[0].content, said[0].structured) == (said[1].content, said[1].structured)
 
 
 async def test_caches_of_two_servers_are_apart(source: McpSource, inside: Path) -> None:

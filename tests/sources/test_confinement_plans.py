@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,8 +110,11 @@ def test_a_policy_of_too_many_paths_is_refused_with_what_to_do() -> None:
     )
 
 
-def test_the_environment_leads_to_its_own_folders_and_to_no_socket() -> None:
+def test_the_environment_leads_to_its_own_folders_and_to_no_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     "A7: caches and temporary files are its own; variables of agents, D-Bus and Docker are dropped."
+    monkeypatch.setenv("HOME", str(tmp_path))
     policy = plan(Confinement(network=(443, 53), write=("/srv/app/data",)), SUBJECT, APP, OWN, [])
     given = {
         "PATH": "/usr/bin",
@@ -132,6 +136,18 @@ def test_the_environment_leads_to_its_own_folders_and_to_no_socket() -> None:
         "TEMP": "/tmp/notes",
         "RES_OPTIONS": "use-vc",
     }
+
+
+def test_git_does_without_settings_that_it_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    "A7: it would end there; what is granted it reads, and what its server says goes before."
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = tmp_path / ".gitconfig"
+    settings.write_text("")
+    none = plan(Confinement(write=()), SUBJECT, APP, OWN, [])
+    granted = replace(none, read=(str(settings),))
+    assert environment({}, none)["GIT_CONFIG_GLOBAL"] == "/dev/null"
+    assert "GIT_CONFIG_GLOBAL" not in environment({}, granted)
+    assert environment({"GIT_CONFIG_GLOBAL": "/srv/x"}, none)["GIT_CONFIG_GLOBAL"] == "/srv/x"
 
 
 def test_the_profile_of_macos_allows_what_the_policy_has_and_nothing_else() -> None:

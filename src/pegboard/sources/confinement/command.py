@@ -29,6 +29,7 @@ _CACHES: Final = {
     "UV_CACHE_DIR": "uv",
     "PIP_CACHE_DIR": "pip",
 }
+_OF_GIT: Final = ("~/.gitconfig", "~/.config/git/config")
 _TEMPORARY: Final = ("TMPDIR", "TMP", "TEMP")
 _TO_SOCKETS: Final = frozenset(
     (
@@ -153,6 +154,9 @@ def environment(env: Mapping[str, str], policy: Policy) -> dict[str, str]:
         kept |= dict.fromkeys(_TEMPORARY, policy.temporary)
     if policy.network and 53 in policy.network:
         kept.setdefault("RES_OPTIONS", "use-vc")  # names are asked for by TCP: there is no UDP
+    settings = [os.path.expanduser(each) for each in _OF_GIT]  # noqa: PTH111
+    if any(os.path.exists(each) and not policy.reads(_resolved(each)) for each in settings):  # noqa: PTH110
+        kept.setdefault("GIT_CONFIG_GLOBAL", os.devnull)  # git ends where its settings are there and may not be read
     return kept
 
 
