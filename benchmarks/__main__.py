@@ -60,6 +60,7 @@ PROGRAMS = (
     "gateway",
     "keystrokes",
     "pins",
+    "reference_servers",
     "retrieval",
     "scale",
     "soak",

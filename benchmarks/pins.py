@@ -55,7 +55,10 @@ for line in sys.stdin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A server in several versions, the oldest first; ``entry`` is its program in the package, or its command."""
+    """A server in several versions, the oldest first; ``entry`` is its program in the package, or its command.
+
+    ``beside`` has by version what is installed with it, where what it asks for is not enough.
+    """
 
     name: str
     package: str
@@ -64,6 +67,7 @@ class Candidate:
     arguments: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict[str, str])
     python: bool = False
+    beside: dict[str, str] = field(default_factory=dict[str, str])
 
 
 CANDIDATES = (
@@ -118,6 +122,7 @@ CANDIDATES = (
         versions=("2026.7.10", "2026.8.18", "2026.10.10", "2026.10.19"),
         entry="mcp-server-git",
         python=True,
+        beside={"2026.7.10": "mcp<2"},
     ),
     Candidate(
         name="time",
@@ -125,6 +130,7 @@ CANDIDATES = (
         versions=("2026.7.10", "2026.8.18", "2026.10.10", "2026.10.19"),
         entry="mcp-server-time",
         python=True,
+        beside={"2026.7.10": "mcp<2"},
     ),
     Candidate(
         name="fetch",
@@ -208,7 +214,8 @@ def _server(one: Candidate, version: str, folder: Path) -> dict[str, Any]:
     where = f"pins-{one.name}-{version}"
     arguments = [argument.format(folder=folder) for argument in one.arguments]
     if one.python:
-        return {"command": str(environment(where, f"{one.package}=={version}") / one.entry), "args": arguments}
+        wanted = [f"{one.package}=={version}", *([one.beside[version]] if version in one.beside else [])]
+        return {"command": str(environment(where, *wanted) / one.entry), "args": arguments}
     program = packages(where, {one.package: version}) / one.package / one.entry
     return {"command": node(), "args": [str(program), *arguments], "env": one.env}
 
@@ -254,15 +261,12 @@ async def servers() -> list[dict[str, object]]:
             rows += await versions_of(one)
         except InstallError as error:
             rows.append({"server": one.name, "failed": str(error)})
-    later = [row for row in rows if "tools" in row and row["version"] != _first(str(row["server"]))]
+    listed = [row for row in rows if "tools" in row]
+    later = [row for row in listed if row is not next(one for one in listed if one["server"] == row["server"])]
     total = {
         name: sum(int(str(row[name])) for row in later) for name in ("tools", "as pinned", "changed, wait", "new, wait")
     }
     return [*rows, {"server": "all", "version": f"{len(later)} changes of version", **total}]
-
-
-def _first(server: str) -> str:
-    return next(one.versions[0] for one in CANDIDATES if one.name == server)
 
 
 def main(arguments: list[str]) -> int:
