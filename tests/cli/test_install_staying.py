@@ -131,6 +131,7 @@ def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboar
     assert (ran.code, told in ran.out, "stays where it is" in ran.out) == (0, True, False)
     own = folder / "work" / "pegboard.yaml" if (folder / "work" / "pegboard.yaml").exists() else Path("pegboard.yaml")
     spec = load(own, registered={}).specs["shell"]
+    assert spec.confine is not None
     assert (spec.confine.write, spec.confine.network) == ((str(path.parents[1].absolute()),), ())
     assert run("init", "--uninstall", "vscode").code == 0
     assert path.read_text() == text

@@ -8,6 +8,8 @@ import pytest
 
 from pegboard.config.clients.generated import Taken, read_client
 from pegboard.config.inspection import inspect
+from pegboard.core.model.confinement import CONFINE_DEFAULT
+from pegboard.core.model.specs import ServerSpec
 
 RUNS = "VS Code runs it in a sandbox "
 NAMES = ", and `confine` knows ports, not names"
@@ -123,6 +125,8 @@ def test_a_clients_file_that_is_used_as_it_is_runs_nothing_outside_its_sandbox(h
     path.write_text(json.dumps({"servers": {"kept": kept, "lost": lost}}))
     configuration, problems = inspect(path, registered={})
     assert configuration is not None
-    assert configuration.specs["kept"].confine.write == (f"{home}/project",)
-    assert configuration.specs["lost"].unavailable == f"{RUNS}that lets it write '/', which no confinement grants"
+    specs = {name: spec for name, spec in configuration.specs.items() if isinstance(spec, ServerSpec)}
+    kept_to = specs["kept"].confine or CONFINE_DEFAULT
+    assert (kept_to.write, kept_to.read, kept_to.network) == ((f"{home}/project",), (), ())
+    assert specs["lost"].unavailable == f"{RUNS}that lets it write '/', which no confinement grants"
     assert not [problem for problem in problems if problem.code == "unknown_key"]

@@ -14,6 +14,7 @@ from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.documents.document import is_mapping
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError, PegboardError, UsageError
 from pegboard.mcp_extra import require
 
@@ -93,7 +94,7 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
     taken = read_client(chosen) if chosen is not None else None
     held = confined(taken.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
     taken = replace(taken, servers=held.servers) if taken else None
-    left_out = taken.left_out if taken else {}
+    left_out = taken.left_out if taken else EMPTY
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
     backup = write(config, text, force=force, like=chosen)
     problems = [*(taken.problems if taken else ()), *_problems(config)]
