@@ -125,13 +125,14 @@ def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_s
         "files": {"command": "/opt/node/bin/npx", "args": ["files", str(outside), str(outside / "below"), "no/thing"]},
         "memory": {"command": "uvx", "args": ["memory"], "env": {"FILE": f"{outside}/notes.json"}},
         "option": {"command": "pipx", "args": ["run", "option", f"--folder={outside}"]},
-        "apart": {"command": "bunx", "args": ["apart"], "cwd": str(outside)},
+        "apart": {"command": "pnpx", "args": ["apart"], "cwd": str(outside)},
         "variable": {"command": "npm", "args": ["exec", "variable", "${INIT_TEST_FOLDER}"]},
         "says": {"command": "npx", "args": ["says"], "confine": {"write": []}},
         "all": {"command": "npx", "args": ["files", "/"]},
         "git": {"command": "mcp-server-git"},
         "pipx": {"command": "pipx", "args": ["list"]},
         "docs": {"url": "https://docs.example/mcp"},
+        "bun": {"command": "bunx", "args": ["bun-server"]},
     }
     (folder / "client.json").write_text(json.dumps({"mcpServers": servers}))
     monkeypatch.setenv("INIT_TEST_FOLDER", str(outside))
@@ -140,12 +141,15 @@ def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_s
     assert {name: server.pop("confine", None) for name, server in written.items()} == {
         "plain": True, "files": {"write": [".", str(outside)]}, "memory": {"write": [".", f"{outside}/notes.json"]},
         "option": {"write": [".", str(outside)]}, "apart": True, "variable": {"write": [".", str(outside)]},
-        "says": {"write": []}, "all": None, "git": None, "pipx": None, "docs": None,
+        "says": {"write": []}, "all": None, "git": None, "pipx": None, "docs": None, "bun": None,
     }  # fmt: skip
     assert written == {name: {k: v for k, v in server.items() if k != "confine"} for name, server in servers.items()}
     names = ["plain", "files", "memory", "option", "apart", "variable"]
     told = "Confined to their folder and what their settings name (`confine`; pegboard check says more): "
-    assert [line for line in ran.out.splitlines() if "onfined" in line] == [f"{told}{', '.join(names)}."]
+    assert [line for line in ran.out.splitlines() if "onfined" in line] == [
+        f"{told}{', '.join(names)}.",
+        "Fetched when they start, and not confined (bun reads every folder above its own): bun.",
+    ]
     assert run("init", "--from", "client.json", "--force", "--json").json["confined"] == names
 
 

@@ -7,14 +7,17 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
-from pegboard.config.schema.fetched import is_fetched
+from pegboard.config.schema.fetched import fetched_by, is_fetched
 from pegboard.core.model.confinement import CONFINE_DEFAULT
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ToolUnavailableError
+
+OUTSIDE: Final = frozenset({"bun", "bunx"})
+"""What does not start confined: it reads every folder above its own."""
 
 if TYPE_CHECKING:
     from pegboard.config.clients.server_files import ServerFile
@@ -25,13 +28,14 @@ class Confined:
     """The servers of a client as they are written, and which of them are confined.
 
     ``names`` are those that are fetched when they start; ``not_here`` says why none of them is confined.
-    ``sandboxed`` are those that the client ran in a sandbox.
+    ``sandboxed`` are those that the client ran in a sandbox, ``outside`` those whose program does not start confined.
     """
 
     servers: Mapping[str, Any] = field(default=EMPTY)
     names: tuple[str, ...] = ()
     not_here: str = ""
     sandboxed: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -46,6 +50,9 @@ class Confined:
         elif listed:
             kept = "Confined to their folder and what their settings name (`confine`; pegboard check says more)"
             found.append(f"{kept}: {listed}.")
+        if self.outside:
+            why = "bun reads every folder above its own"
+            found.append(f"Fetched when they start, and not confined ({why}): {', '.join(self.outside)}.")
         return found
 
     @property
@@ -71,7 +78,8 @@ def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tupl
         name: {**entry, "confine": found[name]} if name in found and not reason else entry
         for name, entry in servers.items()
     }
-    return Confined(servers=written, names=tuple(found), not_here=reason, sandboxed=sandboxed)
+    outside = tuple(name for name, entry in servers.items() if _may_be_confined(entry) and fetched_by(entry) in OUTSIDE)
+    return Confined(servers=written, names=tuple(found), not_here=reason, sandboxed=sandboxed, outside=outside)
 
 
 def confinable(file: ServerFile) -> ServerFile:
@@ -88,11 +96,16 @@ def _not_here(network: tuple[int, ...] | None = None) -> str:
     return available(network) or ""
 
 
+def _may_be_confined(entry: Any) -> bool:
+    """Return whether a server is fetched when it starts, and says nothing of how it is confined."""
+    return is_mapping(entry) and "confine" not in entry and is_fetched(entry)
+
+
 def _confine(name: str, entry: Any, folder: Path) -> Any:
     """Return what `confine` of a server is to say, or None where it is not to be there."""
     from pegboard.sources.confinement import named_paths, policy_for
 
-    if not is_mapping(entry) or "confine" in entry or not is_fetched(entry):
+    if not _may_be_confined(entry) or fetched_by(entry) in OUTSIDE:
         return None
     given = Expansion(env=os.environ).value(entry)
     args = [each for each in _list(given.get("args")) if isinstance(each, str)]

@@ -188,7 +188,7 @@ def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: s
     backup = None if dry_run else edit.save(backup=True)
     diff = edit.diff()
     servers = list(moved.servers)
-    moved = replace(moved, names=(), sandboxed=()) if verb == "Kept" else moved
+    moved = replace(moved, names=(), sandboxed=(), outside=()) if verb == "Kept" else moved
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",

@@ -17,9 +17,14 @@ FETCHED: Final = (
 
 def is_fetched(entry: Mapping[str, Any]) -> bool:
     """Return whether a server is a package that is fetched when it is started."""
+    return fetched_by(entry) != ""
+
+
+def fetched_by(entry: Mapping[str, Any]) -> str:
+    """Return the program that fetches a server when it is started, or nothing."""
     command, args = entry.get("command"), entry.get("args")
     if not isinstance(command, str):
-        return False
-    program = PurePath(command).name.casefold()
-    words = (program.removesuffix(".exe").removesuffix(".cmd"), *(args if is_list(args) else ()))
-    return any(words[: len(start)] == start for start in FETCHED)
+        return ""
+    program = PurePath(command).name.casefold().removesuffix(".exe").removesuffix(".cmd")
+    words = (program, *(args if is_list(args) else ()))
+    return program if any(words[: len(start)] == start for start in FETCHED) else ""

@@ -27,6 +27,11 @@ _CACHES: Final = {
     "XDG_CACHE_HOME": "",
     "npm_config_cache": "npm",
     "UV_CACHE_DIR": "uv",
+    "UV_TOOL_DIR": "uv-tools",
+    "UV_PYTHON_INSTALL_DIR": "uv-python",
+    "PIPX_HOME": "pipx",
+    "PIPX_BIN_DIR": "pipx-bin",
+    "PIPX_MAN_DIR": "pipx-man",
     "PIP_CACHE_DIR": "pip",
 }
 _OF_GIT: Final = ("~/.gitconfig", "~/.config/git/config")
