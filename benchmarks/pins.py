@@ -3,7 +3,8 @@
 ``--lists`` reads a list of 3,000 tools that is what it was, over stdio, with pins and without in turn, and opens a
 board that has it stored. ``--servers`` installs ten servers that start without an account in up to four named versions
 each, and lists them one version after the other under the default policy: how many tools of a version are as pinned,
-pass as new, and wait. Nothing of them is called. Without either both run.
+pass as new, and wait, and whether what the server says of itself waits. Nothing of them is called. Without either both
+run.
 """
 
 from __future__ import annotations
@@ -233,7 +234,8 @@ async def versions_of(one: Candidate) -> list[dict[str, object]]:
                 if reason := board.world.catalog.plugins[one.name].unavailable:
                     found.append({"server": one.name, "version": version, "failed": reason[:200]})
                     continue
-                tools = await board.pins.list(one.name)
+                every = await board.pins.list(one.name)
+                tools = [tool for tool in every if tool.tool]
                 states = Counter(tool.status for tool in tools)
                 fresh = {tool.tool for tool in tools if tool.status == "pinned"} - known if known else set[str]()
                 known |= {tool.tool for tool in tools}
@@ -247,6 +249,7 @@ async def versions_of(one: Candidate) -> list[dict[str, object]]:
                         "changed, wait": states["changed"],
                         "new, wait": states["new"],
                         "not listed": states["gone"],
+                        "what it says of itself": "waits" if len(every) > len(tools) else "as pinned",
                     }
                 )
                 await board.pins.accept(one.name, by="benchmark")
