@@ -59,7 +59,7 @@ def test_what_a_sandbox_allows_is_what_the_confinement_allows(
     found = taken(home, server)
     where = {key: [p.replace("P", f"{home}/project").replace("H", str(home)) for p in confine[key]] for key in confine}
     assert found.servers["notes"]["confine"] == {**where, "network": "none"}
-    assert (found.sandboxed, found.left_out) == (("notes",), {})
+    assert (found.sandboxed, found.excluded) == (("notes",), {})
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_what_a_sandbox_allows_is_what_the_confinement_allows(
         ({"sandboxEnabled": "yes"}, "whose rules Pegboard does not know"),
     ],
 )  # fmt: skip
-def test_what_no_confinement_keeps_is_left_out_with_the_rule(home: Path, server: dict[str, Any], why: str) -> None:
+def test_what_no_confinement_keeps_is_excluded_with_the_rule(home: Path, server: dict[str, Any], why: str) -> None:
     """A7: a server is not let out of its sandbox on the way."""
     found = taken(home, server)
     assert (dict(found.servers), found.sandboxed) == ({}, ())
-    assert found.left_out == {"notes": RUNS + why.replace("P/", f"{home}/project/")}
+    assert found.excluded == {"notes": RUNS + why.replace("P/", f"{home}/project/")}
 
 
 def test_rules_beside_the_servers_count_for_those_that_have_none(home: Path) -> None:
@@ -97,7 +97,7 @@ def test_rules_beside_the_servers_count_for_those_that_have_none(home: Path) -> 
     found = taken(home, {}, sandbox=out)
     assert found.servers["notes"]["confine"]["write"] == [f"{home}/project/out"]
     assert not found.problems
-    assert taken(home, files(allowWrite=["."]), sandbox=out).left_out["notes"].startswith(RUNS)
+    assert taken(home, files(allowWrite=["."]), sandbox=out).excluded["notes"].startswith(RUNS)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_is_in_no_sandbox_and_what_says_itself_how_it_is_confined_is_taken_
 ) -> None:
     found = taken(home, server)
     assert found.servers["notes"].get("confine") == server.get("confine")
-    assert (found.sandboxed, found.left_out) == ((), {})
+    assert (found.sandboxed, found.excluded) == ((), {})
 
 
 def test_a_clients_file_that_is_used_as_it_is_runs_nothing_outside_its_sandbox(home: Path) -> None:

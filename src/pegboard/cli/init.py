@@ -94,7 +94,7 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
     taken = read_client(chosen) if chosen is not None else None
     held = confined(taken.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
     taken = replace(taken, servers=held.servers) if taken else None
-    left_out = taken.left_out if taken else EMPTY
+    excluded = taken.excluded if taken else EMPTY
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
     backup = write(config, text, force=force, like=chosen)
     problems = [*(taken.problems if taken else ()), *_problems(config)]
@@ -106,13 +106,13 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
                 "source": str(chosen) if chosen else None,
                 "servers": servers,
                 "confined": held.done,
-                "staying": [{"name": name, "reason": why} for name, why in left_out.items()],
+                "staying": [{"name": name, "reason": why} for name, why in excluded.items()],
                 "backup": str(backup) if backup else None,
                 "problems": [problem_json(problem) for problem in problems],
             }
         )
         return DONE
-    notes = [*held.lines, *(f"{name} is left out: {why}." for name, why in left_out.items())]
+    notes = [*held.lines, *(f"{name} is excluded: {why}." for name, why in excluded.items())]
     _show_start(printer, config, chosen, servers, backup, notes)
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")

@@ -75,7 +75,7 @@ agents:
 class Taken:
     """The servers of a client's file, in our own shape; the tools of those ``in_view`` are always loaded.
 
-    ``sandboxed`` are those that are confined as the client's sandbox confined them, ``left_out`` those that are not
+    ``sandboxed`` are those that are confined as the client's sandbox confined them, ``excluded`` those that are not
     among the servers, since no confinement is as narrow as that sandbox, each with the reason.
     """
 
@@ -83,7 +83,7 @@ class Taken:
     filters: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     in_view: tuple[str, ...] = ()
     sandboxed: tuple[str, ...] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    excluded: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: tuple[Problem, ...] = ()
 
 
@@ -103,14 +103,14 @@ def taken_from(file: ServerFile) -> Taken:
     """Return the servers of a client's file, with what only their client can fill in filled in."""
     client = file.translated()
     folder = file.spot.folder or file.spot.path.expanduser().absolute().parent
-    left_out = {name: why for name, why in client.sandboxed.items() if why}
-    taken = {str(name): entry for name, entry in client.value["servers"].items() if name not in left_out}
+    excluded = {name: why for name, why in client.sandboxed.items() if why}
+    taken = {str(name): entry for name, entry in client.value["servers"].items() if name not in excluded}
     return Taken(
         servers={name: _localised(entry, folder) for name, entry in taken.items()},
         filters=client.filters,
         in_view=client.in_view,
-        sandboxed=tuple(name for name in client.sandboxed if name not in left_out),
-        left_out=left_out,
+        sandboxed=tuple(name for name in client.sandboxed if name not in excluded),
+        excluded=excluded,
         problems=client.problems,
     )
 

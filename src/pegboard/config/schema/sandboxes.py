@@ -22,7 +22,7 @@ _UNKNOWN: Final = "whose rules Pegboard does not know"
 
 
 class UnkeptError(Exception):
-    """Say which rule of a sandbox no confinement keeps, as what follows ``VS Code runs it in a sandbox``."""
+    """A rule of a sandbox that no confinement keeps; its text follows ``VS Code runs it in a sandbox``."""
 
 
 def confine_of(server: Mapping[str, Any], beside: Any, folder: Path | None) -> dict[str, Any] | None:
