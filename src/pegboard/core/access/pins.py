@@ -98,8 +98,8 @@ class PinnedTool:
 
     Attributes:
         plugin: the server.
-        tool: the tool's own name.
-        wire: its name on the wire.
+        tool: the tool's own name; empty for what the server says of itself, which is here where it has changed.
+        wire: its name on the wire; the server's for what it says of itself.
         status: it is as pinned; it has changed or is new, and waits for a person; the newest list lacks it.
         digest: that of the definition that the newest list has; nothing where it lacks the tool.
         by: who accepted the definition that counts; nothing where it is the one first seen, or passed.
