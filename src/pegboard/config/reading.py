@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -73,7 +73,7 @@ class Reading:
         unavailable: dict[str, str] = dict(client.unavailable) if client else {}
         if client is not None:
             document, value = client.document, client.value
-            self.problems += client.problems
+            self.problems += [*client.problems, *_unkept(client)]
         also = _client_variables(self.folder) if client else None
         validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
         self.problems += validated.problems
@@ -188,6 +188,15 @@ def _server(missing: Missing) -> str | None:
 def _is_off(filled: Mapping[str, Any], server: str) -> bool:
     part = filled.get("servers", {}).get(server)
     return is_mapping(part) and part.get("disabled") is True
+
+
+def _unkept(client: mcp_json.ClientFile) -> Iterator[Problem]:
+    """Yield a warning for each server that is unavailable since no confinement is as narrow as its sandbox."""
+    for name, why in client.sandboxed.items():
+        if why:
+            message = f"server '{name}' is not available: {why}."
+            place = client.document.place(("servers", name), key=True)
+            yield Problem(severity="warning", code="unavailable", message=message, place=place)
 
 
 def _workspace(folder: Path) -> Path:
