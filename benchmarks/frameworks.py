@@ -8,6 +8,9 @@ There are two readings of "over the bare framework". The list is the same on bot
 same on both sides between rows: a bare framework has 1,000 tools only by listing them, a session has 20 of them loaded.
 Scripted models answer at once and send nothing, so that the step is all there is. LangChain's converts its tools first,
 as the clients of its providers do with every request; for the others the model's client does that on both sides.
+
+What a framework takes for hooks that do nothing stands beside it: with LangChain a middleware that wraps calls, with
+pydantic-ai a capability with instructions that may change. An adapter without these is not to be had.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from pegboard import Pegboard, Session
 
@@ -43,7 +46,8 @@ async def tool_{n}(text: str, count: int = {n}) -> str:
 Tool = Callable[..., Awaitable[str]]
 Taken = list[tuple[float, float]]
 """For each step the milliseconds that it took, and those that the process computed meanwhile."""
-Run = Callable[[Sequence[Tool], Session | None], Awaitable[Taken]]
+Given = Session | Literal["nothing", "empty hooks"]
+Run = Callable[[Sequence[Tool], Given], Awaitable[Taken]]
 """Runs an agent for ``STEPS`` steps, each a call of ``tool_0``: with the functions, or with the tools of the session.
 
 A step is from the end of the model's answer to the beginning of its next call.
@@ -68,7 +72,7 @@ class Clock:
         self._answered = (time.perf_counter(), time.process_time())
 
 
-async def pydantic_ai(functions: Sequence[Tool], session: Session | None) -> Taken:
+async def pydantic_ai(functions: Sequence[Tool], given: Given) -> Taken:
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -84,12 +88,17 @@ async def pydantic_ai(functions: Sequence[Tool], session: Session | None) -> Tak
         return ModelResponse(parts=[part])
 
     model = FunctionModel(answer)
-    agent = Agent(model, tools=functions) if session is None else Agent(model, capabilities=[SessionTools(session)])
+    if isinstance(given, Session):
+        agent = Agent(model, capabilities=[SessionTools(given)])
+    elif given == "empty hooks":
+        agent = Agent(model, capabilities=[empty_capability(functions)])
+    else:
+        agent = Agent(model, tools=functions)
     await agent.run("Go on.", usage_limits=UsageLimits(request_limit=None))
     return clock.taken
 
 
-async def agno(functions: Sequence[Tool], session: Session | None) -> Taken:
+async def agno(functions: Sequence[Tool], given: Given) -> Taken:
     from agno.agent import Agent
     from agno.models.base import Model
     from agno.models.response import ModelResponse
@@ -111,11 +120,11 @@ async def agno(functions: Sequence[Tool], session: Session | None) -> Taken:
         _parse_provider_response = _parse_provider_response_delta = ainvoke  # type: ignore[assignment]
 
     agent = Agent(model=Scripted(id="scripted"), tools=list(functions), telemetry=False)
-    await (agent if session is None else equip(agent, session)).arun("Go on.")
+    await (equip(agent, given) if isinstance(given, Session) else agent).arun("Go on.")
     return clock.taken
 
 
-async def langchain(functions: Sequence[Tool], session: Session | None) -> Taken:
+async def langchain(functions: Sequence[Tool], given: Given) -> Taken:
     from langchain.agents import create_agent
     from langchain_core.language_models import FakeMessagesListChatModel
     from langchain_core.messages import AIMessage, HumanMessage
@@ -140,13 +149,70 @@ async def langchain(functions: Sequence[Tool], session: Session | None) -> Taken
             clock.answers()
             return ChatResult(generations=[ChatGeneration(message=answer)])
 
-    middleware = () if session is None else (SessionTools(session),)
+    middleware: tuple[Any, ...] = (SessionTools(given),) if isinstance(given, Session) else ()
+    if given == "empty hooks":
+        middleware = (empty_middleware(),)
     agent: Any = create_agent(Scripted(responses=[]), tools=list(functions), middleware=middleware)
     await agent.ainvoke({"messages": [HumanMessage("Go on.")]})
     return clock.taken
 
 
+def empty_capability(functions: Sequence[Tool]) -> Any:
+    """Return a capability of pydantic-ai that gives an agent these functions, with hooks that do nothing."""
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import InstructionPart
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
+
+    class Instructed(WrapperToolset[Any]):
+        """Functions with two instructions."""
+
+        async def get_instructions(self, ctx: Any) -> Any:
+            return [InstructionPart("", name="policy"), InstructionPart("", name="loaded", on_change="append")]
+
+    class Empty(AbstractCapability[Any]):
+        """The hooks of an adapter, each passing on what it is given."""
+
+        def get_toolset(self) -> Any:
+            return Instructed(FunctionToolset(functions, id="empty"))
+
+        def get_model_settings(self) -> Any:
+            return lambda _: ModelSettings()
+
+        async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+            return request_context
+
+        async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
+            raise error
+
+        async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
+            return response
+
+        async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+            return await handler()
+
+    return Empty()
+
+
+def empty_middleware() -> Any:
+    """Return a middleware of LangChain whose hooks do nothing."""
+    from langchain.agents.middleware import AgentMiddleware
+
+    class Empty(AgentMiddleware[Any, Any, Any]):
+        """The hooks of an adapter, each passing on what it is given."""
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+    return Empty()
+
+
 FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai, "agno": agno, "langchain": langchain}
+HOOKED = ("pydantic-ai", "langchain")
+"""The frameworks whose hooks take time of their own; Agno has none, its adapter stands in the place of the model."""
 
 
 def measure() -> list[dict[str, object]]:
@@ -180,22 +246,28 @@ async def rows(config: Path, module: ModuleType) -> list[dict[str, object]]:
 async def row(name: str, agent: str, functions: Sequence[Tool], board: Pegboard) -> dict[str, object]:
     run, session = FRAMEWORKS[name], await board.session(agent=agent, session_id=name)
     bare: Taken = []
+    hooked: Taken = []
     ours: Taken = []
     for _ in range(RUNS):
-        bare += await run(functions, None)
+        bare += await run(functions, "nothing")
+        hooked += await run(functions, "empty hooks") if name in HOOKED else []
         ours += await run((), session)
     (took, computed), (took_ours, computed_ours) = p50(bare), p50(ours)
+    took_hooked, computed_hooked = p50(hooked) if hooked else (took, computed)
     return {
         "framework": name,
         "tools in the catalog": CATALOG,
         "loaded": len(functions),
         "bare step p50 ms": round(took, 2),
+        "with empty hooks ms": round(took_hooked, 2),
         "with Pegboard ms": round(took_ours, 2),
         "more ms": round(took_ours - took, 2),
         "of bare": round(took_ours / took, 2),
-        "computed, bare / with, p50 ms": f"{computed:.2f} / {computed_ours:.2f}",
+        "of empty hooks": round(took_ours / took_hooked, 2),
+        "computed, bare / empty hooks / with, p50 ms": f"{computed:.2f} / {computed_hooked:.2f} / {computed_ours:.2f}",
         "more computed ms": round(computed_ours - computed, 2),
         "computed of bare": round(computed_ours / computed, 2),
+        "computed of empty hooks": round(computed_ours / computed_hooked, 2),
     }
 
 

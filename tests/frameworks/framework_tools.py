@@ -90,3 +90,15 @@ class Purse:
         """Pay somebody."""
         RAN.append(f"pay {to}")
         return f"{to} is paid"
+
+
+class Scroll:
+    """A scroll."""
+
+    def unroll(self) -> str:
+        """Read all of the scroll."""
+        return "x" * 50_000_000
+
+    def engrave(self) -> bytes:
+        """Return a picture that is as large."""
+        return PICTURE + bytes(5_000_000)

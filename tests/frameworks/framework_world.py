@@ -19,6 +19,7 @@ plugins:
   printer: {{python: "framework_tools:Printer"}}
   shredder: {{python: "framework_tools:Shredder", approve: {{shred: always}}}}
   pictures: {{python: "framework_tools:Pictures"}}
+  scroll: {{python: "framework_tools:Scroll"}}
   purse: {{python: "framework_tools:Purse", approve: {{pay: {{to: ["strangers*"]}}}}}}
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
@@ -39,6 +40,7 @@ agents:
     lease: {{kind: idle, turns: 1}}
   eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
   clerk: {{tools: [shredder], dialect: pegboard}}
+  scholar: {{tools: [scroll, sums], dialect: pegboard}}
   payer: {{tools: [purse], dialect: pegboard}}
   busy:
     allowed_toolkits: [notes, printer, papers]

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from framework_drivers import Answer, Driver, Final, call
@@ -239,6 +242,89 @@ async def test_frameworks_share_a_board_in_one_process(driver: Driver, board: Pe
 
     assert [ran.answer for ran in runs] == ["One note."] * len(talks)
     assert ["note_list"] * len(talks) == RAN
+
+
+async def test_a_result_of_50_mb_is_cut(driver: Driver, board: Pegboard) -> None:
+    """P6: the model reads its beginning and how much is missing, a picture of such a size by name; the run goes on."""
+    talk = driver.talk(await board.session(agent="scholar", session_id="s"))
+
+    ran = await talk.run("Go on.", call("unroll"), call("engrave"), SUM, "It is long.")
+
+    assert ran.calls[1].results[0].startswith("xxx")
+    assert "more characters are not shown" in ran.calls[1].results[0][-200:]
+    assert len(ran.calls[1].results[0]) < 201_000
+    assert "bytes: not shown" in ran.calls[2].results[0]
+    assert (ran.calls[3].results, ran.answer) == (("4",), "It is long.")
+
+
+async def test_a_model_that_only_changes_its_tools_has_to_answer(driver: Driver, board: Pegboard) -> None:
+    """X3: after four changes in a row none of its calls runs; it reads why, the run ends, and its turn with it."""
+    session = await board.session(agent="assistant", session_id="s")
+    back = call("unload_tools", names=["notes"])
+
+    ran = await driver.talk(session).run("Go on.", *[LOAD_NOTES, back] * 9)
+
+    assert len(ran.calls) in (6, 7)
+    assert "Answer now" in ran.calls[5].system
+    assert "Answer now" not in ran.calls[4].system
+    assert (await session.surface()).turn == 2
+
+
+async def test_a_load_that_fails_again_and_again_is_not_executed(driver: Driver, board: Pegboard) -> None:
+    """X3: the third equal failure says so, and the run goes on."""
+    session, wrong = await board.session(agent="assistant", session_id="s"), call("load_tools", names=["nothing"])
+
+    ran = await driver.talk(session).run("Go on.", wrong, wrong, wrong, SUM, "Four.")
+
+    assert ["not executed" in each.results[0] for each in ran.calls[1:4]] == [False, False, True]
+    assert (ran.calls[4].results, ran.answer) == (("4",), "Four.")
+
+
+def test_a_session_outlives_the_loop_of_a_run(driver: Driver, opened: Opened, tmp_path: Path) -> None:
+    """S2: each `asyncio.run` closes its loop; the session of a blocking board goes on with what it has loaded."""
+    opened()
+    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board:
+        session: Any = board.session(agent="assistant", session_id="s")
+        talk = driver.talk(session)
+
+        first = asyncio.run(talk.run("Go on.", LOAD_NOTES, LIST_NOTES, "One note."))
+        second = asyncio.run(driver.talk(session).run("Go on.", LIST_NOTES, SUM, "Four."))
+
+    assert (first.answer, second.answer) == ("One note.", "Four.")
+    assert RAN == ["note_list", "note_list", "add_numbers"]
+
+
+def test_a_board_whose_loop_is_closed_says_so(opened: Opened) -> None:
+    """P6: a board that belongs to a loop ends with it; whoever asks from another loop reads what to do."""
+    context = opened()
+    board = asyncio.run(context.__aenter__())
+
+    async def again() -> None:
+        await (await board.session(agent="assistant", session_id="s")).surface()
+
+    with pytest.raises(UsageError, match=r"The board is closed\. Open it again"):
+        asyncio.run(again())
+
+
+def test_one_session_serves_two_loops_at_once(driver: Driver, opened: Opened, tmp_path: Path) -> None:
+    """S2: the session of a blocking board has a loop of its own, so that any loop may use it."""
+    opened()
+    both = threading.Barrier(2)
+    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board, ThreadPoolExecutor(2) as threads:
+        session: Any = board.session(agent="assistant", session_id="s")
+
+        async def met() -> Answer:
+            await asyncio.to_thread(both.wait, 30)
+            return SUM
+
+        def run(name: str) -> str:
+            return asyncio.run(driver.talk(session).run(name, met, LIST_NOTES, "Done.")).answer
+
+        session.load("notes")
+        answers = list(threads.map(run, ("One.", "Two.")))
+
+    assert answers == ["Done.", "Done."]
+    assert sorted(RAN) == ["add_numbers"] * 2 + ["note_list"] * 2
 
 
 def ten_turns() -> list[Answer]:

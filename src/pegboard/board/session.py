@@ -165,7 +165,9 @@ class Session:
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
-            self._shown = replace(self._shown, focus=focus, surface=tuple([one.tool for one in shown.tools]))
+            tools = tuple([one.tool for one in shown.tools])
+            if focus != self._shown.focus or tools != self._shown.surface:
+                self._shown = replace(self._shown, focus=focus, surface=tools)
         self._requests.count_surface(snapshot, shown, message)
         return shown
 

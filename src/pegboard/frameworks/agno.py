@@ -42,7 +42,7 @@ try:
     from agno.run.agent import RunOutput
     from agno.team import Team
     from agno.tools.function import Function, FunctionCall, ToolResult, UserInputField
-    from pydantic import Field, PrivateAttr
+    from pydantic import Field
 except ImportError as error:
     raise ImportError("Agno is missing. Install it: pip install 'pegboard[agno]'") from error
 
@@ -210,7 +210,7 @@ class _SessionFunction(Function):
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
-    _run: Run | None = PrivateAttr(default=None)
+    own_run: Any = Field(default=None, exclude=True, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _SessionFunction:
         return copy(self)
@@ -218,9 +218,9 @@ class _SessionFunction(Function):
     @property
     def run(self) -> Run:
         """Return the run of this copy."""
-        if self._run is None:
-            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
-        return self._run
+        if self.own_run is None:
+            self.own_run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+        return self.own_run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
         """Return what the one call of this copy came to."""
@@ -252,13 +252,14 @@ class _SessionFunction(Function):
         messages: list[Message] = request["messages"]
         others = [tool for tool in request["tools"] if not isinstance(tool.get("function"), _Definition)]
         taken = {tool.get("function", {}).get("name") for tool in others}
-        message = next((one.get_content_string() for one in reversed(messages) if one.role == "user"), None)
-        for call in (self.run.begins and request["run_response"].tools) or ():
+        users = (one.get_content_string() for one in reversed(messages) if one.role == "user")
+        run = self.run
+        for call in (run.begins and request["run_response"].tools) or ():
             if call.approval_id and not call.is_paused:
                 refused = str(call.confirmation_note or "") if call.confirmed is False else None
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
-        step = await self.run.step(message if self.run.begins else None, taken, session)
+        step = await run.step(next(users, None) if run.begins else None, taken, session)
         return {
             **request,
             "messages": runs.with_texts(messages, step, Message),
@@ -293,7 +294,9 @@ class _SessionFunction(Function):
             with self._calling():
                 return one.answered(await self.run.come(partial(use, arguments)))
 
-        one.name, one.entrypoint = name, arun if runs.in_event_loop() else run
+        entrypoint = arun if runs.in_event_loop() else run
+        entrypoint.__annotations__ = {}  # Agno evaluates them with every call
+        one.name, one.entrypoint = name, entrypoint
         return one
 
 
@@ -315,11 +318,12 @@ class _Steps:
         own, function = _any(super()), _function_of(request)
         if function is None:
             return await own.ainvoke(*args, **request)
-        given = await function.run.come(partial(function.prepared, request))
+        run = function.run
+        given = await run.come(partial(function.prepared, request))
         answer = function.seen(await own.ainvoke(*args, **given))
-        while function.run.asks_again():
+        while run.asks_again():
             answer = function.seen(await own.ainvoke(*args, **given))
-        answer.content = f"{answer.content or ''}{await function.run.come(function.run.close)}" or None
+        answer.content = f"{answer.content or ''}{await run.come(run.close)}" or None
         return answer
 
     def invoke_stream(self, *args: Any, **request: Any) -> Iterator[ModelResponse]:
@@ -347,14 +351,18 @@ class _Steps:
         self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
     ) -> list[FunctionCall]:
         own, function, known = _any(super()), _function_in(functions), dict(functions or {})
+        fresh: dict[str, _SessionFunction] = {}
         written = {call.get("id"): call.get("function", {}) for call in assistant_message.tool_calls or ()}
         if function is not None:
             known.pop(function.name, None)
-            known |= {n: function.call_of(n) for one in written.values() if (n := str(one.get("name"))) not in known}
+            names = {n for one in written.values() if (n := str(one.get("name"))) not in known}
+            fresh = {name: function.call_of(name) for name in names}
+            known |= fresh
         calls: list[FunctionCall] = own.get_function_calls_to_run(assistant_message, messages, known)
         for call in calls:
             if function is not None and isinstance(call.function, _SessionFunction):
-                call.function = function.call_of(call.function.name)
+                name = call.function.name
+                call.function = fresh.pop(name, None) or function.call_of(name)
                 call.arguments = runs.arguments_of(written.get(call.call_id, {}).get("arguments")) or call.arguments
         return calls
 

@@ -44,6 +44,7 @@ from pegboard.wire.provider_forms import (
     as_plain,
 )
 from pegboard.wire.rejections import Rejection, rejection_of
+from pegboard.wire.result_blocks import RESULT_LIMIT
 
 T = TypeVar("T")
 FormName = Literal["anthropic", "responses", "chat"]
@@ -51,8 +52,6 @@ _FORMS: Final[Mapping[str, ProviderForm]] = {
     form.name: form for form in (AnthropicMessages(), OpenAIResponses(), OpenAIChat())
 }
 _IN_ANSWERS: Final = Host(delivery=("result",))
-RESULT_LIMIT: Final = 200_000
-"""How many characters of a result's text reach the model."""
 _NO_OBJECT: Final = "The arguments are no JSON object. The call has not run."
 
 log = logging.getLogger("pegboard")

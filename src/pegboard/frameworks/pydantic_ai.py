@@ -27,11 +27,22 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs import AnySession, Reported, end_run, text_and_media, waits_since_before, worker_of
+from pegboard.frameworks.runs import (
+    AnySession,
+    Reported,
+    end_run,
+    loaded_beside,
+    text_and_media,
+    waits_since_before,
+    worker_of,
+)
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.wire.result_blocks import RESULT_LIMIT
 
 warn_if_untested("pydantic-ai-slim")
 try:
@@ -55,6 +66,7 @@ try:
         ModelRequestPart,
         ModelResponse,
         TextContent,
+        TextPart,
         ToolAvailabilityDeltaPart,
         ToolCallPart,
         ToolReturnPart,
@@ -96,16 +108,18 @@ class SessionTools(AbstractCapability[Any]):
     Attributes:
         session: the session, or what opens one for a run, from its dependencies or its conversation id.
         id: the name under which a run's capability takes the place of its agent's.
+        limit: how often in a row the tools of a run change without one being used; then the model has to answer.
     """
 
     session: AnySession | OpenSession
     id: str | None = field(default="pegboard", kw_only=True)
+    limit: int = field(default=LIMIT, kw_only=True)
     _plain: dict[int, Model] = field(default_factory=dict[int, Model], kw_only=True, repr=False, compare=False)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.session, AnySession):
-            self._toolset = SessionToolset(self.session, self.id, self._plain)
+            self._toolset = SessionToolset(self.session, self.id, self._plain, self.limit)
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
@@ -151,6 +165,7 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             if not isinstance(_bare(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
+            response = self._toolset.settled(response, request_context)
             self._toolset.bind_calls(ctx, response)
         return response
 
@@ -171,7 +186,7 @@ class SessionTools(AbstractCapability[Any]):
 class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
-    def __init__(self, session: AnySession, name: str | None, plain: Mapping[int, Model]) -> None:
+    def __init__(self, session: AnySession, name: str | None, plain: Mapping[int, Model], limit: int) -> None:
         self.reported = Reported()
         self._session = session
         self._plain = plain
@@ -179,7 +194,8 @@ class SessionToolset(AbstractToolset[Any]):
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
         self._undecided = True
-        self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
+        self._going = Continuation(limit=limit)
+        self._listed: dict[str, tuple[Tool, ToolsetTool[Any]]] = {}
 
     @property
     def id(self) -> str | None:
@@ -200,13 +216,18 @@ class SessionToolset(AbstractToolset[Any]):
             host=_host_for(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
         )
-        self._surface, tools, reveals = await self.come(step.taken)
+        self._surface, tools, reveals, beside = await self.come(step.taken)
+        self._going = self._going.next((*(tool.wire for tool in tools), *beside))
         if first:
             self._joining = _joining(self._surface, ctx, reveals=reveals)
-        given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
-        listed = {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
-        unlisted = await self.come(partial(_asked_about, _open_calls(ctx) - listed.keys()))
-        return listed | {name: given(tool_def=ToolDefinition(name=name, toolset_id=self._name)) for name in unlisted}
+        retries = ctx.max_retries
+        listed = {tool.wire: self._given(tool, retries) for tool in tools}
+        waiting = _open_calls(ctx) - listed.keys()
+        if not waiting:
+            return listed
+        unlisted = await self.come(partial(_asked_about, waiting))
+        hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
+        return listed | {one.name: self._made(one, retries) for one in hidden}
 
     def join_history(self, kept: ModelMessage, sent: ModelMessage) -> None:
         """Put what is loaded ahead at the end of the history, where it changes nothing that is cached (S5, D4)."""
@@ -215,11 +236,15 @@ class SessionToolset(AbstractToolset[Any]):
             if joining and isinstance(request, ModelRequest):
                 request.parts = [*request.parts, *joining]
 
-    def _definition(self, tool: Tool) -> ToolDefinition:
-        known = self._definitions.get(tool.wire)
-        if known is None or known[0] is not tool:
-            known = self._definitions[tool.wire] = (tool, _defined(tool, self._name))
+    def _given(self, tool: Tool, retries: int) -> ToolsetTool[Any]:
+        """Return a tool as the framework has it: the same object as long as its definition is the same."""
+        known = self._listed.get(tool.wire)
+        if known is None or known[0] is not tool or known[1].max_retries != retries:
+            known = self._listed[tool.wire] = (tool, self._made(_defined(tool, self._name), retries))
         return known[1]
+
+    def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=retries, args_validator=_ANY_OBJECT)
 
     async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
@@ -228,16 +253,32 @@ class SessionToolset(AbstractToolset[Any]):
         prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
             InstructionPart(prefix, name="policy"),
-            InstructionPart(surface.suffix, name="loaded", on_change="append"),
+            InstructionPart(self._loaded(surface), name="loaded", on_change="append"),
         ]
 
     def focus(self) -> ModelSettings:
         """Return the choice of tools that the focus of this step asks for, or nothing."""
         focus = self._surface.focus if self._surface is not None else None
+        if self._going.over:
+            return ModelSettings(tool_choice=ToolOrOutput([]))
         if focus is None:
             return ModelSettings()
         names = list(focus["allowed_tools"])
         return ModelSettings(tool_choice=names if focus["tool_choice"] == "required" else ToolOrOutput(names))
+
+    def _loaded(self, surface: Surface) -> str:
+        note = self._going.note if self._going.over else ""
+        return "\n\n".join(text for text in (surface.suffix, note) if text)
+
+    def settled(self, response: ModelResponse, request: ModelRequestContext) -> ModelResponse:
+        """Return an answer of the model; one that has to be the last calls nothing but the agent's own output (X3)."""
+        if not self._going.over:
+            return response
+        outputs = {one.name for one in request.model_request_parameters.output_tools}
+        kept = [one for one in response.parts if not isinstance(one, ToolCallPart) or one.tool_name in outputs]
+        if not any(isinstance(one, ToolCallPart) for one in kept):
+            kept.append(TextPart(f"\n\n{self._going.closing()}" if response.text else self._going.closing()))
+        return replace(response, parts=kept)
 
     def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
@@ -291,6 +332,9 @@ class SessionToolset(AbstractToolset[Any]):
                 answer = await self.come(partial(_approved, approval, given))
             except UsageError as error:
                 raise ToolFailed(error.message) from error
+        meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
+        if meta or answer.status in ("ok", "error"):
+            self._going = self._going.called(name, meta=meta)
         return answer
 
     async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
@@ -312,16 +356,20 @@ class _Step:
     host: Host | None
     revealed: frozenset[str]
 
-    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool]:
-        """Return what goes to the model at this step, the tools of its list, and whether the history reveals them."""
+    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[str]]:
+        """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
+
+        Last stand the names of what is loaded beside a list that stays as it is.
+        """
         host = session.host if self.host is None else session.adopt_host(self.host)
         surface = await session.surface(message=self.message)
         if host.cache is None and not host.reveals:
-            return surface, [entry.tool for entry in surface.tools], False
+            beside = await loaded_beside(session) if host.list_is_fixed else ()
+            return surface, [entry.tool for entry in surface.tools], False, beside
         tools = await session.wire(revealed=self.revealed)
         if surface.focus is not None:
             await session.surface(message=self.message)  # a wire list takes the focus away
-        return surface, tools, host.reveals
+        return surface, tools, host.reveals, ()
 
 
 def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:
@@ -495,7 +543,7 @@ def _returned(answer: CallAnswer) -> Any:
     if answer.is_error:
         raise (ModelRetry if answer.status == "invalid_arguments" else ToolFailed)(text or answer.message)
     if not media:
-        return text if answer.result.structured is None else answer.result.structured
+        return text if answer.result.structured is None or len(text) > RESULT_LIMIT else answer.result.structured
     blobs = (blob for kind in media.values() for blob in kind)
     parts = [BinaryContent(data=blob["content"], media_type=blob["mime_type"]) for blob in blobs]
     return [text, *parts] if text else parts

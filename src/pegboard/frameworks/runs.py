@@ -25,6 +25,7 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
+from pegboard.wire.result_blocks import RESULT_LIMIT, cut, is_within, name_of_file
 
 T = TypeVar("T")
 _TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
@@ -135,7 +136,7 @@ class Run:
         tools = tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
-        beside = await _loaded_beside(session) if session.host.list_is_fixed else ()
+        beside = await loaded_beside(session) if session.host.list_is_fixed else ()
         self._going = self._going.next((*self._functions, *beside))
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
@@ -377,7 +378,8 @@ def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any]) ->
 def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:
     """Return a result's text, and its images, audios and files with their ``content`` and ``mime_type``.
 
-    Files of other types than ``files`` are named in the text.
+    Files of other types than ``files``, and what is too large, are named in the text, the end of which is cut where it
+    is too long for a model.
     """
     texts: list[str] = []
     media: dict[str, list[dict[str, Any]]] = {}
@@ -385,13 +387,18 @@ def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dic
         match block:
             case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
                 texts.append(str(text))
+            case {"data": str(data), "mimeType": str(kind)} | {
+                "resource": {"blob": str(data), "mimeType": str(kind)}
+            } if not is_within(data, RESULT_LIMIT):
+                texts.append(name_of_file(kind, data))
             case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
                 media.setdefault(f"{kind}s", []).append({"content": b64decode(data), "mime_type": mime_type})
             case {"type": "resource", "resource": {"blob": data, "mimeType": mime_type}} if mime_type in files:
                 media.setdefault("files", []).append({"content": b64decode(data), "mime_type": mime_type})
             case {"resource": about} | about:
                 texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
-    return "\n".join(texts), media
+    text = "\n".join(texts)
+    return text if len(text) <= RESULT_LIMIT else cut(text, RESULT_LIMIT), media
 
 
 def data_url(blob: Mapping[str, Any]) -> str:
@@ -405,7 +412,7 @@ def warn_once(text: str) -> None:
     _LOG.warning(text)
 
 
-async def _loaded_beside(session: Session) -> tuple[str, ...]:
+async def loaded_beside(session: Session) -> tuple[str, ...]:
     """Return the wire names of what a session has loaded and its list does not have (D1)."""
     snapshot = await session.snapshot()
     loaded = active_tools(snapshot.permissions, snapshot.state).values()

@@ -10,6 +10,8 @@ from typing import Final, Literal
 from pegboard.core.model.tools import JsonObject
 from pegboard.wire.provider_forms import Result
 
+RESULT_LIMIT: Final = 200_000
+"""How many characters of a result's text reach the model, unless a host says otherwise."""
 PICTURES: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
 """The types of pictures that models read."""
 FILES: Final = frozenset({"application/pdf"})
@@ -37,14 +39,14 @@ def parts_of(result: Result) -> tuple[Part, ...]:
     for block in result.result.content:
         part = _part(block, result.limit)
         if part.kind == "text" and len(part.text) > left:
-            part = Part(kind="text", text=_cut(part.text, left))
+            part = Part(kind="text", text=cut(part.text, left))
             left = 0
         elif part.kind == "text":
             left -= len(part.text)
         found.append(part)
     if not found and result.result.structured is not None:
         text = json.dumps(result.result.structured, ensure_ascii=False, default=str)
-        found.append(Part(kind="text", text=_cut(text, left) if len(text) > left else text))
+        found.append(Part(kind="text", text=cut(text, left) if len(text) > left else text))
     return tuple(found)
 
 
@@ -58,7 +60,8 @@ def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
     return (part.text for part in parts if part.kind == "text")
 
 
-def _cut(text: str, length: int) -> str:
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a text that is too long, and how much of it is not shown."""
     return f"{text[:length]}\n[{len(text) - length:,} more characters are not shown: the result is too long.]"
 
 
@@ -79,8 +82,18 @@ def _part(block: JsonObject, limit: int) -> Part:
 
 def _within(part: Part, limit: int) -> Part:
     """Return a picture or file; one of more bytes than a text may have characters, fourfold, is only named."""
-    return part if len(part.data) <= max(4 * limit, 1_000_000) else _named(part.mime_type, part.data)
+    return part if is_within(part.data, limit) else _named(part.mime_type, part.data)
+
+
+def is_within(data: str, limit: int) -> bool:
+    """Return whether a picture or file, in base64, is small enough for a model where a text has this limit."""
+    return len(data) <= max(4 * limit, 1_000_000)
+
+
+def name_of_file(kind: str, data: str) -> str:
+    """Return what stands in place of a picture or file that no model is sent."""
+    return f"[{kind}, {len(data) * 3 // 4:,} bytes: not shown]"
 
 
 def _named(kind: str, data: str) -> Part:
-    return Part(kind="text", text=f"[{kind}, {len(data) * 3 // 4:,} bytes: not shown]")
+    return Part(kind="text", text=name_of_file(kind, data))

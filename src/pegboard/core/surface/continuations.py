@@ -37,7 +37,8 @@ class Continuation:
             tools: their wire names, in order.
         """
         if tools == self.tools:
-            return replace(self, note=_OVER if self.over else "")
+            note = _OVER if self.over else ""
+            return self if self.note == note else replace(self, note=note)
         before, now = frozenset(tools if self.tools is None else self.tools), frozenset(tools)
         if before == now:
             return replace(self, tools=tools, note=_OVER if self.over else "")
@@ -54,7 +55,9 @@ class Continuation:
             name: what was called.
             meta: whether it was a meta-tool; after any other tool changes are counted anew.
         """
-        return replace(self, changed_by=name) if meta else replace(self, changes=0)
+        if meta:
+            return self if self.changed_by == name else replace(self, changed_by=name)
+        return replace(self, changes=0) if self.changes else self
 
     def retried(self) -> Continuation | None:
         """Return where the run stands when an empty answer right after a change is asked for once more, or None.
