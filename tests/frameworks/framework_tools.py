@@ -101,4 +101,4 @@ class Scroll:
 
     def engrave(self) -> bytes:
         """Return a picture that is as large."""
-        return PICTURE + bytes(5_000_000)
+        return PICTURE + bytes(20_000_000)

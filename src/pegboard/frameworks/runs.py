@@ -25,12 +25,14 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
-from pegboard.wire.result_blocks import RESULT_LIMIT, cut, is_within, name_of_file
+from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
 
 T = TypeVar("T")
 _TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 _LOG: Final = logging.getLogger("pegboard.frameworks")
 _COSTS: Final = logging.getLogger("pegboard")
+FILE_LIMIT: Final = 20_000_000
+"""How many characters a picture or file has in base64 that reaches the model."""
 AnySession = Session | SyncSession
 Use = Callable[[Session], Awaitable[T]]
 
@@ -389,7 +391,7 @@ def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dic
                 texts.append(str(text))
             case {"data": str(data), "mimeType": str(kind)} | {
                 "resource": {"blob": str(data), "mimeType": str(kind)}
-            } if not is_within(data, RESULT_LIMIT):
+            } if len(data) > FILE_LIMIT:
                 texts.append(name_of_file(kind, data))
             case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
                 media.setdefault(f"{kind}s", []).append({"content": b64decode(data), "mime_type": mime_type})

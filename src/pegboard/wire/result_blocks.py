@@ -82,12 +82,7 @@ def _part(block: JsonObject, limit: int) -> Part:
 
 def _within(part: Part, limit: int) -> Part:
     """Return a picture or file; one of more bytes than a text may have characters, fourfold, is only named."""
-    return part if is_within(part.data, limit) else _named(part.mime_type, part.data)
-
-
-def is_within(data: str, limit: int) -> bool:
-    """Return whether a picture or file, in base64, is small enough for a model where a text has this limit."""
-    return len(data) <= max(4 * limit, 1_000_000)
+    return part if len(part.data) <= max(4 * limit, 1_000_000) else _named(part.mime_type, part.data)
 
 
 def name_of_file(kind: str, data: str) -> str:
