@@ -167,6 +167,10 @@ def empty_capability(functions: Sequence[Tool]) -> Any:
     class Instructed(WrapperToolset[Any]):
         """Functions with two instructions."""
 
+        @property
+        def id(self) -> str:
+            return "empty"
+
         async def get_instructions(self, ctx: Any) -> Any:
             return [InstructionPart("", name="policy"), InstructionPart("", name="loaded", on_change="append")]
 
