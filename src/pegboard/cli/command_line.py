@@ -14,6 +14,7 @@ from pegboard.cli import (
     call,
     check,
     console,
+    doctor,
     explain,
     init,
     loadouts,
@@ -64,6 +65,7 @@ def _add(group: typer.Typer, name: str, command: Callable[..., int], example: st
 _add(app, "measure", measure.measure, measure.EXAMPLE)
 _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
+_add(app, "doctor", doctor.doctor, doctor.EXAMPLE)
 _add(app, "accept", accept.accept, accept.EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
 _add(app, "console", console.console, console.EXAMPLE)

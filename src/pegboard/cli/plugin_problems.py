@@ -80,7 +80,6 @@ def notes(board: Board) -> Iterator[str]:
 
 def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]]:
     """Return what confined servers are given by their settings and could not reach, and what else is to be known."""
-    from pegboard.config.own_files import ConfiguredFiles, store_file
     from pegboard.core.model.specs import ServerSpec
 
     problems: list[Problem] = []
@@ -88,13 +87,20 @@ def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]
     confined = [s for s in configuration.specs.values() if isinstance(s, ServerSpec) and s.confine is not None]
     if not confined:
         return problems, besides
-    store = store_file(configuration.store)
-    own = ConfiguredFiles(configuration=configuration, env=os.environ, stores=(store,) if store else ()).paths
+    own = own_paths(configuration)
     for spec in confined:
         for message, hint in _unreached(spec, own, besides):
             found = Problem(severity="warning", code="out_of_reach", message=message, hint=hint, place=spec.place)
             problems.append(found)
     return problems, besides
+
+
+def own_paths(configuration: Configuration) -> OwnPaths:
+    """Return the files of Pegboard's own under a configuration, as they are kept from what is confined (P10)."""
+    from pegboard.config.own_files import ConfiguredFiles, store_file
+
+    store = store_file(configuration.store)
+    return ConfiguredFiles(configuration=configuration, env=os.environ, stores=(store,) if store else ()).paths
 
 
 def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:

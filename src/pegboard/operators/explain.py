@@ -24,6 +24,7 @@ from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.near_names import NameKind
+from pegboard.operators.servers import refused_of
 from pegboard.operators.snapshots import read_session
 
 MEMBERS: Final = 100
@@ -168,7 +169,21 @@ async def explain(
         group = group_of(snapshot.permissions.world, name)
         if group is None:
             return masked(_of_name(services, snapshot, found), await shown_names(services))
-    return masked(_of_group(snapshot, group), await shown_names(services))
+    return masked(_of_group(services, snapshot, group), await shown_names(services))
+
+
+def _refused(services: Services, permissions: CompiledPermissions, name: str) -> Iterator[PlainReason]:
+    """Yield what was refused to the confined process that a tool runs in, with the line that would allow it (A7)."""
+    catalog = permissions.world.catalog
+    tool = catalog.find_tool(name)
+    plugin = catalog.plugins.get(tool.plugin if tool is not None else split_kind(name)[1])
+    spec = None if plugin is None else services.loader.specs.get(plugin.name)
+    if plugin is None or spec is None or spec.confine is None:
+        return
+    what = "Server" if isinstance(spec, ServerSpec) else "Plugin"
+    for one in refused_of(services, spec):
+        text = f"{what} '{plugin.name}' is confined; {one.text}."
+        yield PlainReason(code="refused_confined", text=text, where=str(plugin.place or ""))
 
 
 def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> OperatorExplanation:
@@ -187,7 +202,7 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         callable=found.callable,
         sticky=bool(codes & STICKY),
         known="unknown" not in codes,
-        reasons=tuple(map(plain_reason, found.reasons)),
+        reasons=(*map(plain_reason, found.reasons), *_refused(services, snapshot.permissions, found.tool)),
         fixes=fixes(services, snapshot, found),
         kind=_kind(found, snapshot.permissions.world.catalog),
     )
@@ -199,7 +214,7 @@ def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
     return "plugin" if split_kind(found.tool)[1] in catalog.plugins else "tool"
 
 
-def _of_group(snapshot: Snapshot, group: Group) -> OperatorExplanation:
+def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
     """Return the explanation of a toolkit, or of a plugin whose tools are known."""
     key, standing = snapshot.info.key, standing_of(snapshot, group)
     name = written(snapshot.permissions.world, group)
@@ -216,7 +231,7 @@ def _of_group(snapshot: Snapshot, group: Group) -> OperatorExplanation:
         callable=False,
         sticky=False,
         known=True,
-        reasons=tuple(map(plain_reason, standing.reasons)),
+        reasons=(*map(plain_reason, standing.reasons), *_refused(services, snapshot.permissions, name)),
         fixes=(*fixes_of(snapshot.permissions, group), *to_load),
         kind=group.kind,
         members=standing.tools[:MEMBERS],

@@ -26,7 +26,7 @@ from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.operators.known_problems import later_harmless
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
+from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Refused, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
 """What a plugin does: ``not_started`` was not needed yet, ``idle`` is stopped until it is needed again."""
@@ -65,6 +65,7 @@ class ServerState:
         tokens: what all of them cost; None while that is being counted.
         dropped: tools that are not listed.
         excluded: other items and lists that are not listed.
+        refused: what its processes, being confined, say they were refused, with the line that would allow it.
         agents: how many agents may use some of it.
         restartable: whether :meth:`Operations.restart` can do something for it.
     """
@@ -93,6 +94,7 @@ class ServerState:
     tokens: int | None
     dropped: tuple[Excluded, ...]
     excluded: tuple[Excluded, ...]
+    refused: tuple[Refused, ...]
     agents: int
     restartable: bool
 
@@ -169,6 +171,13 @@ def troubled(services: Services) -> int:
     """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
     down = {one.name for one in not_running(services)}
     return sum(plugin.name in down or any(_warnings(services, plugin, spec)) for plugin, spec in _configured(services))
+
+
+def refused_of(services: Services, spec: PluginSpec) -> tuple[Refused, ...]:
+    """Return what the processes of a plugin, being confined, say they were refused; nothing in it is masked yet."""
+    source = services.loader.source_of(spec)
+    connections = source.connections(spec) if isinstance(source, Restartable) else ()
+    return tuple(dict.fromkeys(item for one in connections for item in one.refused))
 
 
 def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
@@ -256,7 +265,7 @@ def _state(
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
         target=_target(spec, services.masker),
         place=str(plugin.place or ""),
-        state=gravest.state if gravest is not None else _without_connection(services, plugin),
+        state=_phase(services, plugin, gravest),
         since=gravest.since if gravest is not None else None,
         started_at=gravest.started_at if gravest is not None else None,
         era=gravest.era if gravest is not None else "",
@@ -275,6 +284,7 @@ def _state(
         tokens=services.prices(plugin.tools) if counted else None,
         dropped=tuple(dict.fromkeys(_dropped(services, plugin, connections))),
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
+        refused=refused_of(services, spec),
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         restartable=_may_restart(plugin, spec, source),
     )
@@ -302,6 +312,14 @@ def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[
         yield f"'{tool.wire}' says only now that it only reads: it does not count as read-only."
     for tool in later_harmless(services, plugin):
         yield f"'{tool.wire}' says only now that it destroys nothing: a person is asked before it runs."
+
+
+def _phase(services: Services, plugin: Plugin, gravest: ConnectionState | None) -> ServerPhase:
+    """Return what a plugin does; one that was not constructed is unavailable, although its process ended in peace."""
+    without = _without_connection(services, plugin)
+    if gravest is None or (gravest.state == "idle" and plugin.kind != "server" and without == "unavailable"):
+        return without
+    return gravest.state
 
 
 def _without_connection(services: Services, plugin: Plugin) -> ServerPhase:

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
         ConnectionState,
         Excluded,
         PrintedLine,
+        Refused,
+        RefusedKind,
         Restartable,
     )
 
@@ -123,6 +125,8 @@ __all__ = [
     "Ranked",
     "Ranker",
     "Ranking",
+    "Refused",
+    "RefusedKind",
     "ResourceSource",
     "Restartable",
     "ScheduleSource",
@@ -162,6 +166,8 @@ if not TYPE_CHECKING:
         "MatchedWord": "score_parts",
         "PartKind": "score_parts",
         "PrintedLine": "server_states",
+        "Refused": "server_states",
+        "RefusedKind": "server_states",
         "Restartable": "server_states",
         "ScheduleSource": "schedules",
         "ScorePart": "score_parts",

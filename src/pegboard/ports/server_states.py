@@ -20,6 +20,30 @@ class Excluded:
     reason: str
 
 
+RefusedKind = Literal["write", "read", "port", "socket"]
+"""What a confined process was refused: to change or make a path, to read one, a TCP port, a socket of this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Something that a confined process says it was refused, and that its confinement does not grant (A7).
+
+    ``what`` is a path or a port. ``line`` is what to write so that it is granted; where nothing is, ``why`` says so.
+    """
+
+    kind: RefusedKind
+    what: str
+    line: str = ""
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return it in words: what was refused, and the line that would allow it."""
+        doing = {"write": "to write ", "read": "to read ", "port": "port ", "socket": "the socket "}[self.kind]
+        what = self.what if self.kind == "port" else repr(self.what)
+        return f"it was refused {doing}{what}: {f'{self.line} would allow it' if self.line else self.why}".rstrip(".")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionState:
     """One connection of a server, for operators; times are in seconds since the epoch.
@@ -28,6 +52,7 @@ class ConnectionState:
     changed, ``starts`` how often it came up, ``failures`` how often it did not, or ended by itself; ``error`` is why
     it last failed, at ``failed_at``, also where it is up again. ``one_at_a_time``: calls wait for one another, since
     the server asks and nothing says for which call. ``dropped`` are tools, ``excluded`` other items and lists.
+    ``refused`` is what its processes, being confined, say they were refused: the first 20.
     """
 
     scope: str
@@ -44,6 +69,7 @@ class ConnectionState:
     failed_at: float | None = None
     dropped: tuple[Excluded, ...] = ()
     excluded: tuple[Excluded, ...] = ()
+    refused: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,26 +9,34 @@ from pegboard.sources.confinement.command import (
     caches_of,
     confined_command,
     line_for,
+    line_of,
     made_temporary,
     named_paths,
     points_to_socket,
     policy_for,
     removed,
+    wider,
 )
+from pegboard.sources.confinement.disk import SYSTEM
 from pegboard.sources.confinement.plan import Subject, plan
 from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.refusals import RefusalReader
 
 __all__ = [
+    "SYSTEM",
     "Policy",
+    "RefusalReader",
     "Subject",
     "available",
     "caches_of",
     "confined_command",
     "line_for",
+    "line_of",
     "made_temporary",
     "named_paths",
     "plan",
     "points_to_socket",
     "policy_for",
     "removed",
+    "wider",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -42,6 +43,7 @@ _TO_SOCKETS: Final = frozenset(
         *("XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "NOTIFY_SOCKET", "LISTEN_FDS", "TMUX"),
     )
 )
+_PLAIN: Final = re.compile(r"[\w./~][\w./~@+-]*(?: [\w./~@+-]+)*")
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -188,16 +190,31 @@ def points_to_socket(name: str, value: str) -> bool:
         return False
 
 
-def line_for(confinement: Confinement, key: Literal["write", "read"], path: str) -> str:
-    """Return the line that grants a path besides what is granted."""
+def wider(confinement: Confinement, key: Literal["write", "read", "network"], *values: str) -> Confinement:
+    """Return a confinement that grants paths, or ports, besides what is granted."""
+    if key == "network":
+        return replace(confinement, network=(*(confinement.network or ()), *map(int, values)))
+    if key == "read":
+        return replace(confinement, read=(*confinement.read, *values))
     written = tuple(confinement.folder if each == OWN_FOLDER else each for each in confinement.write)
-    if key == "write":
-        more = replace(confinement, write=(*written, path))
-    else:
-        more = replace(confinement, read=(*confinement.read, path))
-    said = [f"write: [{', '.join(more.write)}]"] if more.write != CONFINE_DEFAULT.write else []
-    said += [f"read: [{', '.join(more.read)}]"] if more.read else []
+    return replace(confinement, write=(*written, *values))
+
+
+def line_for(confinement: Confinement, key: Literal["write", "read", "network"], *values: str) -> str:
+    """Return the line that grants paths, or ports, besides what is granted."""
+    return line_of(wider(confinement, key, *values))
+
+
+def line_of(more: Confinement) -> str:
+    """Return the line that states a confinement."""
+    said = [f"write: [{', '.join(map(_scalar, more.write))}]"] if more.write != CONFINE_DEFAULT.write else []
+    said += [f"read: [{', '.join(map(_scalar, more.read))}]"] if more.read else []
     if more.network is not None:
         said.append(f"network: {list(more.network) or 'none'}")
     said += ["if_possible: true"] if more.if_possible else []
-    return f"`confine: {{{', '.join(said)}}}`"
+    return f"`confine: {{{', '.join(said)}}}`" if said else "`confine: true`"
+
+
+def _scalar(text: str) -> str:
+    """Return a text as YAML takes it between brackets."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

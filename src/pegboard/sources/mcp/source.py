@@ -72,6 +72,7 @@ class McpSource:
         self._callbacks: list[Callable[[str], None]] = []
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
+        self._stopped: dict[tuple[str, str], Connection] = {}  # the last of no scope, for what it said
         self._closed = False
         self.offering = ServerLists(
             self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every
@@ -176,7 +177,15 @@ class McpSource:
     async def stop_spare(self, spec: PluginSpec) -> None:
         """Stop the connection of a server that no scope has yet."""
         spare = self._pool.pop((spec.name, self.fingerprint(spec), _SPARE), None)
-        await self._close([] if spare is None else [spare])
+        if spare is not None:
+            self._stopped[spec.name, spare.fingerprint] = spare
+            await self._close([spare])
+
+    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> None:
+        """Note what the text of an error says was refused to the process of a scope, or to that of no scope yet."""
+        found = self._found(spec, scope)
+        if found is not None:
+            found.read_refusals(text)
 
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
@@ -257,6 +266,7 @@ class McpSource:
         kept = {(spec.name, self.fingerprint(spec)) for spec in specs}
         gone = [key for key in self._pool if key[:2] not in kept]
         self._called.clear()
+        self._stopped = {key: one for key, one in self._stopped.items() if key in kept}
         await self._close([self._pool.pop(key) for key in gone])
 
     async def end_scope(self, scope: str) -> None:
@@ -278,11 +288,11 @@ class McpSource:
 
     def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
         """Return the connections of a server, for operators."""
-        return tuple(connection.state(scope) for scope, connection in self._of(_server(spec)))
+        return tuple(connection.state(scope) for scope, connection in self._seen(_server(spec)))
 
     def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
         """Return the newest lines of every connection of a server, also of processes that have ended."""
-        lines = (line for scope, c in self._of(_server(spec)) for line in c.history.printed.of_scope(scope))
+        lines = (line for scope, c in self._seen(_server(spec)) for line in c.history.printed.of_scope(scope))
         return tuple(sorted(lines, key=lambda line: line.at))
 
     def activity(self) -> Activity:
@@ -306,6 +316,12 @@ class McpSource:
         """Return the connections of a server as it is configured now, each with its scope."""
         same = spec.name, self.fingerprint(spec)
         return [(scope, found) for (name, print_, scope), found in self._pool.items() if (name, print_) == same]
+
+    def _seen(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
+        """Return the connections of a server, with the one that was stopped, where there is none since."""
+        found = self._of(spec)
+        stopped = self._stopped.get((spec.name, self.fingerprint(spec)))
+        return found if stopped is None or found else [(_SPARE, stopped)]
 
     async def aclose(self) -> None:
         """Stop every server that was started."""

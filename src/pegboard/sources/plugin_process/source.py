@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
@@ -13,7 +13,16 @@ from pegboard.core.model.manifest_json import manifest_from_json
 from pegboard.core.model.specs import PluginSpec, PythonSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError, UpstreamError
-from pegboard.ports import CallContext, Fingerprint, HookAnswer, SessionDataStore, SessionKey
+from pegboard.ports import (
+    Activity,
+    CallContext,
+    ConnectionState,
+    Fingerprint,
+    HookAnswer,
+    PrintedLine,
+    SessionDataStore,
+    SessionKey,
+)
 from pegboard.sources.code import fingerprint
 from pegboard.sources.plugin_process.failures import error_of
 from pegboard.sources.plugin_process.forms import ANSWERED, ASKED, Asked
@@ -50,6 +59,26 @@ class Processes(Protocol):
 
     def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
         """Let no process that is started from now on reach these files."""
+        ...
+
+    def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> None:
+        """Note what the text of an error says was refused to the process of a scope."""
+        ...
+
+    def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
+        """Return the processes as connections."""
+        ...
+
+    def printed(self, spec: PluginSpec) -> Sequence[PrintedLine]:
+        """Return what they printed."""
+        ...
+
+    def activity(self) -> Activity:
+        """Return what tells whether there is something new of either."""
+        ...
+
+    async def restart(self, spec: PluginSpec) -> None:
+        """Stop the processes, and start those anew that were in use."""
         ...
 
     async def retain(self, specs: Iterable[ServerSpec]) -> None:
@@ -163,7 +192,7 @@ class PluginProcessSource:
                 break
             variant.wants_data = True
         if "error" in answer:
-            raise error_of(answer["error"], spec, variant.process)
+            raise self._failed(variant, context.scope, answer["error"])
         if "data" in answer and self._store is not None:
             await self._store.keep_session_data(key, answer["data"])
         return self._noted(variant, context.scope, result)
@@ -195,7 +224,7 @@ class PluginProcessSource:
         except UpstreamError as error:
             return HookAnswer(approval=f"its hook did not answer: {error.message}")
         if "error" in answer:
-            raise error_of(answer["error"], spec, variant.process)
+            raise self._failed(variant, context.scope, answer["error"])
         return HookAnswer(**answer["value"])
 
     async def holds(
@@ -228,8 +257,35 @@ class PluginProcessSource:
         result = await self._processes.call_beside(variant.process, tool, EMPTY, _along(asked, scope))
         _, answer = _parted(result)
         if "error" in answer:
-            raise error_of(answer["error"], variant.spec, variant.process)
+            raise self._failed(variant, scope, answer["error"])
         return answer["value"]
+
+    def _failed(self, variant: _Variant, scope: str, reported: JsonObject) -> Exception:
+        """Return the error for what a process reported, and note what it says was refused."""
+        self._processes.read_refusals(variant.process, scope, str(reported["message"]))
+        return error_of(reported, variant.spec, variant.process)
+
+    def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
+        """Return the processes of a plugin, under whatever overrides, for operators."""
+        return tuple(one for process in self._started(spec) for one in self._processes.connections(process))
+
+    def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
+        """Return the newest lines of the processes of a plugin, also of those that have ended."""
+        lines = (line for process in self._started(spec) for line in self._processes.printed(process))
+        return tuple(sorted(lines, key=lambda line: line.at))
+
+    def activity(self) -> Activity:
+        """Return counts that change with the state of a process, and with each line that one prints."""
+        return self._processes.activity()
+
+    async def restart(self, spec: PluginSpec) -> None:
+        """Stop the processes of a plugin, and start those anew that were in use."""
+        for process in self._started(spec):
+            await self._processes.restart(process)
+
+    def _started(self, spec: PluginSpec) -> list[ProcessSpec]:
+        """Return how the processes of a plugin are started, as far as they were needed."""
+        return [one.process for one in self._variants.values() if one.spec.name == spec.name]
 
     async def retain(self, specs: Iterable[PluginSpec]) -> None:
         """Take over a configuration: stop the processes of plugins that are not in it any more, or otherwise."""

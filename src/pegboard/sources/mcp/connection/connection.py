@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from pegboard.sources.mcp.connection.usage import ConnectionUsage
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
 if TYPE_CHECKING:
-    from pegboard.ports import ConnectionPhase, ConnectionState, Excluded
+    from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, Refused
     from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -150,6 +150,7 @@ class Connection:
         )
         live.notify = partial(self._notify, live)
         live.server_requests.ambiguous = self._serialise
+        live.note_refused = partial(self._note_refused, live)
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(live, ready, legacy=legacy))
         self._owners[owner] = live
@@ -268,6 +269,14 @@ class Connection:
         if self.notified is not None:
             self.notified(live, message)
 
+    def read_refusals(self, text: str) -> None:
+        """Note what the text of an error says was refused to the process, where that is confined."""
+        if self._last is not None and self._last.refusals is not None:
+            self._last.read_refusals(self.mask(text))
+
+    def _note_refused(self, live: OpenConnection, found: Iterable[Refused]) -> None:
+        self.history.note_refused(found, live.pid)
+
     def _report_invalid(self, line: str) -> None:
         """Report once for each server that it prints what is no message."""
         if self.spec.name not in self._settings.reported:
@@ -295,6 +304,7 @@ class Connection:
             failed_at=history.failed_at,
             dropped=_excluded(last.dropped) if last is not None else (),
             excluded=_excluded(last.excluded) if last is not None else (),
+            refused=tuple(history.refused.values()),
         )
 
     def _phase(self) -> ConnectionPhase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -14,11 +14,13 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pegboard.ports import PrintedLine
+    from pegboard.ports import PrintedLine, Refused
     from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 MOST_LINES: Final = 200
 MOST_BYTES: Final = 64 * 1024
+MOST_REFUSED: Final = 20
+"""Of what the processes of a connection were refused."""
 _LONGEST: Final = 1000
 """Characters of a line that are kept."""
 _STDERR_LINES: Final = 5
@@ -86,7 +88,7 @@ class ConnectionHistory:
     ``fault`` is why it is not up, None once it has answered again; ``error`` is the last failure, at ``failed_at``,
     also where it is up again. ``since`` is when its state last changed, ``started_at`` when it last came up.
     ``changes`` counts all that operators see change, ``starts`` how often it came up, ``failures`` how often it did
-    not, or ended by itself.
+    not, or ended by itself. ``refused`` is what its processes were refused, by kind and what it is.
     """
 
     def __init__(self, mask: Callable[[str], str], monotonic: Callable[[], float]) -> None:
@@ -98,6 +100,7 @@ class ConnectionHistory:
         self.failures = 0
         self.error = ""
         self.failed_at: float | None = None
+        self.refused: dict[tuple[str, str], Refused] = {}
         self.printed = PrintedLines(mask)
         self._reported: object = None
         self._monotonic = monotonic
@@ -139,6 +142,16 @@ class ConnectionHistory:
             self._reported, self.failed_at = start, time.time()
             self.failures += 1
             self.printed.add("event", fault.reason, pid)
+
+    def note_refused(self, found: Iterable[Refused], pid: int | None) -> None:
+        """Note what a confined process was refused, once each, as far as there is room."""
+        for one in found:
+            if len(self.refused) >= MOST_REFUSED:
+                return
+            if (one.kind, one.what) not in self.refused:
+                self.refused[one.kind, one.what] = one
+                self.changes += 1
+                self.printed.add("event", one.text, pid)
 
     def count_failure(self) -> None:
         """Count a failure: from the third on the next start has to wait."""

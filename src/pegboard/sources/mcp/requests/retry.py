@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from mcp import MCPError
 from pydantic_core import PydanticSerializationError
@@ -24,6 +24,9 @@ from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerE
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
 from pegboard.sources.mcp.wire.upstream_call import Call
 
+_MOST_BLOCKS: Final = 10
+"""Of the content of an error that are read for what was refused."""
+
 
 async def call(
     connection: Connection, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext
@@ -33,7 +36,11 @@ async def call(
     made = Call(tool.name, arguments, meta, context.progress, context.client)
     repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
     work = partial(call_tool, made)
-    return result_of(await run(connection, spec, tool.name, work, repeatable=repeatable, made=made))
+    result = result_of(await run(connection, spec, tool.name, work, repeatable=repeatable, made=made))
+    if result.is_error:
+        for block in result.content[:_MOST_BLOCKS]:
+            connection.read_refusals(str(block.get("text", "")))
+    return result
 
 
 async def run(
@@ -87,6 +94,7 @@ async def _once(
     except MCPError as error:
         if not http_failure(error):
             connection.history.forget_failures()
+        connection.read_refusals(error.message)
         refused = _refused(spec, connection.mask, what, error)
         if isinstance(refused, ToolUnavailableError):
             connection.history.unreached(refused.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,19 +11,31 @@ from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.confinement import Policy, available, confined_command, made_temporary, policy_for, removed
+from pegboard.sources.confinement import (
+    Policy,
+    RefusalReader,
+    available,
+    confined_command,
+    made_temporary,
+    policy_for,
+    removed,
+)
 
 log = logging.getLogger("pegboard.sources.mcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What is started; ``policy`` is what it may reach, None where it is not confined."""
+    """What is started; ``policy`` is what it may reach, None where it is not confined.
+
+    ``refusals`` reads what it says it was refused.
+    """
 
     command: str
     args: tuple[str, ...]
     env: Mapping[str, str]
     policy: Policy | None = None
+    refusals: RefusalReader | None = None
 
     def end(self) -> None:
         """Remove what was made for this start, once its process has ended."""
@@ -72,6 +85,7 @@ def confined_launch(
         return Launch(command=command, args=spec.args, env=env)
     temporary = made_temporary(spec.name)
     try:
+        own = launches.own_paths()
         policy = policy_for(
             confinement,
             name=spec.name,
@@ -79,7 +93,7 @@ def confined_launch(
             args=spec.args,
             env=env,
             cwd=spec.cwd,
-            own=launches.own_paths(),
+            own=own,
             reads=spec.reads,
             temporary=temporary,
         )
@@ -87,4 +101,5 @@ def confined_launch(
     except BaseException:
         removed(temporary)
         raise
-    return Launch(command=command, args=args, env=env, policy=policy)
+    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=spec.cwd or os.getcwd())  # noqa: PTH109
+    return Launch(command=command, args=args, env=env, policy=policy, refusals=reader)

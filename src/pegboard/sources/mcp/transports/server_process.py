@@ -105,6 +105,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """
         ends: dict[str, int] = {}
         launch = self._launch = await _launch(spec, launches)
+        self.live.refusals = launch.refusals
         try:
             if os.name == "posix":  # elsewhere the loop cannot wait for pipes of ours
                 await self._open_pipes(ends)

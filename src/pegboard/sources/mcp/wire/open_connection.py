@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -18,6 +18,9 @@ from pegboard.sources.mcp.wire.upstream_call import Call
 
 if TYPE_CHECKING:
     from mcp import Client
+
+    from pegboard.ports import Refused
+    from pegboard.sources.confinement import RefusalReader
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -50,6 +53,7 @@ class OpenConnection:
     - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
       and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
       message.
+    - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
 
     client: Client
@@ -84,6 +88,8 @@ class OpenConnection:
         self.invalid_count = 0
         self.dropped: dict[str, str] = {}
         self.excluded: dict[str, str] = {}
+        self.refusals: RefusalReader | None = None
+        self.note_refused: Callable[[Iterable[Refused]], object] = _ignore
         self._keep = keep
         self._report_invalid = report_invalid
 
@@ -122,8 +128,15 @@ class OpenConnection:
 
     def add_stderr(self, text: str) -> None:
         """Keep a line that the server wrote to its standard error."""
-        if line := one_line(self._kept("stderr", text), limit=_STDERR_LINE):
+        kept = self._kept("stderr", text)
+        if line := one_line(kept, limit=_STDERR_LINE):
             self.stderr.append(line)
+            self.read_refusals(kept)
+
+    def read_refusals(self, text: str) -> None:
+        """Note what a text without secrets says was refused to the process, where that is confined."""
+        if self.refusals is not None:
+            self.note_refused(self.refusals.read(text))
 
     def add_invalid_line(self, text: str) -> None:
         """Keep a line on standard output that is no message of the protocol, and report the first."""

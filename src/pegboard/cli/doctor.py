@@ -1,0 +1,229 @@
+"""`pegboard doctor SERVER`: start one server or plugin, and say what it may reach and what was refused to it (A7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pegboard.cli.common import DONE, REFUSED, Options, run
+from pegboard.cli.confinement_trials import Tried, tried
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.person import require_operator
+from pegboard.cli.plugin_problems import own_paths
+from pegboard.cli.rendering import Printer, plural
+from pegboard.core.model.naming import one_line
+from pegboard.errors import ToolUnavailableError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.model.specs import PluginSpec
+    from pegboard.operators.servers import ServerState
+    from pegboard.sources.confinement import Policy
+
+EXAMPLE = "pegboard doctor notes --try"
+SHOWN_PATHS = 12
+SHOWN_LINES = 5
+LONGEST_TARGET = 300
+RISK = (
+    "Each trial starts it anew with more than the file gives it: the network as it is, your home folder but for keys, "
+    "folders of the system. It can do with that what it likes meanwhile; Pegboard's own files it never gets."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What became of one start; ``policy`` is what a confined process may reach, ``unconfined`` why it is not so."""
+
+    state: ServerState
+    came_up: bool
+    policy: Policy | None
+    unconfined: str
+    lines: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Return whether it came up and nothing was refused to it."""
+        return self.came_up and not self.state.refused
+
+
+def doctor(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="The name of a server or plugin.")],
+    try_: Annotated[
+        bool, typer.Option("--try", help="Look for what lets it come up, by starts with more than the file gives it.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Start a server or plugin, and say what it may reach and what its confinement refused.
+
+    With --try it is started with more and more until it comes up, and the least that does is shown. You are asked
+    before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.
+    """
+
+    async def done(board: Pegboard, printer: Printer) -> int:
+        found = await _diagnosed(board, printer, server)
+        trial: Tried | None = None
+        if not printer.as_json:
+            _print(found, printer)
+        if try_ and found.policy is not None and not found.came_up:
+            question = f"Start '{found.state.name}' with more than the file gives it?"
+            await require_operator(board.configuration.tokens, "configure", question, about=[RISK])
+            trial = await tried(board, server, printer)
+        if printer.as_json:
+            printer.document(_json(found, trial))
+        elif try_:
+            printer.say(_verdict(found, trial))
+        return DONE if found.sound else REFUSED
+
+    return run(Options(config=config, as_json=as_json), done)
+
+
+async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
+    from pegboard.board.catalog.loader import PluginRequest
+    from pegboard.operators.operations import Operations
+
+    operations, loader = Operations(board.services), board.services.loader
+    await operations.server(name)  # refuses a name that nothing has
+    with printer.working(f"Starting {name}", lasting=True):
+        await loader.ask_anew([PluginRequest(plugin=name)])
+    state = await operations.server(name)
+    policy, unconfined = _policy(board, loader.specs[name])
+    lines = [line.text for line in await operations.server_log(name) if line.kind != "event" and line.text.strip()]
+    came_up = not loader.missing(PluginRequest(plugin=name), confirm=True) and not state.unavailable
+    return Diagnosis(
+        state=state, came_up=came_up, policy=policy, unconfined=unconfined, lines=tuple(lines[-SHOWN_LINES:])
+    )
+
+
+def _policy(board: Pegboard, spec: PluginSpec) -> tuple[Policy | None, str]:
+    """Return what the process of a plugin may reach; else why it is not confined."""
+    import os
+
+    from pegboard.core.model.specs import ServerSpec
+    from pegboard.sources.confinement import available, policy_for
+    from pegboard.sources.plugin_process.process_spec import process_spec
+
+    if spec.confine is None:
+        return None, "the file does not say that it is to be"
+    if reason := available(spec.confine.network):
+        return None, reason
+    try:
+        started = (
+            spec
+            if isinstance(spec, ServerSpec)
+            else process_spec(spec, {}, name=spec.name, env=os.environ, idle=None, keeps=False)
+        )
+        env = {**os.environ, **started.env}
+        policy = policy_for(
+            spec.confine,
+            name=spec.name,
+            command=started.command or "",
+            args=started.args,
+            env=env,
+            cwd=started.cwd,
+            own=own_paths(board.configuration),
+            reads=started.reads,
+        )
+    except ToolUnavailableError as refused:
+        return None, refused.message
+    return policy, ""
+
+
+def _print(found: Diagnosis, printer: Printer) -> None:
+    state = found.state
+    where = f" ({state.place})" if state.place else ""
+    what = "Server" if state.kind == "server" else "Plugin"
+    printer.say(f"{what} '{state.name}'{where}: {one_line(state.target, limit=LONGEST_TARGET)}")
+    for line in _reach(found):
+        printer.say(f"  {line}")
+    if found.came_up:
+        printer.say(f"It came up and has {plural(state.tools, 'tool')}.")
+    else:
+        printer.say("It did not come up.")
+    for reason in state.unavailable:
+        printer.say(f"  {reason}")
+    if found.lines:
+        printer.say("Its last lines:")
+        for line in found.lines:
+            printer.say(f"  {line}")
+    for one in state.refused:
+        printer.say(f"By its own word {one.text}.")
+    if not state.refused and found.policy is not None:
+        printer.say("It says of nothing that it was refused.")
+
+
+def _reach(found: Diagnosis) -> list[str]:
+    """Return what it may reach, in lines."""
+    policy = found.policy
+    if policy is None:
+        return [f"not confined: {found.unconfined}"]
+    if policy.network is None:
+        network = "as it is, without Unix sockets"
+    else:
+        network = f"TCP ports {', '.join(map(str, policy.network))}" if policy.network else "none"
+    return [
+        "confined",
+        f"writes   {_some(tuple(each for each in policy.write if each != policy.caches)) or 'nothing else'}",
+        f"reads    the system{', ' if (reads := _some(tuple(_beside_system(policy.read)))) else ''}{reads}",
+        f"network  {network}",
+        f"caches   {policy.caches}, and temporary files",
+    ]
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return ", ".join(paths[:SHOWN_PATHS]) + more
+
+
+def _beside_system(paths: tuple[str, ...]) -> Iterator[str]:
+    """Yield what is no part of what every program reads."""
+    from pegboard.sources.confinement import SYSTEM
+
+    every = tuple(f"{each}/" for each in SYSTEM)
+    return (each for each in paths if not f"{each}/".startswith(every))
+
+
+def _verdict(found: Diagnosis, trial: Tried | None) -> str:
+    """Return what the trials came to."""
+    if found.came_up:
+        return "Nothing to try: it comes up as it is configured."
+    if trial is None:
+        return "Nothing to try: it is not confined, so that confinement is not what keeps it down."
+    if not trial.line:
+        return "It comes up with none of what was tried: what keeps it down may be something else."
+    rest = " There may be less that does: the trials were as many as there are." if trial.cut else ""
+    return f"It comes up with {trial.line}, after {plural(len(trial.trials), 'trial')}.{rest}"
+
+
+def _json(found: Diagnosis, trial: Tried | None) -> dict[str, Any]:
+    state, policy = found.state, found.policy
+    return {
+        "name": state.name,
+        "kind": state.kind,
+        "target": state.target,
+        "where": state.place or None,
+        "confined": policy is not None,
+        "unconfined_because": found.unconfined or None,
+        "write": list(policy.write) if policy is not None else None,
+        "read": list(policy.read) if policy is not None else None,
+        "network": list(policy.network) if policy is not None and policy.network is not None else None,
+        "caches": policy.caches if policy is not None else None,
+        "came_up": found.came_up,
+        "tools": state.tools,
+        "errors": list(state.unavailable),
+        "lines": list(found.lines),
+        "refused": [
+            {"kind": one.kind, "what": one.what, "line": one.line or None, "why": one.why or None}
+            for one in state.refused
+        ],
+        "tried": None
+        if trial is None
+        else {
+            "line": trial.line or None,
+            "cut": trial.cut,
+            "trials": [{"with": one.granted, "came_up": one.came_up} for one in trial.trials],
+        },
+    }

@@ -1,0 +1,215 @@
+"""What a confined process was refused, read from what it says of that: a path, a port, a socket (A7)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Final, Literal, Protocol
+
+from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.naming import visible
+from pegboard.ports import Refused
+from pegboard.sources.confinement.command import line_for
+from pegboard.sources.confinement.policy import Policy
+
+MOST_READ: Final = 1000
+"""Lines that speak of a refusal which are read of one process: what one prints has no end."""
+_LONGEST_TEXT: Final = 64 * 1024
+_LONGEST_LINE: Final = 2000
+_LONGEST_PATH: Final = 1000
+_MOST_OF_A_LINE: Final = 4
+_BETWEEN: Final = 40
+"""Characters between a path and the words that it was refused."""
+
+_SAYS: Final = re.compile(
+    r"permission ?denied|operation not permitted|\bEACCES\b|\bEPERM\b|read-?only (?:file system|database)"
+    r"|unable to open database file|\[Errno 1[3]?\]",
+    re.IGNORECASE,
+)
+_NO_NAMES: Final = re.compile(
+    r"EAI_AGAIN|EAI_FAIL|failure in name resolution|could not resolve host|dns error|lookup [^\s/]{1,253}: ",
+    re.IGNORECASE,
+)
+_WRITES: Final = re.compile(
+    r"\b(?:creat\w{0,5}|mkdir\w{0,3}|writ\w{1,5}|unlink|remov\w{1,3}|renam\w{1,3}|rmdir|delet\w{1,3}|touch|sav\w{1,3}"
+    r"|append\w{0,3}|truncate|copyfile|symlink|chmod|utimes?|mkstemp|mkdtemp)\b|read-?only",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"(['\"`])([^'\"`]{1,1000})\1")
+_BARE: Final = re.compile(r"(?<![\w.~/'\"`:-])/[^\s:'\"`,;()<>\[\]{}|]{1,1000}")
+_OPENS: Final = re.compile(r"(?:denied|permitted|database file|\)): ?$|\b[a-z]{2,12} $")
+_ON_THE_NETWORK: Final = re.compile(
+    r"\b(?:connect\w{0,5}|listen\w{0,3}|bind|dial|tcp|socket|address|https?)\b", re.IGNORECASE
+)
+_PORTS: Final = (
+    re.compile(r"\bhttps?://[^\s/:'\"@]{1,253}:(\d{1,5})(?!\d)", re.IGNORECASE),
+    re.compile(r"\bdial tcp\d? [^\s:]{1,253}:(\d{1,5})(?!\d)"),
+    re.compile(r"(?:\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\blocalhost|\]|::):(\d{1,5})(?!\d)"),
+    re.compile(r"\bport ?=? ?(\d{1,5})(?!\d)", re.IGNORECASE),
+    re.compile(r"\('[^'\s]{1,253}', (\d{1,5})(?!\d)"),
+)
+_SCHEMES: Final = (("https://", 443), ("http://", 80))
+
+
+class Machine(Protocol):
+    """What is asked of the machine about a path that a process names."""
+
+    def resolved(self, path: str) -> str:
+        """Return where a path leads, also one of which not all is there."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether something is there."""
+        ...
+
+    def may(self, path: str, key: Literal["write", "read"]) -> bool:
+        """Return whether this user may do that with what is there: otherwise confinement is not what refused it."""
+        ...
+
+
+class ThisMachine:
+    """The file system as this process sees it, which is not confined."""
+
+    def resolved(self, path: str) -> str:
+        """Return where a path leads, also one of which not all is there."""
+        return os.path.realpath(path)
+
+    def exists(self, path: str) -> bool:
+        """Return whether something is there."""
+        return os.path.lexists(path)
+
+    def may(self, path: str, key: Literal["write", "read"]) -> bool:
+        """Return whether this user may do that with what is there."""
+        return os.access(path, os.W_OK if key == "write" else os.R_OK)
+
+
+@dataclass(slots=True, kw_only=True)
+class RefusalReader:
+    """Reads what one process says: only what its policy does not grant, and its user may do, counts as refused.
+
+    Attributes:
+        policy: what the process may reach.
+        confinement: what the configuration says.
+        own: the files of Pegboard's own.
+        folder: where it was started.
+        machine: what is asked about paths.
+    """
+
+    policy: Policy
+    confinement: Confinement
+    own: OwnPaths
+    folder: str
+    machine: Machine = field(default_factory=ThisMachine)
+    _read: int = 0
+
+    def read(self, text: str) -> Iterator[Refused]:
+        """Yield what a text says was refused.
+
+        The text is a server's: what it says is no more than its word, and is read as far as that costs little.
+
+        Args:
+            text: a line on standard error, or the text of an error; without secrets.
+        """
+        if self._read >= MOST_READ:
+            return
+        for line in (whole[:_LONGEST_LINE] for whole in text[:_LONGEST_TEXT].splitlines()):
+            says = _SAYS.search(line)
+            if says is None and (self.policy.network is None or _NO_NAMES.search(line) is None):
+                continue
+            self._read += 1
+            if self._read > MOST_READ:
+                return
+            yield from self._of_line(line, says)
+
+    def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[Refused]:
+        if says is None:
+            yield from self._port(53)
+            return
+        ports = list(_ports(line)) if self.policy.network is not None else []
+        for port in ports:
+            yield from self._port(port)
+        if not ports:
+            for path, named in dict(_paths(line, says)).items():
+                yield from self._path(path, line, named=named)
+
+    def _port(self, port: int) -> Iterator[Refused]:
+        """Yield a port that is not among those granted."""
+        if self.policy.network is not None and 0 < port < 65536 and port not in self.policy.network:
+            yield Refused(kind="port", what=str(port), line=line_for(self.confinement, "network", str(port)))
+
+    def _path(self, path: str, line: str, *, named: bool) -> Iterator[Refused]:
+        """Yield a path that is not granted; ``named``: the error is about that path and no other."""
+        if len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path:
+            return
+        found = self.machine.resolved(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
+        there = self.machine.exists(found)
+        if found.endswith(".sock") and _ON_THE_NETWORK.search(line):
+            yield Refused(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
+            return
+        writes = _WRITES.search(line) is not None or not there
+        if not self.policy.reads(found) and not writes:
+            key: Literal["write", "read"] = "read"
+        elif not self.policy.writes(found) and (writes or (named and self.policy.reads(found))):
+            key = "write"
+        else:
+            return
+        place = found if there else self._above(found)
+        if self.machine.may(place, key):
+            yield self._refused(key, found, place)
+
+    def _above(self, path: str) -> str:
+        """Return the nearest folder above a path that is there."""
+        return next((each for each in map(str, PurePath(path).parents) if self.machine.exists(each)), "/")
+
+    def _refused(self, key: Literal["write", "read"], path: str, place: str) -> Refused:
+        kind = self.own.kind(path)
+        if kind is not None and (key == "write" or kind != "code"):
+            return Refused(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")
+        home = f"{os.path.realpath(os.path.expanduser('~'))}/"  # noqa: PTH111
+        shared = place in self.policy.parted or home.startswith(f"{place.rstrip('/')}/")
+        if path == place and shared:
+            return Refused(kind=key, what=path, why=f"Name what it needs there under `{key}`, not all of it.")
+        if shared:
+            made = f"{place.rstrip('/')}/{path.removeprefix(place).lstrip('/').partition('/')[0]}"
+            return Refused(kind=key, what=path, why=f"Make {made!r} first, and name that under `{key}`.")
+        return Refused(kind=key, what=path, line=line_for(self.confinement, key, place))
+
+
+def _ports(line: str) -> Iterator[int]:
+    """Yield the port that a line says was refused."""
+    if _ON_THE_NETWORK.search(line) is None:
+        return
+    for form in _PORTS:
+        if (found := form.search(line)) is not None:
+            yield int(found[1])
+            return
+    lowered = line.lower()
+    for scheme, port in _SCHEMES:
+        if scheme in lowered:
+            yield port
+            return
+
+
+def _paths(line: str, says: re.Match[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the paths that a line says were refused: those quoted after the words, else the one beside them."""
+    after = [
+        (found[2], True)
+        for found in _QUOTED.finditer(line, says.end())
+        if found[2].startswith(("/", "~/")) or _OPENS.search(line[: found.start()][-20:])
+    ]
+    if after:
+        yield from after[:_MOST_OF_A_LINE]
+        return
+    before = [
+        (found.end(), found[2]) for found in _QUOTED.finditer(line, 0, says.start()) if found[2].startswith(("/", "~/"))
+    ]
+    before += [(found.end(), found[0]) for found in _BARE.finditer(line, 0, says.start())]
+    end, path = max(before, default=(0, ""))
+    if path and says.start() - end <= _BETWEEN:
+        yield path, False
+    elif (bare := _BARE.search(line, says.end())) is not None:
+        yield bare[0], True
