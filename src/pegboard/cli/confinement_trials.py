@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -93,6 +94,7 @@ class Trials:
         self.made: list[Trial] = []
         self.best: Sequence[Grant] | None = None
         self._spec = spec
+        self._began = time.time()
         self._confinement: Confinement = spec.confine
         self._printer = printer
         self._masker = board.services.masker
@@ -166,9 +168,7 @@ class Trials:
             deeper: list[Grant] = []
             for at, grant in enumerate(grants):
                 rest = [*deeper, *grants[at + 1 :]]
-                inside = (
-                    [] if grant.key == "network" else [Grant(grant.key, path) for path in self._entries(grant.value)]
-                )
+                inside = [] if grant.key == "network" else [*self._inside(grant)]
                 if inside and await self._comes_up([*rest, *inside]):
                     deeper += await self._least(inside, rest, changed=False)
                 else:
@@ -176,6 +176,15 @@ class Trials:
             if deeper == grants:
                 return
             grants = deeper
+
+    def _inside(self, grant: Grant) -> Iterator[Grant]:
+        """Yield what lies in a folder that is granted, but for files that a trial made or changed.
+
+        Next time it may be another one that it makes there.
+        """
+        for path in self._entries(grant.value):
+            if grant.key == "read" or os.path.isdir(path) or os.lstat(path).st_ctime < self._began:  # noqa: PTH112
+                yield Grant(grant.key, path)
 
     async def _least(self, part: list[Grant], kept: list[Grant], *, changed: bool) -> list[Grant]:
         """Return a part of ``part`` without any of which it does not come up; with all of it and ``kept`` it does."""

@@ -17,7 +17,7 @@ from pegboard.sources.confinement.command import line_for
 from pegboard.sources.confinement.policy import Policy
 
 MOST_READ: Final = 1000
-"""Lines that speak of a refusal which are read of one process: what one prints has no end."""
+"""Lines that speak of a refusal which are read of one process, or of one error: what one prints has no end."""
 _LONGEST_TEXT: Final = 64 * 1024
 _LONGEST_LINE: Final = 2000
 _LONGEST_PATH: Final = 1000
@@ -104,25 +104,27 @@ class RefusalReader:
     own: OwnPaths
     folder: str
     machine: Machine = field(default_factory=ThisMachine)
-    _read: int = 0
+    _printed: int = 0
 
-    def read(self, text: str) -> Iterator[Refused]:
+    def read(self, text: str, *, printed: bool = False) -> Iterator[Refused]:
         """Yield what a text says was refused.
 
         The text is a server's: what it says is no more than its word, and is read as far as that costs little.
 
         Args:
             text: a line on standard error, or the text of an error; without secrets.
+            printed: it is the former, of which only the first that speak of a refusal are read.
         """
-        if self._read >= MOST_READ:
-            return
+        read = self._printed if printed else 0
         for line in (whole[:_LONGEST_LINE] for whole in text[:_LONGEST_TEXT].splitlines()):
+            if read >= MOST_READ:
+                return
             says = _SAYS.search(line)
             if says is None and (self.policy.network is None or _NO_NAMES.search(line) is None):
                 continue
-            self._read += 1
-            if self._read > MOST_READ:
-                return
+            read += 1
+            if printed:
+                self._printed = read
             yield from self._of_line(line, says)
 
     def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[Refused]:
@@ -143,7 +145,7 @@ class RefusalReader:
 
     def _path(self, path: str, line: str, *, named: bool) -> Iterator[Refused]:
         """Yield a path that is not granted; ``named``: the error is about that path and no other."""
-        if len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path:
+        if path == "/" or len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path:
             return
         found = self.machine.resolved(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
         there = self.machine.exists(found)

@@ -31,6 +31,8 @@ from pegboard.sources.signatures import began_anew
 
 CONSTRUCTED_WITHIN: Final = 60.0
 """How long a plugin may take to be imported and constructed where its process is started for it, in seconds."""
+_MOST_BLOCKS: Final = 10
+"""Of the content of an error that are read for what was refused."""
 _NOBODY: Final = CallContext()
 
 
@@ -193,6 +195,9 @@ class PluginProcessSource:
             variant.wants_data = True
         if "error" in answer:
             raise self._failed(variant, context.scope, answer["error"])
+        if result.is_error:
+            said = "\n".join(str(block.get("text", "")) for block in result.content[:_MOST_BLOCKS])
+            self._processes.read_refusals(variant.process, context.scope, said)
         if "data" in answer and self._store is not None:
             await self._store.keep_session_data(key, answer["data"])
         return self._noted(variant, context.scope, result)

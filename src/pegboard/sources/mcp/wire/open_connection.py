@@ -131,12 +131,12 @@ class OpenConnection:
         kept = self._kept("stderr", text)
         if line := one_line(kept, limit=_STDERR_LINE):
             self.stderr.append(line)
-            self.read_refusals(kept)
+            self.read_refusals(kept, printed=True)
 
-    def read_refusals(self, text: str) -> None:
+    def read_refusals(self, text: str, *, printed: bool = False) -> None:
         """Note what a text without secrets says was refused to the process, where that is confined."""
         if self.refusals is not None:
-            self.note_refused(self.refusals.read(text))
+            self.note_refused(self.refusals.read(text, printed=printed))
 
     def add_invalid_line(self, text: str) -> None:
         """Keep a line on standard output that is no message of the protocol, and report the first."""

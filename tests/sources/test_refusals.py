@@ -1,0 +1,217 @@
+"""What a confined process was refused is read from what it says, and nothing else is blamed on its confinement (A7)."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from mcp_helpers import SERVERS, call, text
+
+from pegboard.core.access.named_paths import OwnPaths, folded
+from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.ports import CallContext, Refused
+from pegboard.sources.confinement import Policy, RefusalReader
+from pegboard.sources.mcp import McpSource
+from pegboard.sources.plugin_process.source import PluginProcessSource
+
+THERE = {"/", "/srv", "/srv/own", "/srv/data", "/srv/data/there", "/usr", "/usr/bin/dash", "/usr/bin/node", "/keys"}
+
+
+class Disk:
+    """A machine on which the paths above are, and `/keys` is nobody's to read."""
+
+    def resolved(self, path: str) -> str:
+        return os.path.normpath(path)
+
+    def exists(self, path: str) -> bool:
+        return path in THERE
+
+    def may(self, path: str, key: Literal["write", "read"]) -> bool:
+        return path != "/keys" and not (key == "write" and path.startswith("/usr"))
+
+
+def reader(network: tuple[int, ...] | None = None, own: OwnPaths | None = None) -> RefusalReader:
+    """Return the reader of a process that may write `/srv/own` and read `/usr`."""
+    policy = Policy(write=("/srv/own",), read=("/usr",), listed=(), devices=(), network=network, parted=("/srv",))
+    confinement = Confinement(folder="/srv/own", network=network)
+    return RefusalReader(
+        policy=policy, confinement=confinement, own=own or OwnPaths(), folder="/srv/own", machine=Disk()
+    )
+
+
+READ = ("read", "/srv/data/there", "`confine: {read: [/srv/data/there]}`")
+MADE = ("write", "/srv/data/new", "`confine: {write: [/srv/own, /srv/data]}`")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("PermissionError: [Errno 13] Permission denied: '/srv/data/there'", READ),
+        ("PermissionError: [Errno 13] Permission denied: '/srv/data/new'", MADE),
+        ("PermissionError: [Errno 13] Permission denied: '../data/new'", MADE),
+        ("PermissionError: [Errno 1] Operation not permitted: '/srv/data/new'", MADE),
+        ("Error: EACCES: permission denied, open '/srv/data/there'", READ),
+        ("[Error: EPERM: operation not permitted, mkdir '/srv/data/new'] {", MADE),
+        ("/usr/bin/dash: 1: cannot create /srv/data/new: Permission denied", MADE),
+        ("cat: /srv/data/there: Permission denied", READ),
+        ("ls: cannot open directory '/srv/data/there': Permission denied", READ),
+        ("2026/01/02 open /srv/data/there: permission denied", READ),
+        ('Failed to read "/srv/data/there": Permission denied (os error 13)', READ),
+        ("attempt to write a readonly database: /srv/data/new", MADE),
+        ("unable to open database file: /srv/data/new", MADE),
+    ],
+)
+def test_a_path_that_was_refused_is_read_with_the_line_that_allows_it(
+    line: str, expected: tuple[str, str, str]
+) -> None:
+    """A7: as the usual languages and programs write it; the line grants the least that is there."""
+    assert [(one.kind, one.what, one.line) for one in reader().read(f"at start\n{line}\n")] == [expected]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PermissionError: [Errno 13] Permission denied: '/srv/own/file-of-mode-000'",
+        "cat: /keys: Permission denied",
+        "PermissionError: [Errno 13] Permission denied: '/usr/new'",
+        "cat: /usr/bin/dash: Permission denied",
+        "/srv/data/there was read; later something was logged at length, and Permission denied",
+        "PermissionError: [Errno 13] Permission denied: '/srv/data/\u202ethere'",
+        "connect EACCES 10.0.0.1:8080",
+        "ERROR /usr/bin/node PermissionError: [Errno 13] Permission denied",
+        "All is well in '/srv/data/there'",
+    ],
+)
+def test_what_the_confinement_does_not_refuse_is_not_blamed_on_it(line: str) -> None:
+    """A7: what is granted, what its user may not either, what hides characters, a network that is as it was."""
+    assert list(reader().read(line)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "ports"),
+    [
+        ("Error: connect EACCES 10.0.0.1:8080", ["8080"]),
+        ("dial tcp 10.0.0.1:8080: connect: permission denied", ["8080"]),
+        ("error trying to connect to http://host.example:8080/x: Permission denied (os error 13)", ["8080"]),
+        ("HTTPConnectionPool(host='host.example', port=8080): connect failed: [Errno 13] Permission denied", ["8080"]),
+        ("[Errno 13] error while attempting to bind on address ('127.0.0.1', 8080): permission denied", ["8080"]),
+        ("Error: listen EACCES: permission denied 0.0.0.0:8080", ["8080"]),
+        ("fetch of https://host.example/x failed: Permission denied", []),
+        ("fetch of http://host.example/x failed: Permission denied", ["80"]),
+        ("Error: getaddrinfo EAI_AGAIN host.example", ["53"]),
+        ("connect EACCES 10.0.0.1:99999", []),
+    ],
+)
+def test_a_port_that_was_refused_is_read(line: str, ports: list[str]) -> None:
+    """A7: where only some ports are granted, here 443."""
+    found = list(reader(network=(443,)).read(line))
+    assert [one.what for one in found] == ports
+    assert [one.line for one in found] == [f"`confine: {{network: [443, {port}]}}`" for port in ports]
+
+
+def test_what_no_line_allows_says_why() -> None:
+    """P10: Pegboard's own files, Unix sockets, and new entries beside Pegboard's own files."""
+    own = OwnPaths(files={folded("/srv/data/there"): "configuration"})
+    lines = [
+        "PermissionError: [Errno 13] Permission denied: '/srv/data/there'",
+        "Error: connect EACCES /run/docker.sock",
+        "PermissionError: [Errno 13] Permission denied: '/srv/new/file'",
+    ]
+    found = list(reader(own=own).read("\n".join(lines)))
+    assert [one.line for one in found] == ["", "", ""]
+    assert [one.why for one in found] == [
+        "It is Pegboard's own: nothing that is confined gets it.",
+        "Nothing that is confined gets Unix sockets.",
+        "Make '/srv/new' first, and name that under `write`.",
+    ]
+
+
+def test_what_a_process_prints_without_end_is_read_up_to_a_limit() -> None:
+    """X5: hostile lines cost no more than their length, and of many only the first are read."""
+    quotes = "Permission denied" + "'/" * 500_000
+    assert list(reader().read(quotes)) == []
+    one = "cat: /srv/data/there: Permission denied\n"
+    many = reader()
+    assert sum(len(list(many.read(one * 500, printed=True))) for _ in range(10)) == 1000
+    assert len(list(many.read(one))) == 1
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """Return a folder that no default grants."""
+    with tempfile.TemporaryDirectory(prefix=".pegboard-outside-", dir=Path.home()) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+async def test_a_server_is_known_by_what_was_refused_to_it(outside: Path, tmp_path: Path) -> None:
+    """A7, X5: at its start, in an error of a call, once each, at most 20, without secrets; no other error counts."""
+    (outside / "s3cret-s3cret").write_text("x")
+    code = f"""
+import sys
+for n in range(20_000):
+    print("Permission denied: {str(tmp_path)!r}" + "'/x" * 20, file=sys.stderr)
+try:
+    open({str(outside / "s3cret-s3cret")!r})
+except OSError as error:
+    print(error, file=sys.stderr, flush=True)
+"""
+    spec = ServerSpec(
+        name="needing",
+        command=sys.executable,
+        args=(str(SERVERS / "needing_server.py"), code),
+        confine=Confinement(folder=str(tmp_path)),
+    )
+    source = McpSource(mask=Masker(["s3cret-s3cret"]).text)
+    try:
+        for n in range(30):
+            answered = await call(source, spec, "do", code=_refused_read(outside / f"{n}"))
+            assert text(answered).startswith("It failed: [Errno 13] Permission denied")
+        await call(source, spec, "do", code=f"raise PermissionError(13, 'Permission denied', {str(tmp_path / 'x')!r})")
+        (state,) = source.connections(spec)
+        assert len(state.refused) == 20
+        assert Refused(kind="write", what=str(outside / "0"), line=_line(tmp_path, outside)) in state.refused
+        assert "s3cret" not in str(state.refused)
+        assert str(tmp_path / "x") not in {one.what for one in state.refused}
+        events = [line.text for line in source.printed(spec) if line.kind == "event" and "refused" in line.text]
+        assert any(one.endswith("would allow it") for one in events)
+    finally:
+        await source.aclose()
+
+
+def _refused_read(path: Path) -> str:
+    return f"open({str(path)!r}, 'w')"
+
+
+def _line(own: Path, more: Path) -> str:
+    return f"`confine: {{write: [{own}, {more}]}}`"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+async def test_a_confined_plugin_shows_its_process_and_what_was_refused_to_it(outside: Path, tmp_path: Path) -> None:
+    """A7: where it is constructed, where it is called, and where its process was stopped since it cannot run."""
+    (outside / "there").write_text("x")
+    (tmp_path / "charts.py").write_text(
+        f"import sys\nprint('drawn', file=sys.stderr)\n"
+        f"def draw() -> str:\n    'Draw.'\n    return open({str(outside / 'there')!r}).read()\n"
+    )
+    spec = PythonSpec(name="charts", target="charts", folder=str(tmp_path), confine=Confinement(folder=str(tmp_path)))
+    source = PluginProcessSource(McpSource(), env={})
+    try:
+        (tool,) = (await source.describe(spec, {})).tools
+        assert [one.state for one in source.connections(spec)] == ["up"]
+        answered = await source.call(spec, {}, tool, {}, CallContext(scope="ada"))
+        assert "Permission denied" in text(answered)
+        (state,) = source.connections(spec)
+        assert [(one.kind, one.what) for one in state.refused] == [("read", str(outside / "there"))]
+        assert "drawn" in {line.text for line in source.printed(spec)}
+        before = source.activity()
+        await source.restart(spec)
+        assert source.activity().states > before.states
+    finally:
+        await source.aclose()
