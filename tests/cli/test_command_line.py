@@ -16,8 +16,8 @@ from pegboard.cli.audit import Kind
 from pegboard.ports import AuditKind
 
 COMMANDS = [
-    "init", "check", "doctor", "serve", "console", "tools", "search", "surface", "explain", "loadouts", "call", "audit", "bill",
-    "stats", "schema",
+    "init", "check", "doctor", "serve", "console", "tools", "search", "surface", "explain", "loadouts", "call", "audit",
+    "bill", "stats", "schema",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
     "session forget", "session delete", "permissions show", "permissions set",
 ]  # fmt: skip
