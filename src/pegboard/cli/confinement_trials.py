@@ -162,7 +162,7 @@ class Trials:
             yield path
 
     async def _narrow(self, grants: list[Grant]) -> None:
-        """Leave out what is not needed, then grant of each folder only what is."""
+        """Drop what is not needed, then grant of each folder only what is."""
         grants = await self._least(grants, [], changed=False)
         for _ in range(_DEEPEST):
             deeper: list[Grant] = []

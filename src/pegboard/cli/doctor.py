@@ -57,7 +57,7 @@ def doctor(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Start a server or plugin, and say what it may reach and what its confinement refused.
+    """Start a server or plugin, and say what was refused to it.
 
     With --try it is started with more and more until it comes up, and the least that does is shown. You are asked
     before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.

@@ -183,7 +183,7 @@ def _refused(services: Services, permissions: CompiledPermissions, name: str) ->
     what = "Server" if isinstance(spec, ServerSpec) else "Plugin"
     for one in refused_of(services, spec):
         text = f"{what} '{plugin.name}' is confined; {one.text}."
-        yield PlainReason(code="refused_confined", text=text, where=str(plugin.place or ""))
+        yield plain_reason(Reason(code="refused_confined", text=text, where=plugin.place))
 
 
 def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> OperatorExplanation:
