@@ -9,8 +9,10 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import httpx2._transports.default as transports
 import pytest
 from hypothesis import settings
 
@@ -61,6 +63,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     with Terminal("y") as terminal:
         monkeypatch.setattr(person, "TERMINAL", terminal.name)
         yield terminal
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trusted() -> Iterator[None]:
+    """Read once which certificates are trusted: each client of HTTP would, and it takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transports, "create_ssl_context", cache(transports.create_ssl_context))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""The servers of `tests/servers` that are made with the SDK, without importing the SDK for each."""
+"""The servers of `tests/servers` that are made with the SDK, and gateways, without importing the SDK for each."""
 
 import atexit
 import sys
@@ -12,8 +12,16 @@ SERVERS = Path(__file__).parent / "servers"
 
 def sdk_command(script: str, *options: str) -> list[str]:
     """Return the command that runs one of these servers; see `warm_parent.py`."""
-    starter = (sys.executable, "-S", "-E", str(SERVERS / "warm_start.py"))
-    return [*starter, _socket_of_parent(), str(SERVERS / script), *options]
+    return [*_starter(), str(SERVERS / script), *options]
+
+
+def pegboard_command(*arguments: str) -> list[str]:
+    """Return the command that runs `pegboard` with these arguments, without importing all of it anew."""
+    return [*_starter(), "-m", "pegboard", *arguments]
+
+
+def _starter() -> list[str]:
+    return [sys.executable, "-S", "-E", str(SERVERS / "warm_start.py"), _socket_of_parent()]
 
 
 @cache

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
+from sdk_servers import pegboard_command
 
 HERE = Path(__file__).parent
 UPSTREAM = "sdk_server.py"
@@ -77,7 +77,7 @@ async def process(config: Path, *options: str) -> AsyncIterator[Gateway]:
 
 def serve(config: Path, how: str = "--port=0") -> list[str]:
     """Return the command line that serves a configuration."""
-    return [sys.executable, "-m", "pegboard", "serve", "--config", str(config), how]
+    return pegboard_command("serve", "--config", str(config), how)
 
 
 def spawn(config: Path, *options: str) -> StdioServerParameters:

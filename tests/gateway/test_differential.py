@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, MODERN, gateway, process, serve
+from .clients import ERAS, MODERN, gateway, process
 from .test_stdio import start
 
 ENVELOPE = {
@@ -262,7 +262,18 @@ async def test_with_the_fast_path_off_every_call_goes_by_the_sdk(config: Path, e
 async def test_with_the_fast_path_off_nothing_of_it_is_imported(config: Path, way: str) -> None:
     """G1: it is a guest, without which everything is served."""
     line = json.dumps(request({"name": "echo", "arguments": {"text": "hej"}}, era=MODERN, session="s", number=1))
-    command = [sys.executable, "-X", "importtime", *serve(config, way)[1:], "--no-fast-path"]
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "pegboard",
+        "serve",
+        "--config",
+        str(config),
+        way,
+        "--no-fast-path",
+    ]
     child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=2**24)
     assert child.stderr is not None
     if way == "--stdio":
