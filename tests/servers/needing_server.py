@@ -24,6 +24,9 @@ for line in sys.stdin:
                 result = {"content": [{"type": "text", "text": "done"}]}
             except Exception as error:
                 result = {"content": [{"type": "text", "text": f"It failed: {error}"}], "isError": True}
-        case _:
+        case unknown:
+            if unknown and "id" in message:  # whoever asks in vain waits for seconds
+                error = {"code": -32601, "message": "Method not found"}
+                print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
             continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
