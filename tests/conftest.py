@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import httpx2._transports.default as transports
+import httpx2
 import pytest
 from hypothesis import settings
 
@@ -69,7 +69,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 def trusted() -> Iterator[None]:
     """Read once which certificates are trusted: each client of HTTP would, and it takes longer than most requests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transports, "create_ssl_context", cache(transports.create_ssl_context))
+        patch.setattr("httpx2._transports.default.create_ssl_context", cache(httpx2.create_ssl_context))
         yield
 
 
