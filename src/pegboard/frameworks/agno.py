@@ -42,7 +42,7 @@ try:
     from agno.run.agent import RunOutput
     from agno.team import Team
     from agno.tools.function import Function, FunctionCall, ToolResult, UserInputField
-    from pydantic import Field
+    from pydantic import Field, PrivateAttr
 except ImportError as error:
     raise ImportError("Agno is missing. Install it: pip install 'pegboard[agno]'") from error
 
@@ -210,7 +210,7 @@ class _SessionFunction(Function):
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
-    own_run: Any = Field(default=None, exclude=True, repr=False)
+    _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the default
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _SessionFunction:
         return copy(self)
@@ -218,9 +218,9 @@ class _SessionFunction(Function):
     @property
     def run(self) -> Run:
         """Return the run of this copy."""
-        if self.own_run is None:
-            self.own_run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
-        return self.own_run
+        if self._run is None:
+            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+        return self._run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
         """Return what the one call of this copy came to."""
