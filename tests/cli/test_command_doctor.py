@@ -67,7 +67,7 @@ def test_a_refused_path_and_port_are_said_with_their_lines(run: Run, folder: Pat
         1,
         [
             f"  [Errno 13] Permission denied: '{there}'",
-            f"By its own word it was refused to read '{there}': {line} would allow it.",
+            f"It says that it could not read '{there}': {line} would allow it.",
         ],
     )
     assert "It came up and has 1 tool." in ran.out
@@ -86,7 +86,7 @@ def test_what_is_sound_and_what_is_not_there_are_told_apart(run: Run, folder: Pa
     fine = run("doctor", "fine", "--try")
     assert (fine.code, fine.out.splitlines()[-2:]) == (
         0,
-        ["It says of nothing that it was refused.", "Nothing to try: it comes up as it is configured."],
+        ["It says nothing of a refusal.", "Nothing to try: it comes up as it is configured."],
     )
     gone = run("doctor", "gone", "--try")
     assert gone.code == 1

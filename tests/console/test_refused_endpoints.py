@@ -56,11 +56,11 @@ async def test_what_was_refused_stands_with_its_line_wherever_operators_look(con
                 assert state["refused"] == [{"kind": "read", "what": str(there), "line": line, "why": ""}]
                 assert state["state"] in {"down", "backing_off", "unavailable"}
                 log = (await ada.ask("GET", f"/api/servers/{name}/log"))["lines"]
-                said = f"it was refused to read '{there}': {line} would allow it"
+                said = f"it says that it could not read '{there}': {line} would allow it"
                 assert said in [one["text"] for one in log if one["kind"] == "event"]
                 found = await ada.ask("GET", f"/api/explain?agent=one&name={name}")
                 texts = [one["text"] for one in found["reasons"] if one["code"] == "refused_confined"]
-                assert texts == [f"{what} '{name}' is confined; {said}."]
+                assert texts == [f"{what} '{name}' is confined, and {said}."]
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN, follow_redirects=True) as client:
             await client.post("/console/sign-in", data={"secret": "ada-ada-ada-ada-ada-ada"})

@@ -12,7 +12,7 @@ from pegboard.cli.common import DONE, REFUSED, Options, run
 from pegboard.cli.confinement_trials import Tried, tried
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.plugin_problems import own_paths
+from pegboard.cli.plugin_problems import own_paths, policy_of
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
@@ -103,7 +103,7 @@ def _policy(board: Pegboard, spec: PluginSpec) -> tuple[Policy | None, str]:
     import os
 
     from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.confinement import available, policy_for
+    from pegboard.sources.confinement import available
     from pegboard.sources.plugin_process.process_spec import process_spec
 
     if spec.confine is None:
@@ -116,17 +116,7 @@ def _policy(board: Pegboard, spec: PluginSpec) -> tuple[Policy | None, str]:
             if isinstance(spec, ServerSpec)
             else process_spec(spec, {}, name=spec.name, env=os.environ, idle=None, keeps=False)
         )
-        env = {**os.environ, **started.env}
-        policy = policy_for(
-            spec.confine,
-            name=spec.name,
-            command=started.command or "",
-            args=started.args,
-            env=env,
-            cwd=started.cwd,
-            own=own_paths(board.configuration),
-            reads=started.reads,
-        )
+        policy = policy_of(started, spec.confine, own_paths(board.configuration))
     except ToolUnavailableError as refused:
         return None, refused.message
     return policy, ""
@@ -150,9 +140,9 @@ def _print(found: Diagnosis, printer: Printer) -> None:
         for line in found.lines:
             printer.say(f"  {line}")
     for one in state.refused:
-        printer.say(f"By its own word {one.text}.")
+        printer.say(f"{one.text[0].upper()}{one.text[1:]}.")
     if not state.refused and found.policy is not None:
-        printer.say("It says of nothing that it was refused.")
+        printer.say("It says nothing of a refusal.")
 
 
 def _reach(found: Diagnosis) -> list[str]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pegboard.config.check.override_checks import Misfit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.named_paths import OwnPaths
+    from pegboard.core.model.confinement import Confinement
     from pegboard.core.model.specs import ServerSpec
+    from pegboard.sources.confinement import Policy
 
 
 async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
@@ -103,16 +105,29 @@ def own_paths(configuration: Configuration) -> OwnPaths:
     return ConfiguredFiles(configuration=configuration, env=os.environ, stores=(store,) if store else ()).paths
 
 
+def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Policy:
+    """Return what the process of a server or plugin may reach; raises ``ToolUnavailableError`` where it cannot be."""
+    from pegboard.sources.confinement import policy_for
+
+    return policy_for(
+        confinement,
+        name=spec.name,
+        command=spec.command or "",
+        args=spec.args,
+        env={**os.environ, **spec.env},
+        cwd=spec.cwd,
+        own=own,
+        reads=spec.reads,
+    )
+
+
 def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what a confined server would not get, and the line that gives it."""
-    from pegboard.sources.confinement import line_for, named_paths, points_to_socket, policy_for
+    from pegboard.sources.confinement import line_for, named_paths, points_to_socket
 
     assert spec.confine is not None
-    env = {**os.environ, **spec.env}
     try:
-        policy = policy_for(
-            spec.confine, name=spec.name, command=spec.command or "", args=spec.args, env=env, cwd=spec.cwd, own=own
-        )
+        policy = policy_of(spec, spec.confine, own)
     except ToolUnavailableError as refused:
         yield f"server '{spec.name}' is not available: {refused.message}.", refused.hint
         return

@@ -182,7 +182,7 @@ def _refused(services: Services, permissions: CompiledPermissions, name: str) ->
         return
     what = "Server" if isinstance(spec, ServerSpec) else "Plugin"
     for one in refused_of(services, spec):
-        text = f"{what} '{plugin.name}' is confined; {one.text}."
+        text = f"{what} '{plugin.name}' is confined, and {one.text}."
         yield plain_reason(Reason(code="refused_confined", text=text, where=plugin.place))
 
 

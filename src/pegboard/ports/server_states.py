@@ -39,9 +39,10 @@ class Refused:
     @property
     def text(self) -> str:
         """Return it in words: what was refused, and the line that would allow it."""
-        doing = {"write": "to write ", "read": "to read ", "port": "port ", "socket": "the socket "}[self.kind]
+        doing = {"write": "write ", "read": "read ", "port": "use port ", "socket": "use the socket "}[self.kind]
         what = self.what if self.kind == "port" else repr(self.what)
-        return f"it was refused {doing}{what}: {f'{self.line} would allow it' if self.line else self.why}".rstrip(".")
+        helps = f": {self.line} would allow it" if self.line else f". {self.why}"
+        return f"it says that it could not {doing}{what}{helps}".rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
