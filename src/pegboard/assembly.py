@@ -130,7 +130,7 @@ class Pegboard(Board):
         masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        upstreams = _servers(masker, fast_path=fast)
+        upstreams = _servers(masker, fast_path=fast, store=store)
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
@@ -474,10 +474,10 @@ def quickstart_store() -> Path:
     return user_folders.state() / f"quickstart-{digest}.db"
 
 
-def _servers(masker: Masker, *, fast_path: bool) -> McpSource:
+def _servers(masker: Masker, *, fast_path: bool, store: Store) -> McpSource:
     from pegboard.sources.mcp import McpSource
 
-    return McpSource(mask=masker.text, fast_path=fast_path)
+    return McpSource(mask=masker.text, fast_path=fast_path, store=store)
 
 
 def plugin_processes(

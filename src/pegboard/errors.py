@@ -9,7 +9,8 @@
     │   ├── StoreBusyError       other writers kept it locked for longer than the deadline
     │   └── StoreSchemaError     a database that is damaged, or newer than this version
     ├── ToolUnavailableError a plugin that is granted but cannot run now (P6)
-    │   └── OverrideError        one of its inline overrides does not fit (T1)
+    │   ├── OverrideError        one of its inline overrides does not fit (T1)
+    │   └── NeedsLoginError      its server answers only to somebody who has logged in (G11)
     ├── UpstreamError        a server that failed, hung or went away
     │   └── UpstreamTimeoutError it did not answer in time
     └── UsageError           a call of the library or the command that cannot mean anything
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigError",
+    "NeedsLoginError",
     "OverrideError",
     "PegboardError",
     "StoreBusyError",
@@ -157,6 +159,25 @@ class OverrideError(ToolUnavailableError):
         """
         super().__init__(message, hint=hint)
         self.override = override
+
+
+class NeedsLoginError(ToolUnavailableError):
+    """A server that answers only to somebody who has logged in, or who may do more (G11)."""
+
+    code = "needs_login"
+
+    def __init__(self, message: str, *, plugin: str, scopes: tuple[str, ...] = (), hint: str = "") -> None:
+        """Describe the error.
+
+        Args:
+            message: Who wants a login, in one sentence.
+            plugin: The name of the server.
+            scopes: What the login has to allow, where the server said so.
+            hint: How to log in.
+        """
+        super().__init__(message, hint=hint)
+        self.plugin = plugin
+        self.scopes = scopes
 
 
 class UpstreamError(PegboardError):

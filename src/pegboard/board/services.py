@@ -13,6 +13,7 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
@@ -52,6 +53,7 @@ class Services:
     own_files: OwnFilesGuard
     delegation: Delegation
     live: LiveSessions
+    awaiting_login: CallsAwaitingLogin = field(default_factory=CallsAwaitingLogin)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is held while a person is asked about one more call."""
 

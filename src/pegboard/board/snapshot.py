@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pegboard.board.meta_tools import command_context, meta_tools_by_name, session_hints, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.predicates import conditions
 from pegboard.core.model.specs import PluginSpec
@@ -49,6 +50,7 @@ class DecidedCall:
     spec: PluginSpec
     source: Source
     scope: str
+    owner: LoginOwner
     guards: JsonObject
     renews: bool
     rules: ToolRules | None = None

@@ -12,6 +12,7 @@ from pegboard.config.documents.env_files import read_variables
 from pegboard.config.location import SQLITE
 from pegboard.config.schema.sections import (
     AgentSection,
+    AuthSection,
     ConfineSection,
     DefaultsSection,
     File,
@@ -29,7 +30,7 @@ from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
+from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
@@ -181,12 +182,25 @@ def _server(
         cwd=str(cwd) if cwd else None,
         url=part.url if remote else None,
         headers=Frozen(part.headers),
+        auth=_login(part.auth) if remote else None,
         transport=transport,
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
         trust_annotations=part.trust == "annotations",
         pins=part.pins or validated.section.defaults.pins,
         unavailable=unavailable or lacks,
+    )
+
+
+def _login(part: AuthSection | None) -> LoginSettings | None:
+    if part is None:
+        return None
+    return LoginSettings(
+        client_id=part.client_id,
+        client_secret=part.client_secret,
+        scopes=tuple(part.scopes),
+        issuer=part.issuer,
+        kind=part.kind,
     )
 
 

@@ -32,7 +32,7 @@ from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import user_folders
 
-_BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal")
+_BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal", ".key")
 _MOST_FOLDERS: Final = 8
 """How many folders among the arguments of a call are joined with the names among them."""
 _MOST_MODULES: Final = 500

@@ -55,8 +55,10 @@ from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageSt
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
+    from pegboard.ports.logins import HasLogins, ServerLogins
     from pegboard.ports.schedules import DueSchedule, ScheduleSource
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
+    from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
     from pegboard.ports.server_states import (
         Activity,
         ConnectionPhase,
@@ -106,6 +108,7 @@ __all__ = [
     "FocusRules",
     "GrantStore",
     "HasHooks",
+    "HasLogins",
     "HasResources",
     "HookAnswer",
     "HookRunner",
@@ -132,6 +135,10 @@ __all__ = [
     "ScheduleSource",
     "ScopedSource",
     "ScorePart",
+    "SealedKind",
+    "SealedStore",
+    "SealedText",
+    "ServerLogins",
     "SessionDataStore",
     "SessionKey",
     "SessionStore",
@@ -162,6 +169,11 @@ if not TYPE_CHECKING:
         "ConnectionState": "server_states",
         "DueSchedule": "schedules",
         "Excluded": "server_states",
+        "HasLogins": "logins",
+        "SealedKind": "sealed",
+        "SealedStore": "sealed",
+        "SealedText": "sealed",
+        "ServerLogins": "logins",
         "FieldShare": "score_parts",
         "MatchedWord": "score_parts",
         "PartKind": "score_parts",

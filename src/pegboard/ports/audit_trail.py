@@ -22,6 +22,7 @@ AuditKind = Literal[
     "approval",
     "pin",
     "server",
+    "login",
     "schedule",
     "forget",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.ports.clients import Client
 
@@ -17,7 +19,8 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 class CallContext:
     """A call's circumstances: on whose behalf it is made, and the ways back.
 
-    ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
+    ``scope`` names the pool from which a connection is taken (G9), ``owner`` is whose login to its server counts (G11).
+    ``progress`` takes what the tool
     reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
     ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
     """
@@ -26,6 +29,7 @@ class CallContext:
     agent: str = ""
     session: str = ""
     scope: str = "shared"
+    owner: LoginOwner = field(default_factory=partial(LoginOwner, "local"))
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = field(default=EMPTY)

@@ -29,6 +29,12 @@ class BackgroundTasks:
         for task in tuple(self._tasks):
             task.cancel()
 
+    async def finish(self, seconds: float) -> None:
+        """Wait until all of them have ended, at most so long; cancel the others."""
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=seconds)
+        await self.aclose()
+
     async def aclose(self) -> None:
         """Cancel every task that still runs, and wait until all of them have ended."""
         self.cancel()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import Snapshot
+from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
@@ -58,14 +58,15 @@ class CallRequest:
     deciding: bool = False
     asks: bool = True
 
-    def context(self, info: SessionInfo, scope: str) -> CallContext:
-        """Return what a source is told of the call; ``scope`` chooses the connection of its pool (G9)."""
+    def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
+        """Return what a source is told of the call (G9, G11)."""
         key = info.key
         return CallContext(
             principal=key.principal,
             agent=key.agent,
             session=key.session,
-            scope=scope,
+            scope=decided.scope,
+            owner=decided.owner,
             progress=self.progress,
             client=self.client,
             meta=self.meta,

@@ -10,6 +10,7 @@ from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waitin
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
+from pegboard.board.calls.login_gate import after_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
@@ -17,7 +18,7 @@ from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
-from pegboard.core.access.instances import pool_scope
+from pegboard.core.access.instances import login_owner, pool_scope
 from pegboard.core.model.destructive import is_destructive
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
@@ -42,7 +43,7 @@ from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
-from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
+from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
@@ -178,6 +179,7 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         spec=spec,
         source=services.loader.source_of(spec),
         scope=pool_scope(permissions, spec, info.pool_user),
+        owner=login_owner(permissions, info.pool_user),
         guards=spec.guards,
         renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
         rules=rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name)),
@@ -242,12 +244,15 @@ async def _is_safe(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
         return False
     if call.services.validator.problems(tool, call.arguments):
         return False
-    context = call.context(snapshot.info, decided.scope)
+    context = call.context(snapshot.info, decided)
     return decided.rules is None or not await is_due(call, snapshot, decided, decided.rules, context)
 
 
-async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Answered:
-    """Check a call, run the tool, and audit what came of it (X2, T10, A1, X4)."""
+async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool = True) -> Answered:
+    """Check a call, run the tool, and audit what came of it (X2, T10, A1, X4).
+
+    ``again``: it is made once more after a login that its server turned out to want (G11).
+    """
     services, tool = call.services, decided.tool.tool
     info, turn, started = snapshot.info, snapshot.state.turn, time.perf_counter()
     digest = await services.recorder.digest(call.arguments)
@@ -257,11 +262,18 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
         if arguments.status in ("invalid_arguments", "ok"):
             _called(services, info, turn, tool, arguments.status, digest, started, error=why)
         return snapshot, arguments
-    context = call.context(info, decided.scope)
+    context = call.context(info, decided)
     if decided.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
+    except NeedsLoginError as error:
+        failed = await after_login(call, info.key, decided, error)
+        if failed is None and again:
+            return await _execute(call, snapshot, decided, again=False)
+        failed = failed or _failed(services, tool, error)
+        _called(services, info, turn, tool, failed.status, digest, started, error=services.masker.text(error.message))
+        return snapshot, failed
     except PegboardError as error:
         failed = _failed(services, tool, error)
         _called(services, info, turn, tool, failed.status, digest, started, error=failed.message)
@@ -304,7 +316,7 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
             return refused
     if decided.rules is None:
         return call.arguments
-    context = call.context(snapshot.info, decided.scope)
+    context = call.context(snapshot.info, decided)
     return await pass_gate(call, snapshot, decided, decided.rules, context, digest)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.approval_gate import ended
 from pegboard.board.calls.call_request import CallRequest
+from pegboard.board.observability.awaiting_login import AwaitingCall
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown_to_model import Shown
@@ -26,6 +27,9 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_
 
     Raises ``UsageError`` where a result is handed in for a call that runs here.
     """
+    awaiting = services.awaiting_login.of(approval_id, snapshot.info.key)
+    if awaiting is not None:
+        return await _again(services, snapshot, shown, awaiting)
     approval = await services.store.approval(approval_id)
     if approval is None or not _is_of(approval, snapshot.info.key):
         return answer("not_found", f"There is no approval '{approval_id[:100]}' in this session.")
@@ -50,6 +54,15 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_
             request=request,
             approval=approval,
             result=handed_in,
+        )
+        return (await pipeline.run(call, snapshot))[1]
+
+
+async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting: AwaitingCall) -> CallAnswer:
+    """Return what came of a call that waited for a login: everything about it is decided anew."""
+    with snapshot.info.conversation.requests.start() as request:
+        call = CallRequest(
+            services=services, name=awaiting.name, arguments=awaiting.arguments, shown=shown, request=request
         )
         return (await pipeline.run(call, snapshot))[1]
 

@@ -145,6 +145,18 @@ PINS = "Of its tools that differ from what was first seen: new ones pass, those 
 NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
 
 
+class AuthSection(Section):
+    """How a remote server is logged in to, where it does not say so itself."""
+
+    client_id: Text = _optional("The client that is registered with its issuer beforehand.", default="")
+    client_secret: Text = _optional("The secret of that client, or its private key in PEM.", default="")
+    scopes: Names = _optional("What a login asks for besides what the server says.", default_factory=list)
+    issuer: Text = _optional("Which of the issuers that the server names.", default="")
+    kind: Literal["code", "client_credentials", "private_key_jwt", "none"] = _optional(
+        "code (a person logs in), client_credentials or private_key_jwt (the gateway does), or none.", default="code"
+    )
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -157,6 +169,7 @@ class ServerSection(Section):
     cwd: Text | None = _optional("The folder to start it in, relative to this file.")
     url: Text | None = _optional("The address of a remote server (HTTP).")
     headers: dict[str, Text] = _optional("HTTP headers to send with every request.", default_factory=dict)
+    auth: AuthSection | None = _optional("How it is logged in to, where it does not say so itself.")
     type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
     transport: Transport | None = _optional("Another name for `type`.")
     timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)

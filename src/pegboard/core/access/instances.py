@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.model.specs import Instance, PluginSpec, ServerSpec
@@ -20,6 +21,27 @@ class PoolUser:
     principal: str
     session: str = ""
     client: str = ""
+
+
+class LoginOwner(NamedTuple):
+    """Whose login to a server counts: a principal's, and one agent's only where its scope says so; "" is nobody's.
+
+    Nobody's are those that the gateway makes for itself.
+    """
+
+    principal: str = ""
+    agent: str = ""
+
+    @property
+    def scope(self) -> str:
+        """Return who shares the connections that are made with it, as ``pool_scope`` has it."""
+        return _joined({"user": self.principal, **({"agent": self.agent} if self.agent else {})})
+
+
+def login_owner(permissions: CompiledPermissions, user: PoolUser) -> LoginOwner:
+    """Return whose login to a server a request uses (G11)."""
+    by_agent = permissions.scope.worker == "user_agent"
+    return LoginOwner(user.principal, permissions.agent.name if by_agent else "")
 
 
 def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, user: PoolUser) -> str:

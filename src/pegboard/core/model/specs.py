@@ -56,6 +56,24 @@ class PluginSettings:
     place: Place | None = None
 
 
+LoginKind = Literal["code", "client_credentials", "private_key_jwt", "none"]
+"""How a remote server is logged in to: by a person, by the gateway with a secret or a key, or not at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginSettings:
+    """What the configuration says of the login to a server (G11); nothing of it has to be said.
+
+    ``client_secret`` is the private key, in PEM, where ``kind`` is ``private_key_jwt``.
+    """
+
+    client_id: str = ""
+    client_secret: str = ""
+    scopes: tuple[str, ...] = ()
+    issuer: str = ""
+    kind: LoginKind = "code"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec(PluginSettings):
     """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
@@ -63,7 +81,7 @@ class ServerSpec(PluginSettings):
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
     inflated. ``pins`` is what becomes of a list of tools that differs from what was first seen (A4), ``reads`` what its
-    program consists of, besides what its command says.
+    program consists of, besides what its command says, ``auth`` how it is logged in to, None where nothing is said.
     """
 
     command: str | None = None
@@ -79,6 +97,7 @@ class ServerSpec(PluginSettings):
     pins: Literal["additions", "ask", "trust"] = "additions"
     unavailable: str = ""
     reads: tuple[str, ...] = ()
+    auth: LoginSettings | None = None
 
     @property
     def noun(self) -> str:

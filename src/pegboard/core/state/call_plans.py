@@ -10,6 +10,7 @@ from typing import Literal
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.logins import PendingLogin
 from pegboard.core.access.names import Found, Hidden, Near, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
@@ -33,6 +34,7 @@ CallStatus = Literal[
     "scope_incompatible",
     "refused",
     "needs_approval",
+    "needs_login",
     "stopped",
 ]
 
@@ -170,12 +172,13 @@ class CallAnswer:
     Attributes:
         status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
             next_request (loaded, and not to be called before), invalid_arguments, tool_unavailable, timeout,
-            conflict, over_budget, scope_incompatible, refused, needs_approval, stopped.
+            conflict, over_budget, scope_incompatible, refused, needs_approval, needs_login, stopped.
         result: what goes back to the model.
         message: why it did not run, or empty.
         tool: the tool that was meant, or None.
         server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
         approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
+        login: the login that the call waits for (``needs_login``), else None.
         reason: the code of the true reason of a refusal, as the audit trail has it, or empty; no model reads it (P9).
     """
 
@@ -185,6 +188,7 @@ class CallAnswer:
     tool: Tool | None = None
     server_error: JsonObject | None = None
     approval: Approval | None = None
+    login: PendingLogin | None = None
     reason: str = ""
 
     @property

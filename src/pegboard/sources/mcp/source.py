@@ -8,22 +8,26 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
-from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.errors import NeedsLoginError, ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
+from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
+from pegboard.sources.mcp.login.challenge import login_hint, may_log_in
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
+    from pegboard.core.access.instances import LoginOwner
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.ports import Activity, ConnectionState, PrintedLine
+    from pegboard.ports import Activity, ConnectionState, PrintedLine, SealedStore
+    from pegboard.sources.mcp.login.logins import McpLogins
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
@@ -43,7 +47,8 @@ class McpSource:
     after ``idle_after`` seconds without a request, unless its server has an ``idle`` of its own; a shared
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
-    awaited are checked every ``check_every`` seconds.
+    awaited are checked every ``check_every`` seconds. ``store`` keeps the logins to servers over HTTP (G11); without
+    one nobody can log in.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class McpSource:
         fast_path: bool = True,
         check_every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
+        store: SealedStore | None = None,
     ) -> None:
         self._settings = SourceSettings(
             mask=mask or Masker().text,
@@ -74,6 +80,7 @@ class McpSource:
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._stopped: dict[tuple[str, str], Connection] = {}  # the last of no scope, for what it said
         self._closed = False
+        self._store = store
         self.offering = ServerLists(
             self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every
         )
@@ -107,8 +114,19 @@ class McpSource:
         """Return what the server offers; tools that are not valid are excluded and logged by name."""
         server = _server(spec)
         self._check(server, overrides)
-        connection = self._any(server)
-        return await self._run(connection, server, "tools/list", self._listing(server), repeatable=True)
+        listing, logins = self._listing(server), self.logins_of(server)
+        if logins is None:
+            return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+        if not await logins.wanted(server):
+            try:
+                return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+            except NeedsLoginError:
+                pass  # now it is known that it wants one
+        owner = await logins.any_owner(server)
+        if owner is None:
+            raise _needs_login(server, logins.scopes_wanted(server))
+        connection = self._claim(server, owner.scope, owner)
+        return await self._run(connection, server, "tools/list", listing, repeatable=True)
 
     def _listing(self, spec: ServerSpec) -> Work:
         async def work(live: OpenConnection) -> Manifest:
@@ -150,9 +168,43 @@ class McpSource:
 
             server = _server(spec)
             self._check(server, overrides)
+            if (logins := self.logins_of(server)) is not None:
+                return await self._call_logged_in(server, tool, arguments, context, logins)
             known = server, partial(call, self._claim(server, context.scope), server)
             self._called[server.name, context.scope] = known
         return await known[1](tool, arguments, context)
+
+    async def _call_logged_in(
+        self, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext, logins: McpLogins
+    ) -> CallResult:
+        """Run one tool of a server that may want a login: with that of the call's owner, once it is known to."""
+        from pegboard.sources.mcp.requests.retry import call
+
+        if not await logins.wanted(spec):
+            try:
+                return await call(self._claim(spec, context.scope), spec, tool, arguments, context)
+            except NeedsLoginError:
+                pass  # nothing has run, and now it is known that it wants one
+        owner = context.owner
+        if not await logins.has(spec, owner):
+            raise _needs_login(spec, logins.scopes_wanted(spec))
+        scope = owner.scope if context.scope == _SHARED else context.scope
+        return await call(self._claim(spec, scope, owner), spec, tool, arguments, context)
+
+    def logins_of(self, spec: ServerSpec) -> McpLogins | None:
+        """Return the logins to servers, None where this one cannot want any."""
+        if self._store is None or not spec.url or not may_log_in(spec):
+            return None
+        return self.logins
+
+    @cached_property
+    def logins(self) -> McpLogins:
+        """Return the logins to servers; raises ``AttributeError`` without a store to keep them in."""
+        from pegboard.sources.mcp.login.logins import McpLogins
+
+        if self._store is None:
+            raise AttributeError("logins")
+        return McpLogins(self._store)
 
     async def call_beside(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
@@ -210,13 +262,17 @@ class McpSource:
                 f"{spec.label} has neither a command nor a url.", hint="Give one.", location=spec.place
             )
 
-    def _claim(self, spec: ServerSpec, scope: str) -> Connection:
-        """Return the connection of a scope; one that has only been listed so far becomes that one."""
+    def _claim(self, spec: ServerSpec, scope: str, owner: LoginOwner | None = None) -> Connection:
+        """Return the connection of a scope; one that has only been listed so far becomes that one.
+
+        With an owner it shows the login of theirs, and nobody's connection becomes it.
+        """
         fingerprint = self.fingerprint(spec)
         key = (spec.name, fingerprint, scope)
         found = self._pool.get(key)
-        if found is None:
-            found = self._pool.pop((spec.name, fingerprint, _SPARE), None) or self._connection(spec, fingerprint)
+        if found is None or (owner is not None and (found.login is None or found.login.owner != owner)):
+            spare = None if owner is not None else self._pool.pop((spec.name, fingerprint, _SPARE), None)
+            found = spare or self._connection(spec, fingerprint, owner)
             self._pool[key] = found
             idle = None if scope == _SHARED else self._idle_after
             found.usage.stop_after(idle if spec.idle is None else spec.idle)
@@ -249,10 +305,13 @@ class McpSource:
             found = self._pool[key] = self._connection(spec, fingerprint)
         return found
 
-    def _connection(self, spec: ServerSpec, fingerprint: str) -> Connection:
+    def _connection(self, spec: ServerSpec, fingerprint: str, owner: LoginOwner | None = None) -> Connection:
         if self._closed:
             raise UsageError("The source of MCP servers is closed.")
-        return Connection(spec, fingerprint, self._settings, lambda: self._announce(spec.name))
+        connection = Connection(spec, fingerprint, self._settings, lambda: self._announce(spec.name))
+        if (logins := self.logins_of(spec)) is not None:
+            connection.login = logins.of_connection(spec, owner)
+        return connection
 
     def _announce(self, name: str) -> None:
         for callback in self._callbacks:
@@ -326,6 +385,8 @@ class McpSource:
     async def aclose(self) -> None:
         """Stop every server that was started."""
         self._closed = True
+        if "logins" in self.__dict__:
+            await self.logins.aclose()
         connections = list(self._pool.values())
         self._pool.clear()
         self._called.clear()
@@ -359,3 +420,8 @@ def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict
         "dropped": {item.name: item.reason for item in (*state.dropped, *state.excluded)},
         "tools": tools,
     }
+
+
+def _needs_login(spec: ServerSpec, scopes: tuple[str, ...]) -> ToolUnavailableError:
+    """Return the error for whoever has no login to a server that wants one."""
+    return Fault(reason="it wants a login", hint=login_hint(spec), scopes=scopes).error(spec)

@@ -31,9 +31,11 @@ from pegboard.ports import (
     UseRecord,
 )
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
+from pegboard.stores.memory.memory_sealed import MemorySealed
 from pegboard.stores.memory.memory_usage import MemoryUsage
 
 if TYPE_CHECKING:
+    from pegboard.ports import SealedKind, SealedText
     from pegboard.ports.usage import UsageName
 
 
@@ -45,7 +47,7 @@ class MemoryStore(MemoryApprovals):
 
     __slots__ = (
         "_accepted", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
-        "_pin_changes", "_pins", "_revision", "_states", "_switches", "_usage", "_uses", "_version",
+        "_pin_changes", "_pins", "_revision", "_sealed", "_states", "_switches", "_usage", "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -61,6 +63,7 @@ class MemoryStore(MemoryApprovals):
         self._pin_changes = 0
         self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
         self._usage = MemoryUsage()
+        self._sealed = MemorySealed()
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
@@ -72,6 +75,38 @@ class MemoryStore(MemoryApprovals):
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to write."""
+
+    async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
+        """Return a secret, or None."""
+        return self._sealed.get(kind, key)
+
+    async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
+        """Return every secret of a kind that has not expired."""
+        return self._sealed.all(kind)
+
+    async def seal(
+        self,
+        kind: SealedKind,
+        key: str,
+        text: str | None,
+        *,
+        expected: int | None,
+        expires_at: float | None = None,
+        audit: Sequence[AuditRecord] = (),
+    ) -> int | None:
+        """Store a secret, or remove it, if its version is still the expected one; return the new one or None."""
+        version = self._sealed.put(kind, key, text, expected=expected, expires_at=expires_at)
+        if version is not None:
+            self._append(audit)
+        return version
+
+    async def take_lease(self, name: str, holder: str, *, seconds: float) -> bool:
+        """Take a lease that nobody else has; return whether the holder has it."""
+        return self._sealed.take_lease(name, holder, seconds=seconds)
+
+    async def end_lease(self, name: str, holder: str) -> None:
+        """Give a lease back, if it is still this holder's."""
+        self._sealed.end_lease(name, holder)
 
     async def session_data(self, key: SessionKey) -> Mapping[str, str]:
         """Return what plugins keep for a session."""

@@ -101,6 +101,13 @@ ADDED: Step = (
         within_10000 INTEGER NOT NULL, within_30000 INTEGER NOT NULL, longer INTEGER NOT NULL,
         PRIMARY KEY (seconds, start, agent, server, tool, outcome)
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS sealed (
+        kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, expires_at REAL, sealed BLOB NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS leases (
+        name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL
+    ) WITHOUT ROWID""",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 

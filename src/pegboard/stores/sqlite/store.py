@@ -22,7 +22,8 @@ from pegboard.stores.sqlite import session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, to_column
-from pegboard.stores.sqlite.pins import SqlitePins, count
+from pegboard.stores.sqlite.pins import count
+from pegboard.stores.sqlite.sealed import SqliteSealed
 from pegboard.stores.sqlite.usage import select_usage
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqlitePins):
+class SqliteStore(SqliteSealed):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a

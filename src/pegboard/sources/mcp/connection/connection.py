@@ -7,6 +7,7 @@ import contextvars
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, Refused
-    from pegboard.sources.mcp.wire.open_connection import OpenConnection
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -33,6 +34,7 @@ class Connection:
     only send requests through it. What is known of one start is in its ``OpenConnection``, what is known over
     all of them in ``history``. ``notified`` takes the notifications that are not about tools, None where some may
     have been missed. ``one_at_a_time``: the server asks, and nothing says which call it asks for (G9).
+    ``login`` is what its requests show, where the server may want a login (G11).
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Connection:
         self.mask = settings.mask
         self.notified: Callable[[OpenConnection, Any], None] | None = None
         self.one_at_a_time = False
+        self.login: ShownLogin | None = None
         self.limits = TimeLimits()
         self.closing = False
         self.history = ConnectionHistory(settings.mask, settings.monotonic)
@@ -131,7 +134,8 @@ class Connection:
                 break
         known.discard(self.fingerprint)
         self.history.failed(fault, self._last)
-        self.history.count_failure()
+        if fault.scopes is None:  # once somebody has logged in, nothing is to be waited for
+            self.history.count_failure()
         self.history.changed()
         return fault
 
@@ -151,6 +155,7 @@ class Connection:
         live.notify = partial(self._notify, live)
         live.server_requests.ambiguous = self._serialise
         live.note_refused = partial(self._note_refused, live)
+        live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(live, ready, legacy=legacy))
         self._owners[owner] = live
@@ -165,7 +170,7 @@ class Connection:
 
     async def _own(self, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
-        from pegboard.sources.mcp.connection.failure_reasons import reason_of
+        from pegboard.sources.mcp.connection.failure_reasons import reason_of, wants_login
         from pegboard.sources.mcp.connection.open_client import open_client
 
         fault: Fault | None = None
@@ -182,6 +187,8 @@ class Connection:
             if live.oversized:
                 reason, hint = live.reason, self.spec.limit_hint
             fault = fault_of(live, reason, hint, self.mask)
+            if wants_login(error):
+                fault = replace(fault, scopes=self.wanted_scopes(live))
         finally:
             live.close(fault.reason if fault else "it was stopped")
             live.server_requests.close()
@@ -262,6 +269,12 @@ class Connection:
 
     def _serialise(self) -> None:
         self.one_at_a_time = True
+
+    @staticmethod
+    def wanted_scopes(live: OpenConnection) -> tuple[str, ...]:
+        """Return what a login has to allow that a server wants, as it said last."""
+        challenge = None if live.login is None else live.login.challenge
+        return () if challenge is None else challenge.scopes
 
     # -- what is reported --------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from mcp import MCPError
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, UNREACHED, describe
+from pegboard.sources.mcp.login.challenge import login_hint
+from pegboard.sources.mcp.wire.http_client import LOGIN, MARK, STATUS, TOO_LARGE, UNREACHED, describe
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.request_outcomes import too_large
 
@@ -48,6 +49,8 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
             return _status(status, error.message)
         case (kind, _) if kind == TOO_LARGE:
             return error.message, spec.limit_hint
+        case (kind, _) if kind == LOGIN:
+            return error.message, login_hint(spec)
         case None if error.message.startswith(EVENT_TOO_LARGE):
             return too_large(spec.message_limit), spec.limit_hint
         case None if error.code == types.CONNECTION_CLOSED:
@@ -65,6 +68,15 @@ def http_failure(error: MCPError) -> tuple[str, int] | None:
         marked = cast("dict[str, Any]", data)
         return str(marked[MARK]), int(marked.get("status", 0))
     return None
+
+
+def wants_login(error: BaseException) -> bool:
+    """Return whether a server answered that somebody has to log in."""
+    leaf = next(_leaves(error))
+    if isinstance(leaf, MCPError):
+        marked = http_failure(leaf)
+        return marked is not None and marked[0] == LOGIN
+    return False
 
 
 def unreached(error: MCPError) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import ServerSpec
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import NeedsLoginError, ToolUnavailableError
 from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ _PATIENCE: Final = 3
 class Fault:
     """Why a connection ended or never came up; nothing in it is secret.
 
-    ``reason`` is a clause ("it exited with code 3"), ``printed`` what the server printed at last.
+    ``reason`` is a clause ("it exited with code 3"), ``printed`` what the server printed at last. ``scopes`` is what a
+    login has to allow, where that is why; empty is what the issuer gives, None where no login is missing.
     """
 
     reason: str
     hint: str = ""
     printed: str = ""
+    scopes: tuple[str, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -57,6 +59,8 @@ class Fault:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."
         where = f" at {_without_secrets(spec.url)}" if spec.url else ""
         message = f"{spec.label}{where} is not available: {self.text}."
+        if self.scopes is not None:
+            return NeedsLoginError(message, plugin=spec.name, scopes=self.scopes, hint=self.hint)
         return ToolUnavailableError(message, hint=hint, location=spec.place)
 
 

@@ -11,10 +11,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
 from pydantic import ValidationError
 
+from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import EventStream, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
-from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal, tls
+from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal
 from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
@@ -56,13 +57,24 @@ class HttpFastPath(FastPath):
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
             self._usable = False
         self._head = b""
+        self._shown: str | None = None
         self.tasks = BackgroundTasks()
 
     def takes(self, name: str) -> bool:
         """Return whether a call may go here."""
-        if not (self._usable and super().takes(name)) or self._client.cookies:
+        if not (self._usable and super().takes(name)) or self._client.cookies or not self._login_at_hand():
             return False
         return self.modern or self.live.http_initialized
+
+    def _login_at_hand(self) -> bool:
+        """Return whether nothing has to be awaited for the login; the head of requests is made anew for a new one."""
+        login = self.live.login
+        if login is None:
+            return True
+        shown = login.at_hand()
+        if shown != self._shown:
+            self._head, self._shown = b"", shown
+        return shown is not None or login.owner is None
 
     def close(self) -> None:
         """End every call under way, and all connections."""
@@ -77,6 +89,9 @@ class HttpFastPath(FastPath):
             if self.live.http_session:
                 own.append((b"mcp-session-id", self.live.http_session.encode()))
             names = {name for name, _ in own} | {b"content-length", b"transfer-encoding"}
+            if self._shown is not None:
+                own.append((b"authorization", self._shown.encode()))
+                names.add(b"authorization")
             kept = [(name, value) for name, value in self._headers if name not in names]
             self._head = _header_lines([*kept, *own])
         return b"%b %b HTTP/1.1\r\n%b%b" % (verb, self._path, self._head, _header_lines(more))
@@ -204,8 +219,9 @@ class _Call:
             self.pending.finish(message)
 
     def _refused(self, answer: HttpAnswer) -> Exception:
-        if answer.status < 400:
-            return UseSdkError()
+        refused = answer.status in (401, 403) and self._fast_path.live.login is not None
+        if answer.status < 400 or refused:
+            return UseSdkError()  # nothing has run: the SDK's way renews a login, or says that one is needed
         in_session = bool(self._fast_path.live.http_session)
         refused = http_refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
         match refused:

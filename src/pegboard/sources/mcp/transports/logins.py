@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx2
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.http_client import tls
+from pegboard.sources.mcp.certificates import tls
 
 PATIENCE: Final = 3.0
 """How long a server may take to answer, in seconds."""

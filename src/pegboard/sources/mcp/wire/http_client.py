@@ -8,19 +8,20 @@ become the JSON-RPC error of that one request, marked with :data:`MARK`. Imports
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any, cast
 
 import httpx2
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
-# Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit.
+# Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit; a login.
 UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session", "status", "too_large"
+LOGIN = "login"
 
 _SESSION_HEADER = "mcp-session-id"
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
@@ -32,12 +33,6 @@ _NOTIFICATION = b'"method":"notifications/'
 _INITIALIZED = b'"method":"notifications/initialized"'
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 _FRAMING = {"content-encoding", "content-length", "transfer-encoding"}
-
-
-@cache
-def tls() -> Any:
-    """Return what is trusted, read once."""
-    return httpx2.create_ssl_context()
 
 
 class WatchedClient(httpx2.AsyncClient):
@@ -63,10 +58,10 @@ class WatchedClient(httpx2.AsyncClient):
             # The transport sends nothing else until a notification is answered.
             request.extensions["timeout"] = _FAREWELL
         if request.method != "POST":
-            response = await super().send(request, stream=True, **options)
+            response = await self._sent(request, **options)
             return response if stream else await self._whole(response)
         try:
-            response = await super().send(request, stream=True, **options)
+            response = await self._sent(request, **options)
             if not stream or response.status_code >= 400 or _is_json(response):
                 response = await self._whole(response)
         except httpx2.TransportError as error:
@@ -75,6 +70,27 @@ class WatchedClient(httpx2.AsyncClient):
         except TooLargeError:
             return self._failed(request, 502, TOO_LARGE, too_large(self._live.message_limit))
         return self._noted(request, response)
+
+    async def _sent(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request with the login of its connection, and once more where that could be renewed."""
+        login = self._live.login
+        if login is None:
+            return await super().send(request, stream=True, **options)
+        shown = await login.header()
+        if shown is not None:
+            request.headers["authorization"] = shown
+        response = await super().send(request, stream=True, **options)
+        refused = await login.refused(response.status_code, response.headers)
+        if not refused or shown is None or response.status_code != 401:
+            return response
+        renewed = await login.after_refusal(shown)
+        if renewed is None:
+            return response
+        await response.aclose()
+        request.headers["authorization"] = renewed
+        response = await super().send(request, stream=True, **options)
+        await login.refused(response.status_code, response.headers)
+        return response
 
     def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Note what a response says of the session, and return it, or the error that it stands for."""
@@ -85,6 +101,8 @@ class WatchedClient(httpx2.AsyncClient):
             live.http_initialized = True
         if response.status_code < 400:
             return response
+        if live.login is not None and live.login.challenge is not None and response.status_code in (401, 403):
+            return self._failed(request, response.status_code, LOGIN, "it wants a login")
         return self._refused(request, response)
 
     async def _whole(self, response: httpx2.Response) -> httpx2.Response:

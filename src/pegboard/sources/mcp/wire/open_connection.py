@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -19,6 +19,7 @@ from pegboard.sources.mcp.wire.upstream_call import Call
 if TYPE_CHECKING:
     from mcp import Client
 
+    from pegboard.core.access.instances import LoginOwner
     from pegboard.ports import Refused
     from pegboard.sources.confinement import RefusalReader
 
@@ -37,6 +38,42 @@ KeepLine = Callable[[Printed, str, int | None], str]
 """What keeps a line of a process for operators, and returns it whole but without secrets."""
 
 
+class WantedLogin(Protocol):
+    """What a server said when it refused a request for want of a login; ``scopes`` is what that has to allow."""
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Return what it has to allow, where the server said so."""
+        ...
+
+
+class ShownLogin(Protocol):
+    """What the requests over one connection show of a login, as ``login.connection_login`` has it (G11)."""
+
+    owner: LoginOwner | None
+
+    @property
+    def challenge(self) -> WantedLogin | None:
+        """Return what the server said of a login last, None since it took one."""
+        ...
+
+    def at_hand(self) -> str | None:
+        """Return the value of the header, if nothing has to be awaited for it."""
+        ...
+
+    async def header(self) -> str | None:
+        """Return the value of the header, renewed where it has ended; None without a login that counts."""
+        ...
+
+    async def after_refusal(self, shown: str) -> str | None:
+        """Return another value than the one that the server refused, or None where a login is needed."""
+        ...
+
+    async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Return whether an answer refuses a request for want of a login, and note what it says of it."""
+        ...
+
+
 class OpenConnection:
     """One connection to a server, from its start to its end: its client, its session, what its process printed.
 
@@ -53,6 +90,7 @@ class OpenConnection:
     - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
       and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
       message.
+    - ``login`` is what its requests over HTTP show, where the server may want a login.
     - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
 
@@ -88,6 +126,7 @@ class OpenConnection:
         self.invalid_count = 0
         self.dropped: dict[str, str] = {}
         self.excluded: dict[str, str] = {}
+        self.login: ShownLogin | None = None
         self.refusals: RefusalReader | None = None
         self.note_refused: Callable[[Iterable[Refused]], object] = _ignore
         self._keep = keep

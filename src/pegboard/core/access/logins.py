@@ -1,0 +1,61 @@
+"""Logins to remote servers as values: what one is needed for, one that is pending, one that stands (G11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegboard.core.access.instances import LoginOwner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginNeed:
+    """What a login is needed for.
+
+    ``owner`` is whose it is. ``scopes`` are those that the server asked for, empty where it named none.
+    """
+
+    plugin: str
+    owner: LoginOwner
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingLogin:
+    """A login that a person may complete once, at ``url``, until ``expires_at`` (seconds since the epoch).
+
+    ``plugin`` is the server's name, ``resource`` its address in canonical form.
+    """
+
+    id: str
+    plugin: str
+    resource: str
+    owner: LoginOwner
+    url: str
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A login that stands; it holds no secret.
+
+    Attributes:
+        plugin: the server's name, empty where it is not configured any more.
+        resource: the address that it is for.
+        owner: whose it is.
+        issuer: who issued it.
+        account: as whom, where the issuer said so.
+        scopes: what it allows.
+        expires_at: when its token ends, in seconds since the epoch; None where nobody knows.
+        renewable: whether it is renewed by itself.
+        refused: why it does not count any more, or empty.
+    """
+
+    plugin: str
+    resource: str
+    owner: LoginOwner
+    issuer: str
+    account: str
+    scopes: tuple[str, ...]
+    expires_at: float | None
+    renewable: bool
+    refused: str

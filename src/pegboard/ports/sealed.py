@@ -1,0 +1,113 @@
+"""Secrets that outlive the process, sealed where they lie, and who may change one of them now (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from pegboard.ports.audit_trail import AuditRecord
+
+SealedKind = Literal["grant", "identity", "login"]
+"""What a secret is: the tokens of a login, what a client is known as to an issuer, a login that is not completed."""
+
+
+class SealedText(NamedTuple):
+    """A secret as it is stored.
+
+    ``key`` is its name, ``text`` None where it was sealed with another key than the present one. ``version`` grows with
+    each change. After ``expires_at``, in seconds since the epoch, it is removed; None is never.
+    """
+
+    key: str
+    text: str | None
+    version: int
+    expires_at: float | None = None
+
+
+class SealedStore(Protocol):
+    """Secrets by kind and key; writers compare and swap."""
+
+    async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
+        """Return a secret.
+
+        Args:
+            kind: What it is.
+            key: Its name.
+
+        Returns:
+            The secret, or None where there is none, or none any more.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
+        """Return every secret of a kind that has not expired, by key.
+
+        Args:
+            kind: What they are.
+
+        Returns:
+            The secrets.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+    async def seal(
+        self,
+        kind: SealedKind,
+        key: str,
+        text: str | None,
+        *,
+        expected: int | None,
+        expires_at: float | None = None,
+        audit: Sequence[AuditRecord] = (),
+    ) -> int | None:
+        """Store a secret with what is recorded of it, if the stored version is still ``expected``.
+
+        Args:
+            kind: What it is.
+            key: Its name.
+            text: The secret; None removes it.
+            expected: The version that was read; 0 where there was none, None where any may be replaced.
+            expires_at: When it is removed, in seconds since the epoch; None is never.
+            audit: Records of this change, stored in the same transaction or not at all.
+
+        Returns:
+            The new version (0 after a removal), or None if another writer was first: then nothing is stored.
+
+        Raises:
+            StoreError: It cannot be written, or there is no key to seal it with.
+        """
+        ...
+
+    async def take_lease(self, name: str, holder: str, *, seconds: float) -> bool:
+        """Take the right to do something alone, over all processes, unless somebody else has it.
+
+        Args:
+            name: What is done.
+            holder: Who does it; whoever has it already keeps it.
+            seconds: After how long it ends by itself.
+
+        Returns:
+            Whether the holder has it now.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def end_lease(self, name: str, holder: str) -> None:
+        """Give a right back, if it is still this holder's.
+
+        Args:
+            name: What was done.
+            holder: Who did it.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...

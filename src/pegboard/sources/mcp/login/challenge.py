@@ -1,0 +1,52 @@
+"""What a server says that refuses a request without a login, or with one that is not enough (RFC 6750, RFC 9728)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.core.model.specs import ServerSpec
+
+_FIELD: Final = re.compile(r'\b(resource_metadata|scope|error)=(?:"([^"]*)"|([^\s,"]+))')
+_LONGEST: Final = 4_096
+"""Characters of a header that are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """What stood in ``WWW-Authenticate``: where the metadata is, the scopes that are needed, what is wrong."""
+
+    resource_metadata: str = ""
+    scopes: tuple[str, ...] = ()
+    error: str = ""
+
+
+def challenge_of(status: int, headers: Mapping[str, str], spec: ServerSpec) -> Challenge | None:
+    """Return what a refused request says of a login, or None where it can mean none.
+
+    ``headers`` has lower-case names. 401 may mean one also without the place of its metadata, which then stands at the
+    usual ones or nowhere; 403 means one where the scope is not enough.
+    """
+    if not may_log_in(spec):
+        return None
+    text = headers.get("www-authenticate", "")[:_LONGEST]
+    found = {name: quoted or plain for name, quoted, plain in _FIELD.findall(text)}
+    if status != 401 and not (status == 403 and found.get("error") == "insufficient_scope"):
+        return None
+    return Challenge(
+        resource_metadata=found.get("resource_metadata", ""),
+        scopes=tuple(found.get("scope", "").split()),
+        error=found.get("error", ""),
+    )
+
+
+def may_log_in(spec: ServerSpec) -> bool:
+    """Return whether a login can be meant by what a server refuses: nobody configured another way."""
+    return bool(spec.url) and not any(name.lower() == "authorization" for name in spec.headers)
+
+
+def login_hint(spec: ServerSpec) -> str:
+    """Return how a person logs in to a server."""
+    return f"Log in: `pegboard login {spec.name}`."

@@ -1,0 +1,58 @@
+"""What the requests of one connection show of a login."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pegboard.sources.mcp.login.challenge import Challenge, challenge_of
+
+if TYPE_CHECKING:
+    from pegboard.core.access.instances import LoginOwner
+    from pegboard.core.model.specs import ServerSpec
+    from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+
+
+class ConnectionLogin:
+    """The login of one connection: its owner's, or none yet (``owner`` None).
+
+    ``challenge`` is what the server said of a login when it refused a request last; None since one was taken.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        owner: LoginOwner | None,
+        keeper: GrantKeeper,
+        key: GrantKey | None,
+        note: Callable[[ServerSpec, Challenge], Awaitable[bool]],
+    ) -> None:
+        self.owner = owner
+        self._note = note
+        self.challenge: Challenge | None = None
+        self._spec = spec
+        self._keeper = keeper
+        self._key = key
+
+    def at_hand(self) -> str | None:
+        """Return the value of the header, if nothing has to be awaited for it."""
+        held = None if self._key is None else self._keeper.at_hand(self._key)
+        return None if held is None else held.grant.header
+
+    async def header(self) -> str | None:
+        """Return the value of the header, renewed where it has ended; None without a login that counts."""
+        held = None if self._key is None else await self._keeper.current(self._key)
+        return None if held is None else held.grant.header
+
+    async def after_refusal(self, shown: str) -> str | None:
+        """Return another value than the one that the server refused, or None where a login is needed."""
+        if self._key is None:
+            return None
+        held = await self._keeper.after_refusal(self._key, shown.removeprefix("Bearer "))
+        return None if held is None else held.grant.header
+
+    async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Return whether an answer refuses a request for want of a login, and note what it says of it."""
+        found = challenge_of(status, headers, self._spec) if status in (401, 403) else None
+        self.challenge = found if found is not None and await self._note(self._spec, found) else None
+        return self.challenge is not None

@@ -1,0 +1,115 @@
+"""As whom Pegboard is known to an issuer: as configured, by the address of a document, or as registered (RFC 7591)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from mcp.client.auth import OAuthRegistrationError
+from mcp.client.auth.utils import create_client_registration_request, handle_registration_response
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
+from pydantic import AnyUrl, ValidationError
+from pydantic_core import from_json
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports.sealed import SealedStore
+from pegboard.sources.mcp.login.discovery import Issuer
+from pegboard.sources.mcp.login.web import LoginWeb, place_of
+
+_USABLE: Final = (None, "none", "client_secret_post", "client_secret_basic")
+"""How a client may have to show who it is when it asks for tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A client as an issuer knows it: how it shows itself (``method``), and where browsers are sent back to."""
+
+    client_id: str
+    client_secret: str = ""
+    method: str = "none"
+    redirect: str = ""
+
+
+def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
+    """Return the client that is registered beforehand, or None where none is configured."""
+    auth = spec.auth
+    if auth is None or not auth.client_id:
+        return None
+    offered = issuer.metadata.token_endpoint_auth_methods_supported
+    basic = offered is None or "client_secret_basic" in offered  # RFC 8414: what counts where nothing is said
+    method = ("client_secret_basic" if basic else "client_secret_post") if auth.client_secret else "none"
+    return Identity(client_id=auth.client_id, client_secret=auth.client_secret, method=method)
+
+
+async def registered(store: SealedStore, issuer: Issuer) -> Identity | None:
+    """Return as whom Pegboard was registered with an issuer before, or None."""
+    kept = await store.sealed("identity", issuer.name)
+    if kept is None or kept.text is None:
+        return None
+    try:
+        return Identity(**from_json(kept.text))
+    except (ValueError, TypeError):
+        return None
+
+
+async def register(web: LoginWeb, store: SealedStore, spec: ServerSpec, issuer: Issuer, redirect: str) -> Identity:
+    """Register Pegboard with an issuer, and remember it.
+
+    Raises ``ToolUnavailableError`` where the issuer registers nobody: which two values to set is in the hint.
+    """
+    if issuer.metadata.registration_endpoint is None:
+        raise ToolUnavailableError(
+            f"{place_of(issuer.name)}, which issues the logins of {spec.label}, registers no clients by itself.",
+            hint=f"Register one there (redirect address: {redirect}), and set `auth: {{client_id, client_secret}}` "
+            f"in `{spec.section}`.",
+            location=spec.place,
+        )
+    try:
+        found = await _answer(web, issuer, redirect)
+    except (OAuthRegistrationError, ValidationError) as error:
+        why = one_line(str(error), limit=300)
+        raise ToolUnavailableError(
+            f"{place_of(issuer.name)} does not register Pegboard as a client of {spec.label}: {why}.",
+            hint=f"Set `auth: {{client_id, client_secret}}` in `{spec.section}`.",
+            location=spec.place,
+        ) from None
+    identity = Identity(
+        client_id=found.client_id,
+        client_secret=found.client_secret or "",
+        method=found.token_endpoint_auth_method or ("client_secret_basic" if found.client_secret else "none"),
+        redirect=redirect,
+    )
+    await store.seal("identity", issuer.name, _to_json(identity), expected=None)
+    return identity
+
+
+async def _answer(web: LoginWeb, issuer: Issuer, redirect: str) -> OAuthClientInformationFull:
+    offered = issuer.metadata.token_endpoint_auth_methods_supported or ["none"]
+    method: Any = next((one for one in ("none", "client_secret_basic", "client_secret_post") if one in offered), "none")
+    asked = OAuthClientMetadata(
+        client_name="Pegboard",
+        redirect_uris=[AnyUrl(redirect)],
+        token_endpoint_auth_method=method,
+        application_type="native",
+        scope=" ".join(issuer.scopes) or None,
+    )
+    request = create_client_registration_request(issuer.metadata, asked, issuer.name)
+    body = cast("object", from_json(request.content))
+    answer = await web.request("POST", str(request.url), json=body)
+    found = await handle_registration_response(answer)
+    if found.token_endpoint_auth_method not in _USABLE:
+        raise OAuthRegistrationError(f"it demands '{found.token_endpoint_auth_method}'")
+    return found
+
+
+async def forget(store: SealedStore, issuer: str) -> None:
+    """Forget as whom Pegboard was registered, since the issuer does not know it any more."""
+    await store.seal("identity", issuer, None, expected=None)
+
+
+def _to_json(identity: Identity) -> str:
+    from pydantic_core import to_json
+
+    return to_json(identity).decode()

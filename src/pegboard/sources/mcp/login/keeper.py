@@ -1,0 +1,234 @@
+"""The logins of a source: held in memory, kept sealed, renewed by one process at a time (G11)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from pegboard.core.access.instances import LoginOwner
+from pegboard.errors import PegboardError
+from pegboard.ports import AuditRecord
+from pegboard.sources.mcp.login.grant import Grant, grant_from_json
+from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import BackgroundTasks
+
+if TYPE_CHECKING:
+    from pegboard.ports.sealed import SealedStore, SealedText
+    from pegboard.sources.mcp.login.token_requests import RefusedTokensError
+
+LEASE: Final = 10.0
+"""Seconds after which the right of a refresher ends by itself, so that a dead one holds nobody up."""
+_FOR_GOOD: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+"""What an issuer answers that does not renew a grant any more; all else may pass."""
+
+LoginEvent = Literal["login", "refresh", "step_up", "logout"]
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A grant as this process has it: its version in the store, and when it is to be renewed."""
+
+    grant: Grant
+    version: int
+    renew_at: float | None
+
+    def counts(self) -> bool:
+        """Return whether its token may be used now."""
+        ends = self.grant.expires_at
+        return not self.grant.refused and (ends is None or time.time() < ends)
+
+
+class GrantKey(NamedTuple):
+    """Whose grant it is, and for the server at which address."""
+
+    owner: LoginOwner
+    resource: str
+
+    @property
+    def text(self) -> str:
+        """Return the key under which it is stored."""
+        return json.dumps([self.resource, *self.owner])
+
+
+def grant_key_of(text: str) -> GrantKey:
+    """Return the key that was stored."""
+    resource, principal, agent = json.loads(text)
+    return GrantKey(LoginOwner(principal, agent), resource)
+
+
+class GrantKeeper:
+    """The grants of every owner, read when they are first needed.
+
+    ``renew`` asks an issuer for new tokens; it raises ``RefusedTokensError`` and ``PegboardError``.
+    """
+
+    def __init__(self, store: SealedStore, renew: Callable[[Grant], Awaitable[Grant]]) -> None:
+        self._store = store
+        self._renew = renew
+        self._held: dict[GrantKey, Held] = {}
+        self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
+        self._holder = secrets.token_hex(8)
+        self._tasks = BackgroundTasks()
+
+    def at_hand(self, key: GrantKey) -> Held | None:
+        """Return a grant that counts and is in memory; one that is to be renewed soon is renewed meanwhile."""
+        held = self._held.get(key)
+        if held is None or not held.counts():
+            return None
+        if held.renew_at is not None and time.time() >= held.renew_at and held.grant.renewable:
+            self._begin(key, held)
+        return held
+
+    async def current(self, key: GrantKey) -> Held | None:
+        """Return a grant that counts now, renewed where it has ended; None where a login is needed."""
+        held = self.at_hand(key)
+        if held is not None:
+            return held
+        held = await self.read(key)
+        if held is None or held.counts():
+            return held
+        return await asyncio.shield(self._begin(key, held)) if held.grant.renewable else None
+
+    async def after_refusal(self, key: GrantKey, token: str) -> Held | None:
+        """Return a grant that counts though a server refused this token: a newer one, or a renewed one; else None."""
+        held = await self.read(key)
+        if held is None or held.grant.refused:
+            return None
+        if held.grant.access_token != token and held.counts():
+            return held
+        return await asyncio.shield(self._begin(key, held)) if held.grant.renewable else None
+
+    async def read(self, key: GrantKey) -> Held | None:
+        """Return a grant as it is stored now."""
+        return self._taken(key, await self._store.sealed("grant", key.text))
+
+    def _taken(self, key: GrantKey, stored: SealedText | None) -> Held | None:
+        if stored is None:
+            self._held.pop(key, None)
+            return None
+        held = self._held.get(key)
+        if held is not None and held.version == stored.version:
+            return held
+        grant = None if stored.text is None else grant_from_json(stored.text)
+        if grant is None:
+            log.warning(
+                "The login to %s cannot be read: it was sealed with another key. Set that key again (PEGBOARD_KEY), or "
+                "log in anew; what is stored stays as it is.",
+                key.resource,
+            )
+            return None
+        return self._hold(key, grant, stored.version)
+
+    def _hold(self, key: GrantKey, grant: Grant, version: int) -> Held:
+        held = self._held[key] = Held(grant, version, grant.renew_at())
+        return held
+
+    async def keep(self, key: GrantKey, grant: Grant, event: LoginEvent = "login") -> Held:
+        """Store a grant in place of any other."""
+        audit = _audited(key, event, "ok")
+        version = await self._store.seal("grant", key.text, grant.to_json(), expected=None, audit=audit)
+        return self._hold(key, grant, version or 0)
+
+    async def forget(self, key: GrantKey) -> Grant | None:
+        """Remove a grant and return it, or None where there was none."""
+        held = await self.read(key)
+        audit = () if held is None else _audited(key, "logout", "ok")
+        await self._store.seal("grant", key.text, None, expected=None, audit=audit)
+        self._held.pop(key, None)
+        return None if held is None else held.grant
+
+    # -- one refresher -----------------------------------------------------------------------------
+
+    def _begin(self, key: GrantKey, held: Held) -> asyncio.Task[Held | None]:
+        """Return the renewal under way, or begin one: those who need it at once share it."""
+        task = self._renewing.get(key)
+        if task is None or task.done():
+            task = self._renewing[key] = self._tasks.start(self._renewed(key, held))
+        return task
+
+    async def _renewed(self, key: GrantKey, held: Held) -> Held | None:
+        try:
+            return await self._alone(key, held)
+        except PegboardError as error:
+            log.warning("The login to %s could not be renewed: %s", key.resource, error)
+            return held if held.counts() else None
+        finally:
+            self._renewing.pop(key, None)
+
+    async def _alone(self, key: GrantKey, held: Held) -> Held | None:
+        """Renew a grant once over all processes: whoever has the lease does it, the others take what comes of it."""
+        name, backoff = f"renew {key.text}", Backoff(first=0.02, longest=0.25, jitter=0.5)
+        while not await self._store.take_lease(name, self._holder, seconds=LEASE):
+            newer = await self.read(key)
+            if newer is None:
+                return None
+            if newer.version != held.version and newer.counts():
+                return newer
+            held = newer
+            await backoff.wait()
+        try:
+            newest = await self.read(key)
+            if newest is None or not newest.grant.renewable:
+                return None
+            if newest.version != held.version and newest.counts():
+                return newest
+            return await self._asked(key, newest)
+        finally:
+            await self._store.end_lease(name, self._holder)
+
+    async def _asked(self, key: GrantKey, held: Held) -> Held | None:
+        """Ask the issuer, and store what it gives before anybody uses it; a grant that is newer is never replaced."""
+        from pegboard.sources.mcp.login.token_requests import RefusedTokensError
+
+        try:
+            grant = await self._renew(held.grant)
+        except RefusedTokensError as error:
+            newest = await self.read(key)
+            if newest is not None and newest.version != held.version:
+                return newest if newest.counts() else None
+            if error.code in _FOR_GOOD:
+                await self._mark_refused(key, held, error)
+            return None
+        audit = _audited(key, "refresh", "ok")
+        version = await self._store.seal("grant", key.text, grant.to_json(), expected=held.version, audit=audit)
+        if version is None:  # somebody has logged in meanwhile
+            return await self.read(key)
+        return self._hold(key, grant, version)
+
+    async def _mark_refused(self, key: GrantKey, held: Held, error: RefusedTokensError) -> None:
+        """Keep a grant that is not renewed any more, so that it is known why a login is needed."""
+        refused = held.grant.refused_for(str(error))
+        audit = _audited(key, "refresh", error.code)
+        version = await self._store.seal("grant", key.text, refused.to_json(), expected=held.version, audit=audit)
+        if version is not None:
+            self._hold(key, refused, version)
+
+    async def aclose(self) -> None:
+        """Let renewals that are under way come to their end: what an issuer has given must be stored."""
+        await self._tasks.finish(LEASE)
+
+
+def _audited(key: GrantKey, event: LoginEvent, outcome: str) -> tuple[AuditRecord]:
+    """Return the record of what became of a grant (X4)."""
+    return (
+        AuditRecord(
+            at=datetime.now(UTC),
+            kind="login",
+            principal=key.owner.principal,
+            agent=key.owner.agent,
+            session="",
+            turn=0,
+            subject=key.resource,
+            decision=event,
+            outcome=outcome,
+        ),
+    )

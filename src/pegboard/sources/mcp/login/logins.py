@@ -1,0 +1,152 @@
+"""The logins to the servers of a source: which server wants one, whose there are, how one is made (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.logins import Login, LoginNeed, PendingLogin
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.errors import PegboardError
+from pegboard.ports.logins import LoginState
+from pegboard.sources.mcp.login import token_requests
+from pegboard.sources.mcp.login.challenge import Challenge, may_log_in
+from pegboard.sources.mcp.login.connection_login import ConnectionLogin
+from pegboard.sources.mcp.login.discovery import offers_login, resource_of
+from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey, grant_key_of
+from pegboard.sources.mcp.login.pending import PendingLogins
+from pegboard.sources.mcp.login.web import LoginWeb
+
+if TYPE_CHECKING:
+    from pegboard.ports.sealed import SealedStore
+
+
+class McpLogins:
+    """The logins to MCP servers over HTTP; what is sealed in the store is read when it is first needed."""
+
+    def __init__(self, store: SealedStore) -> None:
+        self._store = store
+        self._keeper = GrantKeeper(store, _renewed)
+        self._pending = PendingLogins(store, self._keeper)
+        self._challenges: dict[str, Challenge] = {}  # by resource: the servers that are known to want a login
+        self._without: set[str] = set()  # the resources that refused a request, and offer none
+        self._looked_up: set[str] = set()
+
+    async def wanted(self, spec: ServerSpec) -> bool:
+        """Return whether a server is known to want the login of whoever calls it."""
+        if not may_log_in(spec) or (spec.auth is not None and spec.auth.kind == "none"):
+            return False
+        resource = resource_of(spec)
+        if resource not in self._challenges and resource not in self._looked_up:
+            self._looked_up.add(resource)
+            if await self._owners(resource):
+                self._challenges[resource] = Challenge()
+        return resource in self._challenges
+
+    async def note(self, spec: ServerSpec, challenge: Challenge) -> bool:
+        """Note what a server said when it refused a request; return whether it offers a login at all."""
+        resource = resource_of(spec)
+        if resource in self._without and not challenge.resource_metadata:
+            return False
+        async with LoginWeb(spec.url or "") as web:
+            if not await offers_login(web, spec, challenge):
+                self._without.add(resource)
+                return False
+        self._challenges[resource] = challenge
+        return True
+
+    def of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
+        """Return what a connection of an owner shows; None for a server that cannot want a login."""
+        if not may_log_in(spec) or (spec.auth is not None and spec.auth.kind == "none"):
+            return None
+        key = None if owner is None else GrantKey(owner, resource_of(spec))
+        return ConnectionLogin(spec, owner, self._keeper, key, self.note)
+
+    def scopes_wanted(self, spec: ServerSpec) -> tuple[str, ...]:
+        """Return what a server that wants a login said that it has to allow."""
+        return self._challenges.get(resource_of(spec), Challenge()).scopes
+
+    async def has(self, spec: ServerSpec, owner: LoginOwner) -> bool:
+        """Return whether an owner has a login that counts, or that can be renewed."""
+        held = await self._keeper.read(GrantKey(owner, resource_of(spec)))
+        return held is not None and (held.counts() or held.grant.renewable)
+
+    async def any_owner(self, spec: ServerSpec) -> LoginOwner | None:
+        """Return whose login a server may be listed with: the newest that counts, or None."""
+        return next(iter(await self._owners(resource_of(spec))), None)
+
+    async def _owners(self, resource: str) -> Sequence[LoginOwner]:
+        """Return who has a login to a server, the newest first."""
+        found: list[tuple[float, LoginOwner]] = []
+        for stored in await self._store.all_sealed("grant"):
+            key = grant_key_of(stored.key)
+            if key.resource != resource:
+                continue
+            held = await self._keeper.read(key)
+            if held is not None and (held.counts() or held.grant.renewable):
+                found.append((held.grant.obtained_at, key.owner))
+        return [owner for _, owner in sorted(found, reverse=True)]
+
+    # -- the port ----------------------------------------------------------------------------------
+
+    async def begin(self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None) -> PendingLogin:
+        """Begin a login, or return the one that is pending already for the same owner."""
+        server = cast("ServerSpec", spec)
+        challenge = self._challenges.get(resource_of(server), Challenge())
+        return await self._pending.begin(server, need, challenge, redirect)
+
+    async def complete(self, answer: Mapping[str, str], *, owner: LoginOwner | None = None) -> PendingLogin:
+        """Complete a pending login with what the browser was sent back with."""
+        return await self._pending.complete(answer, owner)
+
+    async def wait(self, pending: PendingLogin) -> LoginState:
+        """Wait until a pending login is completed by any process, has failed or expired."""
+        return await self._pending.wait(pending)
+
+    async def logins(self) -> Sequence[Login]:
+        """Return every login that is stored."""
+        found: list[Login] = []
+        for stored in await self._store.all_sealed("grant"):
+            key = grant_key_of(stored.key)
+            held = await self._keeper.read(key)
+            found.append(_shown(key, None if held is None else held.grant))
+        return found
+
+    async def end(self, spec: PluginSpec, owner: LoginOwner) -> bool:
+        """Forget a login, and tell its issuer; return whether there was one."""
+        server = cast("ServerSpec", spec)
+        grant = await self._keeper.forget(GrantKey(owner, resource_of(server)))
+        if grant is None:
+            return False
+        try:
+            async with LoginWeb(server.url or "") as web:
+                await token_requests.revoke(web, grant)
+        except PegboardError:
+            pass  # it is forgotten here; the issuer ends it with its time
+        return True
+
+    async def aclose(self) -> None:
+        """Let renewals that are under way come to their end, and listen no more."""
+        self._pending.close()
+        await self._keeper.aclose()
+
+
+async def _renewed(grant: Grant) -> Grant:
+    async with LoginWeb(grant.resource) as web:
+        return await token_requests.renewed(web, grant)
+
+
+def _shown(key: GrantKey, grant: Grant | None) -> Login:
+    return Login(
+        plugin="",
+        resource=key.resource,
+        owner=key.owner,
+        issuer="" if grant is None else grant.issuer,
+        account="" if grant is None else grant.account,
+        scopes=() if grant is None else grant.scopes,
+        expires_at=None if grant is None else grant.expires_at,
+        renewable=grant is not None and grant.renewable,
+        refused="it was sealed with another key" if grant is None else grant.refused,
+    )

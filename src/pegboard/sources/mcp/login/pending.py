@@ -1,0 +1,261 @@
+"""Logins that a person has still to complete: each once, within ten minutes, by whichever process hears of it (G11)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.logins import LoginNeed, PendingLogin
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import PegboardError, ToolUnavailableError, UsageError
+from pegboard.ports.logins import LoginState
+from pegboard.sources.mcp.login.callback import PATH, Callback
+from pegboard.sources.mcp.login.challenge import Challenge
+from pegboard.sources.mcp.login.discovery import Issuer, IssuerMetadata, find_issuer, resource_of
+from pegboard.sources.mcp.login.identity import Identity, configured, forget, register, registered
+from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
+from pegboard.sources.mcp.login.web import LoginWeb, place_of
+from pegboard.support.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pegboard.ports.sealed import SealedStore
+
+LASTS: Final = 600.0
+"""For how many seconds a login may be completed."""
+_SOON: Final = 120.0
+"""Seconds before its end at which a pending login is not given out again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a person was asked for, as it is kept until they answer; it is a secret."""
+
+    pending: PendingLogin
+    server: str
+    issuer: str
+    metadata: IssuerMetadata
+    asked_for: str
+    scopes: tuple[str, ...]
+    identity: Identity
+    state: str
+    verifier: str
+    redirect: str
+    taken: bool = False
+
+    @property
+    def named(self) -> Issuer:
+        """Return who was asked."""
+        return Issuer(name=self.issuer, metadata=self.metadata, resource=self.asked_for, scopes=self.scopes)
+
+
+_ASKED: Final = TypeAdapter(Asked)
+
+
+class PendingLogins:
+    """The logins that are pending, of one process: it listens for those that it began."""
+
+    def __init__(self, store: SealedStore, keeper: GrantKeeper) -> None:
+        self._store = store
+        self._keeper = keeper
+        self._callback = Callback(self._answered)
+        self._begun: dict[GrantKey, PendingLogin] = {}
+        self._lock = asyncio.Lock()
+        self._changed: dict[str, asyncio.Event] = {}
+
+    async def begin(
+        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None
+    ) -> PendingLogin:
+        """Return a login that may be completed at its address: a new one, or the one that is pending for its owner."""
+        key = GrantKey(need.owner, resource_of(spec))
+        async with self._lock:
+            known = self._begun.get(key)
+            if known is not None and await self._still_open(known, need):
+                return known
+            pending = self._begun[key] = await self._begin(spec, need, challenge, redirect)
+            asyncio.get_running_loop().call_later(LASTS, self._ended, pending)
+            return pending
+
+    async def _still_open(self, known: PendingLogin, need: LoginNeed) -> bool:
+        stored = await self._store.sealed("login", known.id)
+        asked = None if stored is None else _read(stored.text)
+        enough = asked is not None and set(need.scopes) <= set(asked.scopes)
+        return enough and known.expires_at - time.time() > _SOON
+
+    async def _begin(
+        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None
+    ) -> PendingLogin:
+        held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
+        before = held.grant.scopes if held is not None and need.scopes else ()
+        wanted = tuple(dict.fromkeys((*(spec.auth.scopes if spec.auth else ()), *before, *need.scopes)))
+        async with LoginWeb(spec.url or "") as web:
+            issuer = await find_issuer(web, spec, challenge, wanted)
+            identity, redirect = await self._identity(web, spec, issuer, redirect)
+        verifier, number = secrets.token_urlsafe(64), secrets.token_hex(6)
+        state = f"{number}.{secrets.token_urlsafe(32)}"
+        pending = PendingLogin(
+            id=number,
+            plugin=spec.name,
+            resource=resource_of(spec),
+            owner=need.owner,
+            url=_address(issuer, identity, redirect, state, verifier),
+            expires_at=time.time() + LASTS,
+        )
+        asked = Asked(
+            pending=pending,
+            server=spec.url or "",
+            issuer=issuer.name,
+            metadata=issuer.metadata,
+            asked_for=issuer.resource,
+            scopes=issuer.scopes,
+            identity=identity,
+            state=state,
+            verifier=verifier,
+            redirect=redirect,
+        )
+        text = to_json(asked).decode()
+        await self._store.seal("login", number, text, expected=0, expires_at=pending.expires_at)
+        return pending
+
+    async def _identity(
+        self, web: LoginWeb, spec: ServerSpec, issuer: Issuer, redirect: str | None
+    ) -> tuple[Identity, str]:
+        """Return as whom to ask, and where the browser comes back to, which an issuer may know by its port."""
+        known = configured(spec, issuer) or await registered(self._store, issuer)
+        if redirect is None:
+            port = int(known.redirect.rpartition(":")[2].partition("/")[0] or 0) if known and known.redirect else 0
+            redirect = f"http://127.0.0.1:{await self._callback.open(port)}{PATH}"
+        if known is None or (known.redirect and known.redirect != redirect):
+            known = await register(web, self._store, spec, issuer, redirect)
+        return known, redirect
+
+    async def complete(self, answer: Mapping[str, str], owner: LoginOwner | None) -> PendingLogin:
+        """Store the grant of a pending login, which counts no more; raises ``UsageError``."""
+        asked = await self._taken(answer.get("state", ""), owner)
+        try:
+            if answer.get("error"):
+                text = one_line(answer.get("error_description", ""), limit=200)
+                why = f"{one_line(answer['error'], limit=60)}{f' ({text})' if text else ''}"
+                raise _failed(f"{place_of(asked.issuer)} answered: {why}.")
+            _require_issuer(asked, answer.get("iss"))
+            await self._exchange(asked, answer.get("code", ""))
+        finally:
+            await self._store.seal("login", asked.pending.id, None, expected=None)
+            self._ended(asked.pending)
+        return asked.pending
+
+    async def _taken(self, state: str, owner: LoginOwner | None) -> Asked:
+        """Return what was asked for, marked in the same breath as taken: nobody else completes it."""
+        number = state.partition(".")[0]
+        stored = await self._store.sealed("login", number)
+        asked = None if stored is None else _read(stored.text)
+        known = asked is not None and secrets.compare_digest(asked.state.encode(), state.encode())
+        if stored is None or asked is None or not known or owner not in (None, asked.pending.owner):
+            raise _failed("No login is pending under this address: it was completed, has expired, or is another's.")
+        text = to_json(replace(asked, taken=True)).decode()
+        expires_at = asked.pending.expires_at
+        version = await self._store.seal("login", number, text, expected=stored.version, expires_at=expires_at)
+        if asked.taken or version is None:
+            raise _failed("This login is being completed already.")
+        return asked
+
+    async def _exchange(self, asked: Asked, code: str) -> None:
+        key = GrantKey(asked.pending.owner, asked.pending.resource)
+        try:
+            async with LoginWeb(asked.server) as web:
+                grant = await exchanged(
+                    web, asked.named, asked.identity, code=code, verifier=asked.verifier, redirect=asked.redirect
+                )
+        except RefusedTokensError as error:
+            if error.code == "invalid_client":
+                await forget(self._store, asked.issuer)
+            raise _failed(f"{place_of(asked.issuer)} gave no tokens: {error}.") from None
+        except ToolUnavailableError as error:
+            raise _failed(error.message) from None
+        before = await self._keeper.read(key)
+        wider = before is not None and not before.grant.refused and set(grant.scopes) > set(before.grant.scopes)
+        await self._keeper.keep(key, grant, "step_up" if wider else "login")
+
+    async def _answered(self, answer: Mapping[str, str]) -> str:
+        try:
+            await self.complete(answer, None)
+        except PegboardError as error:
+            return error.message
+        return ""
+
+    async def wait(self, pending: PendingLogin) -> LoginState:
+        """Wait until a login is not pending any more, whichever process completes it."""
+        changed = self._changed.setdefault(pending.id, asyncio.Event())
+        backoff = Backoff(first=0.1, longest=1.0)
+        while await self._store.sealed("login", pending.id) is not None:
+            try:
+                async with asyncio.timeout(backoff.next()):
+                    await changed.wait()
+                changed.clear()
+            except TimeoutError:
+                pass
+        held = await self._keeper.read(GrantKey(pending.owner, pending.resource))
+        began = pending.expires_at - LASTS
+        return "completed" if held is not None and held.counts() and held.grant.obtained_at >= began else "failed"
+
+    def _ended(self, pending: PendingLogin) -> None:
+        key = GrantKey(pending.owner, pending.resource)
+        if self._begun.get(key) == pending:
+            del self._begun[key]
+        if (changed := self._changed.pop(pending.id, None)) is not None:
+            changed.set()
+        if not self._begun:
+            self._callback.close()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._callback.close()
+
+
+def _address(issuer: Issuer, identity: Identity, redirect: str, state: str, verifier: str) -> str:
+    digest = hashlib.sha256(verifier.encode()).digest()
+    asked = {
+        "response_type": "code",
+        "client_id": identity.client_id,
+        "redirect_uri": redirect,
+        "state": state,
+        "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+        "code_challenge_method": "S256",
+        "resource": issuer.resource,
+        **({"scope": " ".join(issuer.scopes)} if issuer.scopes else {}),
+        **({"prompt": "consent"} if "offline_access" in issuer.scopes else {}),
+    }
+    endpoint = str(issuer.metadata.authorization_endpoint)
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
+
+
+def _require_issuer(asked: Asked, said: str | None) -> None:
+    """Raise where an answer comes from somebody else than was asked (RFC 9207): compared as they stand."""
+    expected = str(asked.metadata.issuer)
+    demanded = asked.metadata.authorization_response_iss_parameter_supported
+    if (said is None and not demanded) or said == expected:
+        return
+    raise _failed(f"The answer is not one of {place_of(expected)}, which was asked.")
+
+
+def _failed(why: str) -> UsageError:
+    return UsageError(why, code="login_failed", hint="Begin the login anew.")
+
+
+def _read(text: str | None) -> Asked | None:
+    try:
+        return None if text is None else _ASKED.validate_json(text)
+    except ValidationError:
+        return None

@@ -1,0 +1,122 @@
+"""Requests to those who issue logins: bounded, over TLS but for loopback, never led elsewhere. Import late."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import httpx2
+
+from pegboard.core.model.naming import one_line
+from pegboard.errors import ToolUnavailableError
+from pegboard.sources.mcp.certificates import tls
+from pegboard.support.version import __version__
+
+LARGEST: Final = 1024 * 1024
+"""Bytes of an answer that are read."""
+WITHIN: Final = 8.0
+"""How long one request may take, in seconds: less than a lease of a refresher."""
+_AGENT: Final = {"user-agent": f"pegboard/{__version__}", "accept": "application/json"}
+
+
+class LoginWeb:
+    """An HTTP client for the addresses that a login is made over; ``server`` is the address of who names them."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        form: Mapping[str, str] | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx2.Response:
+        """Return an answer that is read whole; redirects are not followed.
+
+        Raises ``ToolUnavailableError`` where the address may not be asked, does not answer or answers too much.
+        """
+        require_safe(url, self._server)
+        if self._client is None:
+            self._client = httpx2.AsyncClient(headers=_AGENT, verify=tls(), follow_redirects=False)
+        try:
+            async with (
+                asyncio.timeout(WITHIN),
+                self._client.stream(method, url, data=form, json=json, headers=headers) as response,
+            ):
+                body = b""
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > LARGEST:
+                        raise ToolUnavailableError(f"{place_of(url)} answers with more than {LARGEST:,} bytes.")
+        except TimeoutError:
+            raise ToolUnavailableError(f"{place_of(url)} did not answer within {WITHIN:g} s.") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            why = one_line(str(error) or type(error).__name__, limit=200)
+            raise ToolUnavailableError(f"{place_of(url)} cannot be reached: {why}.") from None
+        kept = [(name, value) for name, value in response.headers.items() if name.lower() == "content-type"]
+        return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
+
+
+def require_safe(url: str, server: str) -> None:
+    """Raise ``ToolUnavailableError`` for an address that a server must not lead a login to.
+
+    That is http elsewhere than here, and an address of this machine or of a private network where the server itself is
+    somewhere else.
+    """
+    scheme, host = _parts(url)
+    if scheme != "https" and not (scheme == "http" and is_loopback(host)):
+        raise ToolUnavailableError(
+            f"A login would go over {place_of(url)}, which is not https.",
+            hint="Only this machine may be asked over http.",
+        )
+    own = _parts(server)[1]
+    if host != own and is_private(host) and not is_loopback(own):
+        raise ToolUnavailableError(f"A login at {place_of(server)} would lead to {place_of(url)}, a private address.")
+
+
+def _parts(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or ""
+    except ValueError:
+        return "", ""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name alone."""
+    address = _address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
+def is_private(host: str) -> bool:
+    """Return whether a host is this machine or in a private network, by its name alone."""
+    address = _address(host)
+    return is_loopback(host) or (address is not None and not address.is_global)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def place_of(url: str) -> str:
+    """Return an address without what may be secret in it, for messages."""
+    bare = url.partition("?")[0].partition("#")[0]
+    scheme, marks, rest = bare.partition("://")
+    return one_line(f"{scheme}{marks}{rest.rpartition('@')[2]}", limit=200)
