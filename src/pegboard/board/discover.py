@@ -182,6 +182,11 @@ def _of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> I
             yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
 
 
+def named_plugins(permissions: CompiledPermissions, command: Load) -> tuple[str, ...]:
+    """Return the plugins that a load names, itself or by what they have."""
+    return tuple(dict.fromkeys(request.plugin for request in _named(permissions, command)))
+
+
 def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
     return tuple(request for name in command.names for request in _of_name(permissions, name))
 

@@ -16,6 +16,18 @@ LoginState = Literal["waiting", "completed", "failed"]
 class ServerLogins(Protocol):
     """The logins to the servers of a source."""
 
+    async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
+        """Return what a login is needed for, as far as a server has said; None where none is.
+
+        Args:
+            spec: The plugin, of any kind.
+            owner: Whose login would count.
+
+        Raises:
+            StoreError: The logins cannot be read.
+        """
+        ...
+
     async def begin(self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None) -> PendingLogin:
         """Begin a login, or return the one that is pending already for the same owner.
 

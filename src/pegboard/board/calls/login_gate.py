@@ -1,41 +1,90 @@
-"""A call whose server wants a login: ask for it within the call where its client can be asked, else say where (G11)."""
+"""A request whose server wants a login: ask within it where the client can be asked, else say where (G11)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.observability.awaiting_login import AwaitingCall
-from pegboard.board.snapshot import DecidedCall
+from pegboard.board.snapshot import DecidedCall, Snapshot
+from pegboard.core.access.instances import LoginOwner, login_owner
 from pegboard.core.access.logins import LoginNeed, PendingLogin
+from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import NeedsLoginError, PegboardError
 from pegboard.ports import AskRefusedError, SessionKey
-from pegboard.ports.logins import HasLogins
+from pegboard.ports.logins import HasLogins, ServerLogins
+
+
+class NotLoggedIn(NamedTuple):
+    """A login that nobody has completed, and why not where that is known."""
+
+    pending: PendingLogin
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return where the user logs in."""
+        more = f" {self.why}" if self.why else ""
+        return (
+            f"'{self.pending.plugin}' wants a login.{more} The user can log in at {self.pending.url} within ten "
+            "minutes; after that the same call works. Other tools can be used meanwhile."
+        )
 
 
 async def after_login(
     call: CallRequest, key: SessionKey, decided: DecidedCall, error: NeedsLoginError
 ) -> CallAnswer | None:
-    """Return nothing once somebody has logged in, so that the call can be made; else the answer that a login is needed.
-
-    While the client is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
-    """
+    """Return nothing once somebody has logged in, so that the call can be made; else the answer that says where."""
     tool, masker = decided.tool.tool, call.services.masker
     if not isinstance(decided.source, HasLogins):
         return answer("tool_unavailable", masker.text(error.text), tool=tool)
-    logins = decided.source.logins
     need = LoginNeed(plugin=decided.spec.name, owner=decided.owner, scopes=error.scopes)
     try:
-        pending = await logins.begin(decided.spec, need)
+        missing = await _asked(call, decided.source.logins, decided.spec, need)
     except PegboardError as failed:
         return answer("tool_unavailable", masker.text(failed.text), tool=tool)
+    return None if missing is None else needs_login(call, key, missing, tool)
+
+
+async def missing_logins(call: CallRequest, snapshot: Snapshot, plugins: Iterable[str]) -> Sequence[NotLoggedIn]:
+    """Return the logins that these plugins still want, after the client was asked for each."""
+    owner = login_owner(snapshot.permissions, snapshot.info.pool_user)
+    found: list[NotLoggedIn] = []
+    for name in dict.fromkeys(plugins):
+        missing = await _missing(call, call.services.loader.specs[name], owner)
+        if missing is not None:
+            found.append(missing)
+    return found
+
+
+async def _missing(call: CallRequest, spec: PluginSpec, owner: LoginOwner) -> NotLoggedIn | None:
+    source = call.services.loader.source_of(spec)
+    if not isinstance(source, HasLogins):
+        return None
+    try:
+        need = await source.logins.needed(spec, owner)
+        return None if need is None else await _asked(call, source.logins, spec, need)
+    except PegboardError:
+        return None  # why none can be made is what the plugin says of itself
+
+
+async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need: LoginNeed) -> NotLoggedIn | None:
+    """Return nothing once somebody has logged in, else the login that waits.
+
+    While the client is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
+
+    Raises ``PegboardError`` where no login can be begun.
+    """
+    pending = await logins.begin(spec, need)
     if call.client is None:
-        return _needed(call, key, pending, tool)
+        return NotLoggedIn(pending)
     asked = {
         "mode": "url",
-        "message": f"Log in to '{pending.plugin}', so that '{tool.wire}' can run.",
+        "message": f"Log in to '{pending.plugin}', which the agent wants to use.",
         "url": pending.url,
         "elicitationId": pending.id,
     }
@@ -43,21 +92,18 @@ async def after_login(
         with call.waiting():
             answered = await call.client.ask("elicitation/create", asked)
             if answered.get("action") != "accept":
-                return _needed(call, key, pending, tool, why="The user of the client has closed the question.")
+                return NotLoggedIn(pending, "The user of the client has closed the question.")
             state = await logins.wait(pending)
     except AskRefusedError:
-        return _needed(call, key, pending, tool)
-    return None if state == "completed" else _needed(call, key, pending, tool, why="The login was not completed.")
+        return NotLoggedIn(pending)
+    return None if state == "completed" else NotLoggedIn(pending, "The login was not completed.")
 
 
-def _needed(call: CallRequest, key: SessionKey, pending: PendingLogin, tool: Tool, why: str = "") -> CallAnswer:
-    """Return the answer that a person has to log in, with the address where they do."""
+def needs_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn, tool: Tool | None) -> CallAnswer:
+    """Return the answer that a person has to log in, with the address where they do; the call is kept until then."""
+    pending = missing.pending
     call.services.awaiting_login.put(pending.id, AwaitingCall(key, call.name, call.arguments))
-    more = f" {why}" if why else ""
-    message = (
-        f"'{tool.wire}' was not called: '{pending.plugin}' wants a login.{more} The user can log in at {pending.url} "
-        "within ten minutes; after that the same call runs. Other tools can be used meanwhile."
-    )
+    message = f"'{call.name}' was not called: {missing.text}"
     about = {"server": pending.plugin, "id": pending.id, "url": pending.url, "expires_at": pending.expires_at}
     data = {"status": "needs_login", "message": message, "login": about}
     result = replace(text_result(message, is_error=True), structured=data)

@@ -12,6 +12,8 @@ from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
+from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins
+from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -21,6 +23,7 @@ from pegboard.board.views.search import search
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
+from pegboard.core.state.commands import Load
 from pegboard.core.state.sessions import Failure, State
 from pegboard.core.surface.surfaces import suffix
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
@@ -91,8 +94,9 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     services = call.services
     if is_duty(tool):
         return await call_duty(services, snapshot, tool, call.arguments)
-    snapshot, payload = await _converse(call, snapshot, tool)
-    blocks = [payload.text()]
+    missing: list[NotLoggedIn] = []
+    snapshot, payload = await _converse(call, snapshot, tool, missing)
+    blocks = [payload.text(), *(one.text for one in missing)]
     if payload.schemas:
         blocks += await _beside(services, snapshot, payload)
     if snapshot.info.host.calls_through:
@@ -124,13 +128,21 @@ async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> l
     return [json.dumps(block, ensure_ascii=False)] if block else []
 
 
-async def _converse(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[Snapshot, Payload]:
-    """Drive the dialect: give it what its steps did until it has its payload."""
+async def _converse(
+    call: CallRequest, snapshot: Snapshot, tool: Tool, missing: list[NotLoggedIn]
+) -> tuple[Snapshot, Payload]:
+    """Drive the dialect: give it what its steps did until it has its payload.
+
+    ``missing`` takes the logins that are wanting for what a step loads, once the client was asked for them (G11).
+    """
     dialect = dialect_of(call.services, snapshot.permissions)
     conversation = dialect.run(view_of(call.services, snapshot), tool.wire, call.arguments)
     try:
         step = next(conversation)
         while True:
+            if isinstance(step, Load) and not step.siblings:
+                snapshot = await discover_named(call.services, snapshot, step)
+                missing += await missing_logins(call, snapshot, named_plugins(snapshot.permissions, step))
             snapshot, done = await _step(call.services, snapshot, step, tool.wire, call.request)
             step = conversation.send(done)
     except StopIteration as stop:

@@ -56,7 +56,7 @@ class Callback:
                 await writer.wait_closed()
 
     async def _answer(self, line: str) -> bytes:
-        """Return the answer to a request: one address is known, and only by GET; the HEAD of a preview uses nothing up."""
+        """Return the answer to a request: one address is known, by GET alone; the HEAD of a preview uses nothing up."""
         method, _, rest = line.partition(" ")
         target = urlsplit(rest.rpartition(" ")[0])
         if target.path != PATH or method != "GET":

@@ -64,6 +64,12 @@ class McpLogins:
         key = None if owner is None else GrantKey(owner, resource_of(spec))
         return ConnectionLogin(spec, owner, self._keeper, key, self.note)
 
+    async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
+        """Return what a login is needed for, as far as a server has said; None where none is."""
+        if not isinstance(spec, ServerSpec) or not await self.wanted(spec) or await self.has(spec, owner):
+            return None
+        return LoginNeed(plugin=spec.name, owner=owner, scopes=self.scopes_wanted(spec))
+
     def scopes_wanted(self, spec: ServerSpec) -> tuple[str, ...]:
         """Return what a server that wants a login said that it has to allow."""
         return self._challenges.get(resource_of(spec), Challenge()).scopes
