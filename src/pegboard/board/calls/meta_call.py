@@ -140,7 +140,7 @@ async def _converse(
     try:
         step = next(conversation)
         while True:
-            if isinstance(step, Load) and not step.siblings:
+            if isinstance(step, Load) and tool.wire != SEARCH_TOOLS:
                 snapshot = await discover_named(call.services, snapshot, step)
                 missing += await missing_logins(call, snapshot, named_plugins(snapshot.permissions, step))
             snapshot, done = await _step(call.services, snapshot, step, tool.wire, call.request)
