@@ -18,6 +18,7 @@ from pegboard.cli import (
     explain,
     init,
     loadouts,
+    login,
     measure,
     permissions,
     pins,
@@ -67,6 +68,8 @@ _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
 _add(app, "doctor", doctor.doctor, doctor.EXAMPLE)
 _add(app, "accept", accept.accept, accept.EXAMPLE)
+_add(app, "login", login.login, login.EXAMPLE)
+_add(app, "logout", login.logout, login.LOGOUT_EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
 _add(app, "console", console.console, console.EXAMPLE)
 _add(app, "tools", tools.tools, tools.EXAMPLE)

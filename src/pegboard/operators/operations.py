@@ -17,6 +17,7 @@ from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.known_problems import KnownProblems
+from pegboard.operators.logins import OperatorLogins
 from pegboard.operators.pins import OperatorPins, waiting
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
@@ -46,6 +47,7 @@ class Operations:
         self._usage = UsageReader(services)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
+        self.logins = OperatorLogins(services)
 
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""

@@ -126,7 +126,7 @@ async def servers(services: Services, counting: CatalogCounting) -> tuple[Server
 async def server(services: Services, name: str) -> ServerState:
     """Return the state of one plugin; raises ``UsageError`` where there is none."""
     await services.compiler.refresh()
-    plugin, spec = _plugin(services, name)
+    plugin, spec = named_plugin(services, name)
     await count_ahead(services, plugin.tools)
     state = _state(services, plugin, spec, _agents(services), counted=True)
     return masked(state, await shown_names(services))
@@ -188,7 +188,7 @@ def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
 
 async def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
     """Return some tools of a plugin, in its order; raises ``UsageError`` where there is no such plugin."""
-    plugin, _ = _plugin(services, name)
+    plugin, _ = named_plugin(services, name)
     shown = plugin.tools[offset : offset + limit]
     found = (
         ServerTool(name=tool.name, wire=tool.wire, description=tool.description, tokens=services.prices([tool]))
@@ -199,7 +199,7 @@ async def server_tools(services: Services, name: str, offset: int, limit: int) -
 
 async def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
-    _, spec = _plugin(services, name)
+    _, spec = named_plugin(services, name)
     source = services.loader.source_of(spec)
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
     return masked(tuple(lines), await shown_names(services))
@@ -215,7 +215,7 @@ async def restart(services: Services, name: str, by: str) -> ServerState:
     """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
-    plugin, spec = _plugin(services, name)
+    plugin, spec = named_plugin(services, name)
     source = services.loader.source_of(spec)
     if isinstance(spec, ServerSpec) and spec.unavailable:
         raise ToolUnavailableError(f"Server {name!r} is not available: {spec.unavailable}", location=spec.place)
@@ -236,7 +236,8 @@ def _to_ask(plugin: Plugin) -> list[PluginRequest]:
     return [PluginRequest(plugin=plugin.name, overrides=Frozen(json.loads(key or "{}"))) for key in ("", *failed)]
 
 
-def _plugin(services: Services, name: str) -> tuple[Plugin, PluginSpec]:
+def named_plugin(services: Services, name: str) -> tuple[Plugin, PluginSpec]:
+    """Return a plugin by its name, and how it is brought in; raises ``UsageError`` where there is none."""
     plugins, spec = services.world.catalog.plugins, services.loader.specs.get(name)
     if name not in plugins or spec is None:
         shown = one_line(name, limit=100)

@@ -1,0 +1,161 @@
+"""`pegboard login` and `pegboard logout`: log in to a remote server, for everything that Pegboard serves (G11)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.common import DONE, REFUSED, Options, run
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.core.access.instances import LoginOwner
+from pegboard.errors import PegboardError, UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.access.logins import PendingLogin
+    from pegboard.operators.logins import LoginView, OperatorLogins
+
+EXAMPLE = "pegboard login linear"
+LOGOUT_EXAMPLE = "pegboard logout linear"
+COLUMNS = (*map(Column, ("server", "principal", "agent", "as", "until")), Column("scopes", flexible=True))
+LONGEST_ADDRESS = 16_384
+
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The name of a remote server.")]
+PrincipalOption = Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose login it is.")]
+AgentOption = Annotated[
+    str, typer.Option("--agent", metavar="NAME", help="The one agent that it is for. [default: all of the principal's]")
+]
+
+
+def login(
+    server: Annotated[str, typer.Argument(metavar="[SERVER]", help="The name of a remote server.")] = "",
+    list_: Annotated[bool, typer.Option("--list", help="Show the logins that there are.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; show the address only.")] = False,
+    principal: PrincipalOption = "local",
+    agent: AgentOption = "",
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Log in to a remote server, or show the logins that there are.
+
+    The address to log in at is shown and opened in a browser. Where that is on another machine, paste the address
+    that it is sent back to here.
+    """
+
+    async def done(board: Pegboard, printer: Printer) -> int:
+        from pegboard.operators.logins import OperatorLogins
+
+        logins = OperatorLogins(board.services)
+        if list_:
+            return _print(await logins.listed(), printer)
+        if not server:
+            raise UsageError("Which server?", hint="pegboard login SERVER, or pegboard login --list")
+        owner = LoginOwner(principal, agent)
+        with printer.working(f"Asking {server}"):
+            pending = await logins.begin(server, owner)
+        if pending is None:
+            return _answered(printer, server, owner, "unchanged", f"'{server}' wants no login, or has one that counts.")
+        return await _completed(logins, pending, printer, browser=not no_browser)
+
+    return run(Options(config=config, as_json=as_json), done, needs_mcp="pegboard login")
+
+
+def logout(
+    server: ServerArgument,
+    principal: PrincipalOption = "local",
+    agent: AgentOption = "",
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Forget a login to a remote server, and tell whoever issued it."""
+
+    async def done(board: Pegboard, printer: Printer) -> int:
+        from pegboard.operators.logins import OperatorLogins
+
+        owner = LoginOwner(principal, agent)
+        if not await OperatorLogins(board.services).end(server, owner):
+            return _answered(printer, server, owner, "unchanged", f"There is no login to '{server}' of {principal}.")
+        return _answered(printer, server, owner, "logged_out", f"Logged out of '{server}'.")
+
+    return run(Options(config=config, as_json=as_json), done, needs_mcp="pegboard logout")
+
+
+async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Printer, *, browser: bool) -> int:
+    """Wait for the browser or for an address that is pasted, whichever comes first."""
+    minutes = round((pending.expires_at - datetime.now(UTC).timestamp()) / 60)
+    printer.note(f"Log in to '{pending.plugin}' within {plural(minutes, 'minute')}, at:\n\n  {pending.url}\n")
+    if browser and _has_browser():
+        import webbrowser
+
+        webbrowser.open(pending.url)
+    pasting = asyncio.create_task(_pasted(logins, pending, printer))
+    try:
+        with printer.working("Waiting for the login; or paste here the address that the browser was sent back to"):
+            state = await logins.wait(pending)
+    finally:
+        pasting.cancel()
+    if state == "completed":
+        return _answered(printer, pending.plugin, pending.owner, "logged_in", f"Logged in to '{pending.plugin}'.")
+    _answered(printer, pending.plugin, pending.owner, "failed", f"Nobody logged in to '{pending.plugin}'.")
+    return REFUSED
+
+
+async def _pasted(logins: OperatorLogins, pending: PendingLogin, printer: Printer) -> None:
+    """Take addresses that are pasted at the terminal, until one completes the login."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str] = asyncio.Queue()
+
+    def read() -> None:
+        with suppress(OSError, ValueError, RuntimeError):  # the loop or the input ended
+            while line := sys.stdin.readline(LONGEST_ADDRESS):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        line = (await lines.get()).strip()
+        if not line:
+            continue
+        try:
+            await logins.complete(pending.plugin, line, pending.owner)
+        except PegboardError as error:
+            printer.note(f"{error.message} {error.hint}".strip())
+
+
+def _has_browser() -> bool:
+    """Return whether a browser can be opened where somebody sees it."""
+    here = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return here and not os.environ.get("SSH_CONNECTION")
+
+
+def _answered(printer: Printer, server: str, owner: LoginOwner, status: str, text: str) -> int:
+    if printer.as_json:
+        printer.document({"server": server, "principal": owner.principal, "agent": owner.agent, "status": status})
+    else:
+        printer.say(text)
+    return DONE
+
+
+def _print(found: list[LoginView], printer: Printer) -> int:
+    if printer.as_json:
+        from dataclasses import asdict
+
+        printer.document([asdict(view) for view in found])
+    elif found:
+        printer.table(COLUMNS, [_row(view) for view in found])
+    else:
+        printer.say("There are no logins.")
+    return DONE
+
+
+def _row(view: LoginView) -> tuple[str, ...]:
+    until = "" if view.expires_at is None else f"{datetime.fromtimestamp(view.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
+    lasts = view.refused or ("renewed by itself" if view.renewable else until)
+    return view.server or view.resource, view.principal, view.agent, view.account, lasts, " ".join(view.scopes)

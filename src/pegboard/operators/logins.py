@@ -1,0 +1,145 @@
+"""Logins to remote servers as operators see them: whose there are, how one is begun, completed and ended (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from pegboard.board.catalog.loader import PluginRequest
+from pegboard.board.services import Services
+from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.logins import Login, PendingLogin
+from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.servers import named_plugin
+from pegboard.ports import HasLogins
+from pegboard.ports.logins import LoginState, ServerLogins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginView:
+    """A login to a remote server, without anything secret in it.
+
+    Attributes:
+        server: the name of the server, empty where none of this configuration is at that address.
+        resource: the address that it is for.
+        principal: whose it is; empty where it is the gateway's own.
+        agent: the one agent that it is for, empty where it is for all.
+        issuer: who issued it.
+        account: as whom, where the issuer said so.
+        scopes: what it allows.
+        expires_at: when its token ends, in seconds since the epoch; None where nobody said.
+        renewable: whether it is renewed by itself.
+        refused: why it does not count any more, or empty.
+    """
+
+    server: Name
+    resource: str
+    principal: Name
+    agent: Name
+    issuer: str
+    account: str
+    scopes: tuple[str, ...]
+    expires_at: float | None
+    renewable: bool
+    refused: str
+
+
+class OperatorLogins:
+    """The logins to the servers of a board."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def listed(self, *, principal: str | None = None) -> Sequence[LoginView]:
+        """Return the logins that are stored, by server and principal.
+
+        Args:
+            principal: only those of this one.
+        """
+        found = [self._view(login) for logins in self._all() for login in await logins.logins()]
+        wanted = [view for view in found if principal is None or view.principal == principal]
+        names = await shown_names(self._services)
+        return [masked(view, names) for view in sorted(wanted, key=lambda view: (view.server, view.principal))]
+
+    async def begin(self, server: str, owner: LoginOwner, *, redirect: str | None = None) -> PendingLogin | None:
+        """Begin a login, or return the one that is pending; None where the server wants none, or has one that counts.
+
+        Args:
+            server: its name.
+            owner: whose login it is to be.
+            redirect: where the browser is sent back to; None is a loopback address of this process.
+
+        Raises:
+            UsageError: there is no such server.
+            ToolUnavailableError: it does not answer, or no login can be made.
+        """
+        _, spec = named_plugin(self._services, server)
+        logins = self._logins_of(spec.name)
+        need = await logins.needed(spec, owner)
+        if need is None:
+            await self._services.loader.ask_anew([PluginRequest(plugin=spec.name)])
+            need = await logins.needed(spec, owner)
+        if need is None:
+            plugin = self._services.world.catalog.plugins[spec.name]
+            if not plugin.tools and (fault := plugin.variant("").unavailable):
+                raise ToolUnavailableError(fault, location=spec.place)
+            return None
+        return await logins.begin(spec, need, redirect=redirect)
+
+    async def complete(self, server: str, address: str, owner: LoginOwner | None = None) -> None:
+        """Complete a pending login with the address that the browser was sent back to.
+
+        Raises:
+            UsageError: it is no such address, or its login is not pending any more.
+        """
+        answer = dict(parse_qsl(urlsplit(address.strip()).query, keep_blank_values=True))
+        if "state" not in answer:
+            raise UsageError(
+                "This is not the address that a browser is sent back to after a login.",
+                hint="It begins with http:// and has `state=` in it. Copy all of it.",
+            )
+        await self._logins_of(server).complete(answer, owner=owner)
+
+    async def wait(self, pending: PendingLogin) -> LoginState:
+        """Wait until a login is not pending any more; where it was completed, its server is asked for its tools."""
+        state = await self._logins_of(pending.plugin).wait(pending)
+        if state == "completed":
+            await self._services.loader.ask_anew([PluginRequest(plugin=pending.plugin)])
+        return state
+
+    async def end(self, server: str, owner: LoginOwner) -> bool:
+        """Forget a login and tell its issuer; return whether there was one.
+
+        Raises:
+            UsageError: there is no such server.
+        """
+        _, spec = named_plugin(self._services, server)
+        return await self._logins_of(spec.name).end(spec, owner)
+
+    def _all(self) -> Iterator[ServerLogins]:
+        return (source.logins for source in self._services.loader.sources if isinstance(source, HasLogins))
+
+    def _logins_of(self, server: str) -> ServerLogins:
+        source = self._services.loader.source_of(self._services.loader.specs[server])
+        if not isinstance(source, HasLogins):
+            raise UsageError(f"Nobody logs in to '{server}': it is no remote server.")
+        return source.logins
+
+    def _view(self, login: Login) -> LoginView:
+        specs = self._services.loader.specs.values()
+        urls = {spec.url: spec.name for spec in specs if isinstance(spec, ServerSpec) and spec.url}
+        return LoginView(
+            server=urls.get(login.resource, ""),
+            resource=login.resource,
+            principal=login.owner.principal,
+            agent=login.owner.agent,
+            issuer=login.issuer,
+            account=login.account,
+            scopes=login.scopes,
+            expires_at=login.expires_at,
+            renewable=login.renewable,
+            refused=login.refused,
+        )
