@@ -763,3 +763,47 @@ async def test_a_switch_for_one_principal_stands_beside_those_of_everybody(store
     await store.set_switch("a", "look", None)
     assert await store.principal_switches() == {"a": {"bob": {"look": True}}}
     assert len(await store.entries()) == 1
+
+
+async def test_g11_a_secret_is_swapped_only_where_its_version_is_the_expected_one(store: Store) -> None:
+    first = await store.seal("grant", "a", "one", expected=0)
+    assert first
+    assert await store.seal("grant", "a", "two", expected=0) is None
+    second = await store.seal("grant", "a", "two", expected=first)
+    assert second is not None
+    assert second > first
+    found = await store.sealed("grant", "a")
+    assert found is not None
+    assert (found.text, found.version) == ("two", second)
+    assert await store.sealed("login", "a") is None
+    assert [one.key for one in await store.all_sealed("grant")] == ["a"]
+    assert await store.seal("grant", "a", None, expected=second) == 0
+    assert await store.sealed("grant", "a") is None
+
+
+async def test_g11_a_secret_ends_with_its_time(store: Store) -> None:
+    await store.seal("login", "a", "x", expected=0, expires_at=time.time() - 1)
+    assert await store.sealed("login", "a") is None
+    assert await store.all_sealed("login") == []
+    assert await store.seal("login", "a", "y", expected=0) is not None
+
+
+@pytest.mark.parametrize("name", STRANGE)
+async def test_g11_secrets_of_strange_names_come_back(store: Store, name: str) -> None:
+    text = name.encode("utf-8", "replace").decode()
+    await store.seal("grant", name, text, expected=None)
+    found = await store.sealed("grant", name)
+    assert found is not None
+    assert (found.key, found.text) == (name, text)
+
+
+async def test_g14_one_holder_has_a_lease_until_it_gives_it_back_or_its_time_is_over(store: Store) -> None:
+    assert await store.take_lease("renew", "one", seconds=10)
+    assert await store.take_lease("renew", "one", seconds=10)
+    assert not await store.take_lease("renew", "two", seconds=10)
+    await store.end_lease("renew", "two")
+    assert not await store.take_lease("renew", "two", seconds=10)
+    await store.end_lease("renew", "one")
+    assert await store.take_lease("renew", "two", seconds=0.001)
+    await asyncio.sleep(0.01)
+    assert await store.take_lease("renew", "one", seconds=10)

@@ -39,16 +39,20 @@ class Sealing:
     def seal(self, text: str, name: str) -> bytes:
         """Return the text, sealed."""
         nonce = secrets.token_bytes(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, text.encode(), name.encode())
+        return nonce + self._cipher.encrypt(nonce, _bytes(text), _bytes(name))
 
     def open(self, sealed: bytes, name: str) -> str | None:
         """Return the text, or None where it was sealed with another key or under another name."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], name.encode()).decode()
+            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], _bytes(name)).decode("utf-8", "surrogatepass")
         except (InvalidTag, ValueError):
             return None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def sealing_for(store: Path, env: Mapping[str, str] | None = None) -> Sealing:

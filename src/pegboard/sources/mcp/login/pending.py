@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LASTS: Final = 600.0
 """For how many seconds a login may be completed."""
+_STAYS: Final = 30.0
+"""For how many seconds the address stays after the last login, so that a page that is loaded again says what is."""
 _SOON: Final = 120.0
 """Seconds before its end at which a pending login is not given out again."""
 
@@ -216,6 +218,9 @@ class PendingLogins:
             del self._begun[key]
         if (changed := self._changed.pop(pending.id, None)) is not None:
             changed.set()
+        asyncio.get_running_loop().call_later(_STAYS, self._close_unused)
+
+    def _close_unused(self) -> None:
         if not self._begun:
             self._callback.close()
 

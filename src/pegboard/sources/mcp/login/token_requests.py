@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 from urllib.parse import quote
 
 from pydantic_core import from_json
 
+from pegboard.core.model.masking import MASK
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.discovery import Issuer
@@ -18,6 +19,8 @@ from pegboard.sources.mcp.login.identity import Identity
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
 _LONGEST_LIFE: Final = 10 * 365 * 86_400.0
+_SECRET: Final = 8
+"""Characters from which on a value that was sent may be a secret: shorter ones are words of the protocol."""
 
 
 class RefusedTokensError(Exception):
@@ -104,14 +107,24 @@ async def _asked(web: LoginWeb, endpoint: str, identity: Identity, form: Mapping
     except ValueError:
         answer = None
     found: Mapping[str, Any] = cast("Mapping[str, Any]", answer) if isinstance(answer, dict) else {}
-    if response.status_code == 200 and found:
+    if response.status_code == 200 and found and "error" not in found:
         return found
     error = _text(found, "error")
-    if error and 400 <= response.status_code < 500:
-        raise RefusedTokensError(one_line(error, limit=60), one_line(_text(found, "error_description"), limit=200))
+    if error and response.status_code < 500:
+        sent = {*body.values(), identity.client_secret}
+        said = one_line(_without(_text(found, "error_description"), sent), limit=200)
+        raise RefusedTokensError(one_line(_without(error, sent), limit=60), said)
     raise ToolUnavailableError(
         f"{place_of(endpoint)} answers HTTP {response.status_code} without tokens.", hint="It is tried again."
     )
+
+
+def _without(text: str, sent: Iterable[str]) -> str:
+    """Return what an issuer says without what it was sent, which it may repeat."""
+    for secret in sorted(filter(None, sent), key=len, reverse=True):
+        if len(secret) >= _SECRET:
+            text = text.replace(secret, MASK)
+    return text
 
 
 def _shown(identity: Identity, form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,170 @@
+"""Logins in the library: asked for once, kept for each principal, renewed by themselves (G11)."""
+
+import asyncio
+import time
+from typing import Any
+
+from authorization.site import LoginSite
+
+from logins.conftest import Person
+from pegboard import Pegboard
+from pegboard.board.session import Session
+from pegboard.core.access.instances import LoginOwner
+from pegboard.core.state.call_plans import CallAnswer
+
+
+async def session_of(board: Pegboard, principal: str = "ada") -> Session:
+    return await board.session(agent="default", session_id="t", principal=principal)
+
+
+async def logged_in(board: Pegboard, person: Person, principal: str = "ada", account: str = "ada") -> Session:
+    session = await session_of(board, principal)
+    refused = await session.call("linear__whoami", {})
+    assert refused.login is not None, refused
+    assert (await person(refused.login.url, account)).status_code == 200
+    assert (await session.resume(refused.login.id)).status == "ok"
+    return session
+
+
+def account_of(answer: CallAnswer) -> Any:
+    assert answer.result.structured is not None, answer
+    return answer.result.structured["account"]
+
+
+async def test_g11_a_call_says_where_to_log_in_and_goes_on_after_it(board: Pegboard, person: Person) -> None:
+    session = await session_of(board)
+    refused = await session.call("linear__whoami", {})
+    assert refused.status == "needs_login"
+    assert refused.login is not None
+    assert refused.login.url in refused.message
+    assert (await session.resume(refused.login.id)).status == "needs_login"
+    await person(refused.login.url, "ada")
+    assert account_of(await session.resume(refused.login.id)) == "ada"
+
+
+async def test_g11_nothing_is_configured_and_the_missing_tools_say_what_to_do(board: Pegboard) -> None:
+    missing = (await (await session_of(board)).surface()).missing
+    assert [one.plugin for one in missing] == ["linear"]
+    assert "it wants a login" in missing[0].reason
+    assert "pegboard login linear" in missing[0].reason
+    assert "headers" not in missing[0].reason
+
+
+async def test_g11_two_principals_have_a_login_each_and_neither_uses_the_others(
+    board: Pegboard, person: Person
+) -> None:
+    ada = await logged_in(board, person)
+    bob = await session_of(board, "bob")
+    refused = await bob.call("linear__whoami", {})
+    assert refused.status == "needs_login"
+    assert refused.login is not None
+    assert (await ada.resume(refused.login.id)).status == "not_found"
+    await person(refused.login.url, "ben")
+    assert account_of(await bob.resume(refused.login.id)) == "ben"
+    assert account_of(await ada.call("linear__whoami", {})) == "ada"
+
+
+async def test_g11_a_pending_login_is_asked_for_once_and_completed_once(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    session = await session_of(board)
+    first, second = await asyncio.gather(*(session.call("linear__whoami", {}) for _ in range(2)))
+    assert first.login is not None
+    assert first.login == second.login
+    done = await person(first.login.url, "ada")
+    assert done.status_code == 200
+    again = await person(str(done.url), "ben")
+    assert again.status_code == 400
+    assert "No login is pending" in again.text
+    assert site.counts["exchanges"] == 1
+
+
+async def test_g11_an_expired_token_is_renewed_once_by_all_the_calls_that_need_it(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    session = await logged_in(board, person)
+    for expiry in range(1, 4):
+        site.expire()
+        answers = await asyncio.gather(*(session.call("linear__whoami", {}) for _ in range(20)))
+        assert {answer.status for answer in answers} == {"ok"}
+        assert site.counts["refreshes"] == expiry
+    assert "reuses" not in site.counts
+
+
+async def test_g11_calls_do_not_wait_for_each_other(board: Pegboard, person: Person) -> None:
+    session = await logged_in(board, person)
+    started = time.monotonic()
+    answers = await asyncio.gather(*(session.call("linear__slow", {"seconds": 0.5}) for _ in range(8)))
+    assert {answer.status for answer in answers} == {"ok"}
+    assert time.monotonic() - started < 3.0  # one after the other they take 4; measured: python -m benchmarks logins
+
+
+async def test_g11_a_login_outlives_the_process(
+    board: Pegboard, person: Person, site: LoginSite, configuration: dict[str, Any]
+) -> None:
+    await logged_in(board, person)
+    async with Pegboard.open(configuration) as other:
+        assert account_of(await (await session_of(other)).call("linear__whoami", {})) == "ada"
+    assert site.counts["authorizations"] == 1
+
+
+async def test_g11_a_scope_that_is_missing_is_asked_for_with_those_of_before(board: Pegboard, person: Person) -> None:
+    session = await logged_in(board, person)
+    refused = await session.call("linear__write", {"text": "x"})
+    assert refused.status == "needs_login"
+    assert refused.login is not None
+    assert "scope=read+write" in refused.login.url
+    await person(refused.login.url, "ada")
+    assert (await session.resume(refused.login.id)).status == "ok"
+    assert (await session.call("linear__whoami", {})).result.structured == {
+        **((await session.call("linear__whoami", {})).result.structured or {}),
+        "scopes": ["read", "write"],
+    }
+
+
+async def test_g11_who_was_logged_out_by_the_issuer_is_asked_again_once(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    session = await logged_in(board, person)
+    site.log_out_all()
+    refused = await session.call("linear__whoami", {})
+    assert refused.status == "needs_login"
+    assert (await session.call("linear__whoami", {})).login == refused.login
+    assert refused.login is not None
+    await person(refused.login.url, "ada")
+    assert account_of(await session.resume(refused.login.id)) == "ada"
+
+
+async def test_g11_logins_are_shown_without_secrets_and_can_be_ended(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    from pegboard.operators.logins import OperatorLogins
+
+    await logged_in(board, person)
+    logins = OperatorLogins(board.services)
+    listed = await logins.listed()
+    assert [(one.server, one.principal, one.scopes, one.renewable) for one in listed] == [
+        ("linear", "ada", ("read",), True)
+    ]
+    assert not any(secret in repr(listed) for secret in site.secrets)
+    assert await logins.end("linear", LoginOwner("ada"))
+    assert not await logins.end("linear", LoginOwner("ada"))
+    assert site.counts["revocations"] >= 1
+    assert (await (await session_of(board)).call("linear__whoami", {})).status == "needs_login"
+
+
+async def test_x5_no_token_stands_in_the_store_in_plain(
+    board: Pegboard, person: Person, site: LoginSite, configuration: dict[str, Any]
+) -> None:
+    from pathlib import Path
+
+    session = await logged_in(board, person)
+    site.expire()
+    await session.call("linear__whoami", {})
+    await board.aclose()
+    folder = Path(configuration["store"].removeprefix("sqlite:///")).parent
+    stored = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    found = [secret for secret in site.secrets if secret.encode() in stored]
+    assert len(site.secrets) >= 4
+    assert found == []
+    assert (folder / "pegboard.db.key").stat().st_mode & 0o777 == 0o600
