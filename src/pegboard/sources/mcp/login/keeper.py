@@ -166,7 +166,7 @@ class GrantKeeper:
 
     async def _alone(self, key: GrantKey, held: Held) -> Held | None:
         """Renew a grant once over all processes: whoever has the lease does it, the others take what comes of it."""
-        name, backoff = f"renew {key.text}", Backoff(first=0.02, longest=0.25, jitter=0.5)
+        name, backoff = f"renew {key.text}", Backoff(first=0.01, longest=0.1, jitter=0.5)
         while not await self._store.take_lease(name, self._holder, seconds=LEASE):
             newer = await self.read(key)
             if newer is None:
