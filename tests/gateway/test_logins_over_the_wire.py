@@ -25,8 +25,7 @@ CALL = {"name": "linear__whoami", "arguments": {}}
 def config(site: LoginSite, tmp_path: Path) -> Path:
     config = tmp_path / "pegboard.yaml"
     config.write_text(
-        f"servers: {{linear: {{url: '{site.url}'}}}}\n"
-        "agents: {default: {discoverable: ['*'], dialect: pegboard}}\n"
+        f"servers: {{linear: {{url: '{site.url}'}}}}\nagents: {{default: {{discoverable: ['*'], dialect: pegboard}}}}\n"
     )
     return config
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 import pytest
+
 from authorization.conftest import running_site, site
 from authorization.site import LoginSite
-
 from pegboard import Pegboard
 
 __all__ = ["board", "configuration", "person", "running_site", "site"]

@@ -5,7 +5,6 @@ import time
 from typing import Any
 
 from authorization.site import LoginSite
-
 from logins.conftest import Person
 from pegboard import Pegboard
 from pegboard.board.session import Session

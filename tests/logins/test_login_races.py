@@ -4,14 +4,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from authorization.site import LoginSite
 
+from authorization.site import LoginSite
 from logins.callers import callers, started
 from logins.conftest import Person
 from pegboard import Pegboard
 from pegboard.core.access.instances import LoginOwner
 from pegboard.operators.logins import OperatorLogins
 from pegboard.sources.mcp.login.keeper import GrantKey
+from pegboard.support.backoff import wait_until
 
 EXPIRIES = 300
 PROCESSES = 8
@@ -62,8 +63,7 @@ async def test_g11_a_kill_between_the_answer_and_our_commit_costs_that_one_login
         site.change(hold="after")
         site.expire()
         under_way = asyncio.create_task(first.call())
-        while not site.counts.get("refreshes"):
-            await asyncio.sleep(0.02)
+        assert await wait_until(lambda: bool(site.counts.get("refreshes")), 30)
         await first.kill()
         await under_way
         site.change(hold="")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard login linear"
 LOGOUT_EXAMPLE = "pegboard logout linear"
-COLUMNS = (*map(Column, ("server", "principal", "agent", "as", "until")), Column("scopes", flexible=True))
+COLUMNS = (*map(Column, ("server", "principal", "agent", "until")), Column("scopes", flexible=True))
 LONGEST_ADDRESS = 16_384
 
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The name of a remote server.")]
@@ -60,7 +60,7 @@ def login(
             raise UsageError("Which server?", hint="pegboard login SERVER, or pegboard login --list")
         owner = LoginOwner(principal, agent)
         with printer.working(f"Asking {server}"):
-            pending = await logins.begin(server, owner)
+            pending = await logins.begin(server, owner, device=no_browser)
         if pending is None:
             return _answered(printer, server, owner, "unchanged", f"'{server}' wants no login, or has one that counts.")
         return await _completed(logins, pending, printer, browser=not no_browser)
@@ -92,6 +92,8 @@ async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Pri
     """Wait for the browser or for an address that is pasted, whichever comes first."""
     minutes = round((pending.expires_at - datetime.now(UTC).timestamp()) / 60)
     printer.note(f"Log in to '{pending.plugin}' within {plural(minutes, 'minute')}, at:\n\n  {pending.url}\n")
+    if pending.code:
+        printer.note(f"Or type the code {pending.code} at {pending.code_url}, with any browser.\n")
     if browser and _has_browser():
         import webbrowser
 
@@ -158,4 +160,4 @@ def _print(found: list[LoginView], printer: Printer) -> int:
 def _row(view: LoginView) -> tuple[str, ...]:
     until = "" if view.expires_at is None else f"{datetime.fromtimestamp(view.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
     lasts = view.refused or ("renewed by itself" if view.renewable else until)
-    return view.server or view.resource, view.principal, view.agent, view.account, lasts, " ".join(view.scopes)
+    return view.server or view.resource, view.principal, view.agent, lasts, " ".join(view.scopes)

@@ -28,7 +28,6 @@ class LoginView:
         principal: whose it is; empty where it is the gateway's own.
         agent: the one agent that it is for, empty where it is for all.
         issuer: who issued it.
-        account: as whom, where the issuer said so.
         scopes: what it allows.
         expires_at: when its token ends, in seconds since the epoch; None where nobody said.
         renewable: whether it is renewed by itself.
@@ -40,7 +39,6 @@ class LoginView:
     principal: Name
     agent: Name
     issuer: str
-    account: str
     scopes: tuple[str, ...]
     expires_at: float | None
     renewable: bool
@@ -64,13 +62,16 @@ class OperatorLogins:
         names = await shown_names(self._services)
         return [masked(view, names) for view in sorted(wanted, key=lambda view: (view.server, view.principal))]
 
-    async def begin(self, server: str, owner: LoginOwner, *, redirect: str | None = None) -> PendingLogin | None:
+    async def begin(
+        self, server: str, owner: LoginOwner, *, redirect: str | None = None, device: bool = False
+    ) -> PendingLogin | None:
         """Begin a login, or return the one that is pending; None where the server wants none, or has one that counts.
 
         Args:
             server: its name.
             owner: whose login it is to be.
             redirect: where the browser is sent back to; None is a loopback address of this process.
+            device: whether it may also be completed by a code that is typed elsewhere, where the issuer offers that.
 
         Raises:
             UsageError: there is no such server.
@@ -87,7 +88,7 @@ class OperatorLogins:
             if not plugin.tools and (fault := plugin.variant("").unavailable):
                 raise ToolUnavailableError(fault, location=spec.place)
             return None
-        return await logins.begin(spec, need, redirect=redirect)
+        return await logins.begin(spec, need, redirect=redirect, device=device)
 
     async def complete(self, server: str, address: str, owner: LoginOwner | None = None) -> None:
         """Complete a pending login with the address that the browser was sent back to.
@@ -137,7 +138,6 @@ class OperatorLogins:
             principal=login.owner.principal,
             agent=login.owner.agent,
             issuer=login.issuer,
-            account=login.account,
             scopes=login.scopes,
             expires_at=login.expires_at,
             renewable=login.renewable,

@@ -28,13 +28,16 @@ class ServerLogins(Protocol):
         """
         ...
 
-    async def begin(self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None) -> PendingLogin:
+    async def begin(
+        self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None, device: bool = False
+    ) -> PendingLogin:
         """Begin a login, or return the one that is pending already for the same owner.
 
         Args:
             spec: The server.
             need: Whose login, and for what.
             redirect: Where the browser is sent back to; None is a loopback address of this process.
+            device: Whether it may also be completed by a code that is typed elsewhere, where the issuer offers that.
 
         Returns:
             The pending login.

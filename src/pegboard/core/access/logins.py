@@ -23,7 +23,8 @@ class LoginNeed:
 class PendingLogin:
     """A login that a person may complete once, at ``url``, until ``expires_at`` (seconds since the epoch).
 
-    ``plugin`` is the server's name, ``resource`` its address in canonical form.
+    ``plugin`` is the server's name, ``resource`` its address in canonical form. Where the issuer has logins of devices
+    (RFC 8628), a person may instead type ``code`` at ``code_url``, with any browser; else both are empty.
     """
 
     id: str
@@ -32,6 +33,8 @@ class PendingLogin:
     owner: LoginOwner
     url: str
     expires_at: float
+    code: str = ""
+    code_url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,6 @@ class Login:
         resource: the address that it is for.
         owner: whose it is.
         issuer: who issued it.
-        account: as whom, where the issuer said so.
         scopes: what it allows.
         expires_at: when its token ends, in seconds since the epoch; None where nobody knows.
         renewable: whether it is renewed by itself.
@@ -54,7 +56,6 @@ class Login:
     resource: str
     owner: LoginOwner
     issuer: str
-    account: str
     scopes: tuple[str, ...]
     expires_at: float | None
     renewable: bool

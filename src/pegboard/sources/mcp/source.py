@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
@@ -19,12 +20,11 @@ from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.login.challenge import login_hint, may_log_in
+from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log_in
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
-    from pegboard.core.access.instances import LoginOwner
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.ports import Activity, ConnectionState, PrintedLine, SealedStore
     from pegboard.sources.mcp.login.logins import McpLogins
@@ -125,7 +125,7 @@ class McpSource:
         owner = await logins.any_owner(server)
         if owner is None:
             raise _needs_login(server, logins.scopes_wanted(server))
-        connection = self._claim(server, owner.scope, owner)
+        connection = self._claim(server, owner.scope if owner.principal else _SHARED, owner)
         return await self._run(connection, server, "tools/list", listing, repeatable=True)
 
     def _listing(self, spec: ServerSpec) -> Work:
@@ -185,10 +185,10 @@ class McpSource:
                 return await call(self._claim(spec, context.scope), spec, tool, arguments, context)
             except NeedsLoginError:
                 pass  # nothing has run, and now it is known that it wants one
-        owner = context.owner
+        owner = LoginOwner() if for_itself(spec) else context.owner
         if not await logins.has(spec, owner):
             raise _needs_login(spec, logins.scopes_wanted(spec))
-        scope = owner.scope if context.scope == _SHARED else context.scope
+        scope = owner.scope if context.scope == _SHARED and owner.principal else context.scope
         return await call(self._claim(spec, scope, owner), spec, tool, arguments, context)
 
     def logins_of(self, spec: ServerSpec) -> McpLogins | None:

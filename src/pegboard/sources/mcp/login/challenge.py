@@ -44,7 +44,14 @@ def challenge_of(status: int, headers: Mapping[str, str], spec: ServerSpec) -> C
 
 def may_log_in(spec: ServerSpec) -> bool:
     """Return whether a login can be meant by what a server refuses: nobody configured another way."""
+    if spec.auth is not None and spec.auth.kind == "none":
+        return False
     return bool(spec.url) and not any(name.lower() == "authorization" for name in spec.headers)
+
+
+def for_itself(spec: ServerSpec) -> bool:
+    """Return whether the gateway logs in to a server for itself, with a secret or a key, for all who use it."""
+    return spec.auth is not None and spec.auth.kind in ("client_credentials", "private_key_jwt")
 
 
 def login_hint(spec: ServerSpec) -> str:

@@ -30,7 +30,6 @@ class Grant:
         scopes: what it allows.
         issuer: who issued it.
         resource: what it is for, as it was asked for.
-        account: as whom, where the issuer said so.
         token_endpoint: where it is renewed.
         revocation_endpoint: where it is revoked, or empty.
         client_id: as whom it is renewed.
@@ -47,7 +46,6 @@ class Grant:
     scopes: tuple[str, ...] = ()
     issuer: str
     resource: str
-    account: str = ""
     token_endpoint: str
     revocation_endpoint: str = ""
     client_id: str

@@ -18,6 +18,7 @@ from pegboard.ports.sealed import SealedStore
 from pegboard.sources.mcp.login.discovery import Issuer
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
+DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _USABLE: Final = (None, "none", "client_secret_post", "client_secret_basic")
 """How a client may have to show who it is when it asks for tokens."""
 
@@ -40,6 +41,8 @@ def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
     offered = issuer.metadata.token_endpoint_auth_methods_supported
     basic = offered is None or "client_secret_basic" in offered  # RFC 8414: what counts where nothing is said
     method = ("client_secret_basic" if basic else "client_secret_post") if auth.client_secret else "none"
+    if auth.kind == "private_key_jwt":
+        method = "private_key_jwt"
     return Identity(client_id=auth.client_id, client_secret=auth.client_secret, method=method)
 
 
@@ -87,11 +90,13 @@ async def register(web: LoginWeb, store: SealedStore, spec: ServerSpec, issuer: 
 
 async def _answer(web: LoginWeb, issuer: Issuer, redirect: str) -> OAuthClientInformationFull:
     offered = issuer.metadata.token_endpoint_auth_methods_supported or ["none"]
+    device = [DEVICE_CODE] if issuer.metadata.device_authorization_endpoint else []
     method: Any = next((one for one in ("none", "client_secret_basic", "client_secret_post") if one in offered), "none")
     asked = OAuthClientMetadata(
         client_name="Pegboard",
         redirect_uris=[AnyUrl(redirect)],
         token_endpoint_auth_method=method,
+        grant_types=["authorization_code", "refresh_token", *device],
         application_type="native",
         scope=" ".join(issuer.scopes) or None,
     )

@@ -138,6 +138,20 @@ class GrantKeeper:
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=None, audit=audit)
         return self._hold(key, grant, version or 0)
 
+    async def obtain(self, key: GrantKey, make: Callable[[], Awaitable[Grant]]) -> Held:
+        """Return the grant that the gateway has for itself, made once over all processes where there is none.
+
+        Raises what ``make`` raises.
+        """
+        name, backoff = f"renew {key.text}", Backoff(first=0.01, longest=0.1, jitter=0.5)
+        while not await self._store.take_lease(name, self._holder, seconds=LEASE):
+            await backoff.wait()
+        try:
+            held = await self.read(key)
+            return held if held is not None and not held.grant.refused else await self.keep(key, await make())
+        finally:
+            await self._store.end_lease(name, self._holder)
+
     async def forget(self, key: GrantKey) -> Grant | None:
         """Remove a grant and return it, or None where there was none."""
         held = await self.read(key)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.logins import Login, LoginNeed, PendingLogin
 from pegboard.core.model.specs import PluginSpec, ServerSpec
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports.logins import LoginState
 from pegboard.sources.mcp.login import token_requests
-from pegboard.sources.mcp.login.challenge import Challenge, may_log_in
+from pegboard.sources.mcp.login.challenge import Challenge, for_itself, may_log_in
 from pegboard.sources.mcp.login.connection_login import ConnectionLogin
-from pegboard.sources.mcp.login.discovery import offers_login, resource_of
+from pegboard.sources.mcp.login.discovery import find_issuer, offers_login, resource_of
 from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.identity import configured
 from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey, grant_key_of
 from pegboard.sources.mcp.login.pending import PendingLogins
 from pegboard.sources.mcp.login.web import LoginWeb
@@ -35,9 +37,11 @@ class McpLogins:
         self._looked_up: set[str] = set()
 
     async def wanted(self, spec: ServerSpec) -> bool:
-        """Return whether a server is known to want the login of whoever calls it."""
-        if not may_log_in(spec) or (spec.auth is not None and spec.auth.kind == "none"):
+        """Return whether a server is known to want a login."""
+        if not may_log_in(spec):
             return False
+        if for_itself(spec):
+            return True
         resource = resource_of(spec)
         if resource not in self._challenges and resource not in self._looked_up:
             self._looked_up.add(resource)
@@ -59,14 +63,16 @@ class McpLogins:
 
     def of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
         """Return what a connection of an owner shows; None for a server that cannot want a login."""
-        if not may_log_in(spec) or (spec.auth is not None and spec.auth.kind == "none"):
+        if not may_log_in(spec):
             return None
         key = None if owner is None else GrantKey(owner, resource_of(spec))
         return ConnectionLogin(spec, owner, self._keeper, key, self.note)
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, as far as a server has said; None where none is."""
-        if not isinstance(spec, ServerSpec) or not await self.wanted(spec) or await self.has(spec, owner):
+        if not isinstance(spec, ServerSpec) or for_itself(spec) or not await self.wanted(spec):
+            return None
+        if await self.has(spec, owner):
             return None
         return LoginNeed(plugin=spec.name, owner=owner, scopes=self.scopes_wanted(spec))
 
@@ -75,12 +81,48 @@ class McpLogins:
         return self._challenges.get(resource_of(spec), Challenge()).scopes
 
     async def has(self, spec: ServerSpec, owner: LoginOwner) -> bool:
-        """Return whether an owner has a login that counts, or that can be renewed."""
-        held = await self._keeper.read(GrantKey(owner, resource_of(spec)))
-        return held is not None and (held.counts() or held.grant.renewable)
+        """Return whether an owner has a login that counts, or that can be renewed.
+
+        Where the gateway logs in for itself, it does so now; raises ``ToolUnavailableError`` where it cannot.
+        """
+        key = GrantKey(owner, resource_of(spec))
+        if self._keeper.at_hand(key) is not None:
+            return True
+        held = await self._keeper.read(key)
+        if held is not None and (held.counts() or held.grant.renewable):
+            return True
+        if for_itself(spec) and owner == LoginOwner():
+            await self._keeper.obtain(key, partial(self._granted_to_gateway, spec))
+            return True
+        return False
+
+    async def _granted_to_gateway(self, spec: ServerSpec) -> Grant:
+        auth = spec.auth
+        assert auth is not None
+        try:
+            async with LoginWeb(spec.url or "") as web:
+                issuer = await find_issuer(web, spec, Challenge(), auth.scopes)
+                identity = configured(spec, issuer)
+                if identity is None or auth.kind not in ("client_credentials", "private_key_jwt"):
+                    raise ToolUnavailableError(
+                        f"{spec.label} has `kind: {auth.kind}` in `auth` and no `client_id`.",
+                        hint=f"Set `client_id` and `client_secret` in `{spec.section}`.",
+                        location=spec.place,
+                    )
+                return await token_requests.granted_to_gateway(web, issuer, identity, auth.kind)
+        except token_requests.RefusedTokensError as error:
+            raise ToolUnavailableError(
+                f"{spec.label} is not available: its issuer refuses `{auth.client_id}` of `auth` ({error}).",
+                location=spec.place,
+            ) from None
 
     async def any_owner(self, spec: ServerSpec) -> LoginOwner | None:
-        """Return whose login a server may be listed with: the newest that counts, or None."""
+        """Return whose login a server may be listed with: the newest that counts, or None.
+
+        Raises ``ToolUnavailableError`` where the gateway logs in for itself, and cannot.
+        """
+        if for_itself(spec):
+            return LoginOwner() if await self.has(spec, LoginOwner()) else None
         return next(iter(await self._owners(resource_of(spec))), None)
 
     async def _owners(self, resource: str) -> Sequence[LoginOwner]:
@@ -97,11 +139,13 @@ class McpLogins:
 
     # -- the port ----------------------------------------------------------------------------------
 
-    async def begin(self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None) -> PendingLogin:
+    async def begin(
+        self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None, device: bool = False
+    ) -> PendingLogin:
         """Begin a login, or return the one that is pending already for the same owner."""
         server = cast("ServerSpec", spec)
         challenge = self._challenges.get(resource_of(server), Challenge())
-        return await self._pending.begin(server, need, challenge, redirect)
+        return await self._pending.begin(server, need, challenge, redirect, device=device)
 
     async def complete(self, answer: Mapping[str, str], *, owner: LoginOwner | None = None) -> PendingLogin:
         """Complete a pending login with what the browser was sent back with."""
@@ -150,7 +194,6 @@ def _shown(key: GrantKey, grant: Grant | None) -> Login:
         resource=key.resource,
         owner=key.owner,
         issuer="" if grant is None else grant.issuer,
-        account="" if grant is None else grant.account,
         scopes=() if grant is None else grant.scopes,
         expires_at=None if grant is None else grant.expires_at,
         renewable=grant is not None and grant.renewable,

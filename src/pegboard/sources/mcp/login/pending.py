@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -23,15 +24,20 @@ from pegboard.errors import PegboardError, ToolUnavailableError, UsageError
 from pegboard.ports.logins import LoginState
 from pegboard.sources.mcp.login.callback import PATH, Callback
 from pegboard.sources.mcp.login.challenge import Challenge
+from pegboard.sources.mcp.login.device import DeviceLogin, device_login, granted
 from pegboard.sources.mcp.login.discovery import Issuer, IssuerMetadata, find_issuer, resource_of
+from pegboard.sources.mcp.login.grant import Grant
 from pegboard.sources.mcp.login.identity import Identity, configured, forget, register, registered
 from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from pegboard.ports.sealed import SealedStore
+
+log = logging.getLogger("pegboard.sources.mcp")
 
 LASTS: Final = 600.0
 """For how many seconds a login may be completed."""
@@ -58,6 +64,11 @@ class Asked:
     taken: bool = False
 
     @property
+    def key(self) -> GrantKey:
+        """Return under which key its grant is kept."""
+        return GrantKey(self.pending.owner, self.pending.resource)
+
+    @property
     def named(self) -> Issuer:
         """Return who was asked."""
         return Issuer(name=self.issuer, metadata=self.metadata, resource=self.asked_for, scopes=self.scopes)
@@ -75,18 +86,19 @@ class PendingLogins:
         self._callback = Callback(self._answered)
         self._begun: dict[GrantKey, PendingLogin] = {}
         self._lock = asyncio.Lock()
+        self._tasks = BackgroundTasks()
         self._changed: dict[str, asyncio.Event] = {}
 
     async def begin(
-        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None
+        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
         """Return a login that may be completed at its address: a new one, or the one that is pending for its owner."""
         key = GrantKey(need.owner, resource_of(spec))
         async with self._lock:
             known = self._begun.get(key)
-            if known is not None and await self._still_open(known, need):
+            if known is not None and (known.code or not device) and await self._still_open(known, need):
                 return known
-            pending = self._begun[key] = await self._begin(spec, need, challenge, redirect)
+            pending = self._begun[key] = await self._begin(spec, need, challenge, redirect, device=device)
             asyncio.get_running_loop().call_later(LASTS, self._ended, pending)
             return pending
 
@@ -97,7 +109,7 @@ class PendingLogins:
         return enough and known.expires_at - time.time() > _SOON
 
     async def _begin(
-        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None
+        self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
         held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
         before = held.grant.scopes if held is not None and need.scopes else ()
@@ -105,6 +117,7 @@ class PendingLogins:
         async with LoginWeb(spec.url or "") as web:
             issuer = await find_issuer(web, spec, challenge, wanted)
             identity, redirect = await self._identity(web, spec, issuer, redirect)
+            typed = await device_login(web, issuer, identity) if device else None
         verifier, number = secrets.token_urlsafe(64), secrets.token_hex(6)
         state = f"{number}.{secrets.token_urlsafe(32)}"
         pending = PendingLogin(
@@ -114,6 +127,8 @@ class PendingLogins:
             owner=need.owner,
             url=_address(issuer, identity, redirect, state, verifier),
             expires_at=time.time() + LASTS,
+            code=typed.code if typed else "",
+            code_url=typed.url if typed else "",
         )
         asked = Asked(
             pending=pending,
@@ -129,7 +144,22 @@ class PendingLogins:
         )
         text = to_json(asked).decode()
         await self._store.seal("login", number, text, expected=0, expires_at=pending.expires_at)
+        if typed is not None:
+            self._tasks.start(self._watch_device(asked, typed))
         return pending
+
+    async def _watch_device(self, asked: Asked, typed: DeviceLogin) -> None:
+        """Complete a login once its code was typed elsewhere, unless another way is quicker."""
+        try:
+            grant = await granted(asked.named, asked.identity, asked.server, typed, until=asked.pending.expires_at)
+            if grant is None or self._begun.get(asked.key) != asked.pending:
+                return
+            await self._taken(asked.state, None)
+            await self._keep(asked, grant)
+            await self._store.seal("login", asked.pending.id, None, expected=None)
+            self._ended(asked.pending)
+        except PegboardError as error:
+            log.warning("The login to '%s' by a code did not work: %s", asked.pending.plugin, error)
 
     async def _identity(
         self, web: LoginWeb, spec: ServerSpec, issuer: Issuer, redirect: str | None
@@ -174,7 +204,6 @@ class PendingLogins:
         return asked
 
     async def _exchange(self, asked: Asked, code: str) -> None:
-        key = GrantKey(asked.pending.owner, asked.pending.resource)
         try:
             async with LoginWeb(asked.server) as web:
                 grant = await exchanged(
@@ -186,9 +215,12 @@ class PendingLogins:
             raise _failed(f"{place_of(asked.issuer)} gave no tokens: {error}.") from None
         except ToolUnavailableError as error:
             raise _failed(error.message) from None
-        before = await self._keeper.read(key)
+        await self._keep(asked, grant)
+
+    async def _keep(self, asked: Asked, grant: Grant) -> None:
+        before = await self._keeper.read(asked.key)
         wider = before is not None and not before.grant.refused and set(grant.scopes) > set(before.grant.scopes)
-        await self._keeper.keep(key, grant, "step_up" if wider else "login")
+        await self._keeper.keep(asked.key, grant, "step_up" if wider else "login")
 
     async def _answered(self, answer: Mapping[str, str]) -> str:
         try:
@@ -225,7 +257,8 @@ class PendingLogins:
             self._callback.close()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Listen no more, and ask no issuer any more."""
+        self._tasks.cancel()
         self._callback.close()
 
 

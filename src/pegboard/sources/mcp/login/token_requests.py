@@ -1,10 +1,12 @@
-"""The requests for tokens: for a code, to renew, to revoke (RFC 6749, 7009, 7636, 8707). Import late."""
+"""The requests for tokens: for a code, for the gateway, for a device, to renew, to revoke. Import late."""
 
 from __future__ import annotations
 
 import base64
+import secrets
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 from urllib.parse import quote
 
@@ -14,11 +16,15 @@ from pegboard.core.model.masking import MASK
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.discovery import Issuer
-from pegboard.sources.mcp.login.grant import Grant
-from pegboard.sources.mcp.login.identity import Identity
+from pegboard.sources.mcp.login.grant import Grant, GrantKind
+from pegboard.sources.mcp.login.identity import DEVICE_CODE, Identity
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
 _LONGEST_LIFE: Final = 10 * 365 * 86_400.0
+_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_SIGNED_FOR: Final = 300
+"""Seconds for which what a client signs counts."""
+_BY_CURVE: Final = {256: "ES256", 384: "ES384", 521: "ES512"}
 _SECRET: Final = 8
 """Characters from which on a value that was sent may be a secret: shorter ones are words of the protocol."""
 
@@ -39,31 +45,58 @@ async def exchanged(
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
     """
-    form = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "redirect_uri": redirect,
-        "code_verifier": verifier,
-        "resource": issuer.resource,
-    }
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, "code_verifier": verifier}
+    return await _granted(web, issuer, identity, form, "code")
+
+
+async def granted_to_gateway(web: LoginWeb, issuer: Issuer, identity: Identity, kind: GrantKind) -> Grant:
+    """Return a grant for the gateway itself, which shows a secret or a key (RFC 6749 4.4, RFC 7523).
+
+    Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
+    """
+    scope = {"scope": " ".join(issuer.scopes)} if issuer.scopes else {}
+    return await _granted(web, issuer, identity, {"grant_type": "client_credentials", **scope}, kind)
+
+
+async def device_begun(web: LoginWeb, issuer: Issuer, identity: Identity) -> Mapping[str, Any]:
+    """Return what a person types where, and what the machine holds meanwhile (RFC 8628).
+
+    Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
+    """
+    scope = {"scope": " ".join(issuer.scopes)} if issuer.scopes else {}
+    endpoint = issuer.metadata.device_authorization_endpoint or ""
+    return await _asked(web, endpoint, issuer.name, identity, {**scope, "resource": issuer.resource})
+
+
+async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, device_code: str) -> Grant:
+    """Return the grant for what a machine holds, once a person has typed its code elsewhere.
+
+    Raises ``RefusedTokensError``, with ``authorization_pending`` until then, and ``ToolUnavailableError``.
+    """
+    return await _granted(web, issuer, identity, {"grant_type": DEVICE_CODE, "device_code": device_code}, "code")
+
+
+async def _granted(
+    web: LoginWeb, issuer: Issuer, identity: Identity, form: Mapping[str, str], kind: GrantKind
+) -> Grant:
     endpoint = str(issuer.metadata.token_endpoint)
     asked_at = time.time()
-    answer = await _asked(web, endpoint, identity, form)
+    answer = await _asked(web, endpoint, issuer.name, identity, {**form, "resource": issuer.resource})
     revocation = issuer.metadata.revocation_endpoint
     return Grant(
         access_token=_token(answer, endpoint),
-        refresh_token=_text(answer, "refresh_token"),
+        refresh_token=_text(answer, "refresh_token") if kind == "code" else "",
         obtained_at=asked_at,
         expires_at=_end(answer, asked_at),
         scopes=tuple(_text(answer, "scope").split()) or issuer.scopes,
         issuer=issuer.name,
         resource=issuer.resource,
-        account=_text(answer, "account"),
         token_endpoint=endpoint,
         revocation_endpoint="" if revocation is None else str(revocation),
         client_id=identity.client_id,
         client_secret=identity.client_secret,
         method=identity.method,
+        kind=kind,
     )
 
 
@@ -72,12 +105,12 @@ async def renewed(web: LoginWeb, grant: Grant) -> Grant:
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
     """
-    from dataclasses import replace
-
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    identity = Identity(client_id=grant.client_id, client_secret=grant.client_secret, method=grant.method)
+    if grant.kind != "code":
+        scope = {"scope": " ".join(grant.scopes)} if grant.scopes else {}
+        form = {"grant_type": "client_credentials", "resource": grant.resource, **scope}
     asked_at = time.time()
-    answer = await _asked(web, grant.token_endpoint, identity, form)
+    answer = await _asked(web, grant.token_endpoint, grant.issuer, _identity(grant), form)
     return replace(
         grant,
         access_token=_token(answer, grant.token_endpoint),
@@ -92,15 +125,20 @@ async def revoke(web: LoginWeb, grant: Grant) -> None:
     """Tell the issuer that a grant is not used any more, if it takes that; its answer does not matter."""
     if not grant.revocation_endpoint:
         return
-    identity = Identity(client_id=grant.client_id, client_secret=grant.client_secret, method=grant.method)
     for kind, token in (("refresh_token", grant.refresh_token), ("access_token", grant.access_token)):
         if token:
-            form, headers = _shown(identity, {"token": token, "token_type_hint": kind})
+            form, headers = _shown(_identity(grant), grant.issuer, {"token": token, "token_type_hint": kind})
             await web.request("POST", grant.revocation_endpoint, form=form, headers=headers)
 
 
-async def _asked(web: LoginWeb, endpoint: str, identity: Identity, form: Mapping[str, str]) -> Mapping[str, Any]:
-    body, headers = _shown(identity, form)
+def _identity(grant: Grant) -> Identity:
+    return Identity(client_id=grant.client_id, client_secret=grant.client_secret, method=grant.method)
+
+
+async def _asked(
+    web: LoginWeb, endpoint: str, issuer: str, identity: Identity, form: Mapping[str, str]
+) -> Mapping[str, Any]:
+    body, headers = _shown(identity, issuer, form)
     response = await web.request("POST", endpoint, form=body, headers=headers)
     try:
         answer: Any = from_json(response.content)
@@ -127,13 +165,40 @@ def _without(text: str, sent: Iterable[str]) -> str:
     return text
 
 
-def _shown(identity: Identity, form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the form and the headers by which a client shows who it is (RFC 6749, 2.3.1)."""
+def _shown(identity: Identity, issuer: str, form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the form and the headers by which a client shows who it is (RFC 6749, 2.3.1; RFC 7523, 2.2)."""
+    if identity.method == "private_key_jwt":
+        shown = {"client_assertion_type": _ASSERTION, "client_assertion": _assertion(identity, issuer)}
+        return {**form, "client_id": identity.client_id, **shown}, {}
     if identity.method == "client_secret_basic" and identity.client_secret:
         pair = f"{quote(identity.client_id, safe='')}:{quote(identity.client_secret, safe='')}"
         return dict(form), {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
     secret = {"client_secret": identity.client_secret} if identity.client_secret else {}
     return {**form, "client_id": identity.client_id, **secret}, {}
+
+
+def _assertion(identity: Identity, issuer: str) -> str:
+    """Return who the client is, signed with its private key; raises ``ToolUnavailableError`` where that is none."""
+    import jwt
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key: Any = load_pem_private_key(identity.client_secret.encode(), None)
+    except (ValueError, TypeError):
+        raise ToolUnavailableError(
+            "`client_secret` of `auth` holds no private key in PEM without a password."
+        ) from None
+    now = int(time.time())
+    claims = {
+        "iss": identity.client_id,
+        "sub": identity.client_id,
+        "aud": issuer,
+        "iat": now,
+        "exp": now + _SIGNED_FOR,
+        "jti": secrets.token_hex(16),
+    }
+    algorithm = {"Ed25519PrivateKey": "EdDSA"}.get(type(key).__name__)
+    return jwt.encode(claims, key, algorithm=algorithm or _BY_CURVE.get(getattr(key, "key_size", 0), "RS256"))
 
 
 def _token(answer: Mapping[str, Any], endpoint: str) -> str:
