@@ -9,11 +9,11 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
-from authorization.conftest import running_site, site
-from authorization.site import LoginSite
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from authorization.conftest import running_site, site
+from authorization.site import LoginSite
 from gateway.clients import ERAS, way_in
 
 __all__ = ["running_site", "site"]
@@ -38,7 +38,7 @@ class Person:
         self.asked: list[types.ElicitRequestURLParams] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def elicit(self, _: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestURLParams)
         self.asked.append(params)
         if self.action == "accept":

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -145,7 +146,7 @@ def _answered(printer: Printer, server: str, owner: LoginOwner, status: str, tex
     return DONE
 
 
-def _print(found: list[LoginView], printer: Printer) -> int:
+def _print(found: Sequence[LoginView], printer: Printer) -> int:
     if printer.as_json:
         from dataclasses import asdict
 
