@@ -56,9 +56,9 @@ class TokenEndpoints:
         return odd_answer(answer, form, self._grants)
 
     async def _tokens(self, request: Request, form: dict[str, str]) -> Response:
-        if problem := "resource" in form and self._grants.wrong_resource(form["resource"]):
-            return error("invalid_target", problem)
         kind = form.get("grant_type")
+        if problem := self._grants.wrong_resource(form.get("resource")):
+            return error("invalid_target", problem)
         if kind not in OWN_GRANTS:
             return await self._handler.handle(with_form(request, form))
         try:
