@@ -7,6 +7,7 @@ is each scenario with what of it passed, and what did not with the reason.
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -31,6 +32,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "2025-03-26": ("--suite", "backcompat"),
     "extensions": ("--suite", "extensions"),
 }
+PATIENCE = ("--timeout", "120000")
+SUMMARY = re.compile(r"^([✓✗]) (auth/\S+): ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,30 +55,28 @@ def verdicts(client: str, runs: Sequence[str] = tuple(RUNS)) -> Iterator[Verdict
     node = os.environ.get("PEGBOARD_NODE") or str(ROOT / ".node" / "node")
     for run in runs:
         with tempfile.TemporaryDirectory() as folder:
-            line = [node, str(SUITE), "client", "--command", command, "--output-dir", folder, *RUNS[run]]
-            subprocess.run(line, capture_output=True, timeout=300, check=False)
-            found = sorted(Path(folder).rglob("checks.json"))
-            assert found, f"the suite did not run: {shlex.join(line)}"
-            for path in found:
-                scenario = scenario_of(path.parent.relative_to(folder))
-                if scenario.startswith("auth/"):
-                    yield judged(run, scenario, path)
+            line = [node, str(SUITE), "client", "--command", command, "--output-dir", folder, *PATIENCE, *RUNS[run]]
+            ended = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+            marks = {scenario: mark for mark, scenario in SUMMARY.findall(ended.stdout)}
+            assert marks, f"the suite did not run: {ended.stdout[-500:]} {ended.stderr[-500:]}"
+            for scenario, mark in marks.items():
+                (results,) = Path(folder).glob(f"{scenario}-{'[0-9]' * 4}-*")
+                yield judged(run, scenario, results, well=mark == "✓")
 
 
-def scenario_of(folder: Path) -> str:
-    """Return the scenario whose results are in a folder; its name ends with when it ran."""
-    return str(folder).partition("-20")[0] if "auth/20" not in str(folder) else str(folder)[:-25]
-
-
-def judged(run: str, scenario: str, path: Path) -> Verdict:
-    """Return what the checks of a scenario say."""
-    checks = json.loads(path.read_text("utf-8"))
-    problems = tuple(
+def judged(run: str, scenario: str, results: Path, *, well: bool) -> Verdict:
+    """Return what the checks of a scenario say, and how its client ended where that is not well."""
+    checks = json.loads((results / "checks.json").read_text("utf-8"))
+    problems = [
         f"{check['id']}: {check.get('errorMessage') or check['description']}"
         for check in checks
         if check["status"] in ("FAILURE", "WARNING")
-    )
-    return Verdict(run=run, scenario=scenario, passed=sum(c["status"] == "SUCCESS" for c in checks), problems=problems)
+    ]
+    if not well and not problems:
+        said = (results / "stderr.txt").read_text("utf-8").strip().splitlines()
+        problems.append(f"the client ended badly: {said[-1] if said else 'it said nothing'}")
+    passed = sum(check["status"] == "SUCCESS" for check in checks)
+    return Verdict(run=run, scenario=scenario, passed=passed, problems=tuple(problems))
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""The client of the conformance suite on the SDK's own login: `sdk_client.py ADDRESS`, what to do in the environment."""
+"""The client of the conformance suite on the login of the SDK: `sdk_client.py ADDRESS`, the rest in the environment."""
 
 import asyncio
 import json
