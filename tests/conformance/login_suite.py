@@ -32,7 +32,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "2025-03-26": ("--suite", "backcompat"),
     "extensions": ("--suite", "extensions"),
 }
-PATIENCE = ("--timeout", "120000")
+PATIENCE = ("--timeout", "60000")
 SUMMARY = re.compile(r"^([✓✗]) (auth/\S+): ", re.MULTILINE)
 
 
@@ -85,8 +85,10 @@ def main() -> int:
     parser.add_argument("client", choices=CLIENTS)
     parser.add_argument("--run", action="append", choices=RUNS, help="only these; all by default")
     asked = parser.parse_args()
-    said = list(verdicts(asked.client, asked.run or tuple(RUNS)))
-    print(*said, sep="\n")
+    said: list[Verdict] = []
+    for verdict in verdicts(asked.client, asked.run or tuple(RUNS)):
+        said.append(verdict)
+        print(verdict, flush=True)
     failed = sum(bool(verdict.problems) for verdict in said)
     print(f"{len(said) - failed} of {len(said)} scenarios passed")
     return int(failed > 0)
