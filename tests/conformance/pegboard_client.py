@@ -62,10 +62,22 @@ async def call_all(config: dict[str, Any]) -> None:
     """Call each tool once; leave with what was answered where that is no success."""
     async with Pegboard.open(config) as board:
         session = await board.session(agent="assistant", session_id="conformance")
-        first = await called(session, BEFORE_ANY_IS_KNOWN)
-        answers = [await called(session, entry.tool.wire) for entry in (await session.surface()).tools]
-    if first.status == "tool_unavailable" or any(answer.is_error for answer in answers):
+        first, tools = await known_tools(session)
+        answers = [await called(session, name) for name in tools]
+    if not answers or any(answer.is_error for answer in answers):
         sys.exit("; ".join(answer.message or str(answer.result.content) for answer in (first, *answers)))
+
+
+async def known_tools(session: Session) -> tuple[Any, list[str]]:
+    """Return what the first call was answered, and the tools that are known after it.
+
+    Where none are, it is made again: the issuer may have changed before the tools were listed.
+    """
+    for _ in range(2):
+        first = await called(session, BEFORE_ANY_IS_KNOWN)
+        if tools := [entry.tool.wire for entry in (await session.surface()).tools]:
+            break
+    return first, tools
 
 
 asyncio.run(main())
