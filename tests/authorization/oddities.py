@@ -28,7 +28,7 @@ class Oddity:
     then: Mapping[str, Any] | None = None  # None: there is no second part
     control: Literal["", "log_out_all", "forget_clients"] = ""
     tool: Literal["whoami", "write"] = "whoami"
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # what the site has counted by then
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of the site by then; each login followed once
     never: tuple[str, ...] = ()  # paths that a good client does not ask
     sdk: bool = True  # whether the last call of the SDK's client, with a person at hand, is answered
 
@@ -262,7 +262,7 @@ LOGINS = (
         tool="write",
         client="asks for what it has and what is missing, together",
         outcome="works",
-        counts={"authorizations": 2, "insufficient": 1},
+        counts={"authorizations": 2},
     ),
     Oddity(
         name="no scopes are enough",

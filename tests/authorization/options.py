@@ -52,8 +52,8 @@ class Options:
     rotate: bool = True  # False: a refresh token stays, and the answer has none
     refresh_loses_scopes: bool = False  # the new access token has the first scope only
     scope_in_answer: bool = True
-    token_html: bool = False  # a page in place of an answer, with status 200
-    token_status: int | None = None  # no answer but this status
+    token_html: bool = False  # a page in place of an answer, with status 200; nothing is used up
+    token_status: int | None = None  # no answer but a page with this status; nothing is used up
     errors_as_200: bool = False
     echo_secrets: bool = False  # errors repeat what was sent, those of the protected server too
     hold: Literal["", "before", "after"] = ""  # answers of `/token` wait until this changes

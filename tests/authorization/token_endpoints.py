@@ -51,6 +51,8 @@ class TokenEndpoints:
         await self._held("before")
         if status := self._grants.options.token_status:
             return HTMLResponse("<!doctype html><p>Come back later.", status, {"Retry-After": "1"})
+        if self._grants.options.token_html:  # what stands before the issuer answers, so nothing was used up
+            return HTMLResponse("<!doctype html><title>Welcome</title><p>Please accept our terms.")
         answer = await self._tokens(request, form)
         await self._held("after")
         return odd_answer(answer, form, self._grants)
@@ -162,8 +164,6 @@ def odd_answer(answer: Response, form: Mapping[str, str], grants: Grants) -> Res
         if options.echo_secrets:
             body["error_description"] = f"{body.get('error_description')}: {json.dumps(dict(form))}"
         return JSONResponse(body, 200 if options.errors_as_200 else answer.status_code, NO_STORE)
-    if options.token_html:
-        return HTMLResponse("<!doctype html><title>Welcome</title><p>Welcome.")
     body["token_type"] = options.token_type
     if options.expires_in == "text":
         body["expires_in"] = str(body["expires_in"])
