@@ -27,7 +27,7 @@ export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
 # Hundreds of processes are started by the tests: what one has compiled is not compiled by the next.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve test lint format types pytest rules screenshots docs bench table pins newest clean
+.PHONY: help serve test lint format types pytest rules screenshots docs conformance bench table pins newest clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -64,6 +64,9 @@ screenshots: $(VENV)/.dev $(BROWSER)/.installed ## Take the screenshots of the d
 
 docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a server
 	$(PY) tools/docs_site.py $(ARGS)
+
+conformance: $(VENV)/.dev $(NODE)/.installed ## Run the logins of MCP's conformance suite; ARGS=sdk does so with the SDK's client
+	$(PY) tests/conformance/login_suite.py $(or $(ARGS),pegboard)
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
@@ -128,7 +131,7 @@ $(TABLE)/.installed: training/requirements.txt training/packages.txt | $(VENV)/.
 	@touch $@
 
 $(NODE)/.installed: requirements/node/package.json | $(VENV)/.dev
-	@echo "Installing the MCP Inspector, a browser and axe-core into $(NODE)"
+	@echo "Installing the MCP Inspector, the conformance suite, a browser and axe-core into $(NODE)"
 	@mkdir -p $(NODE)
 	@cp requirements/node/package.json $(NODE)/
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/npm install --prefix $(NODE) --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error

@@ -3,7 +3,8 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from email.utils import formatdate
 from typing import Any
 
@@ -147,6 +148,11 @@ def app(origin: str, options: Options) -> Starlette:
     def well_known(request: Request) -> Response:
         return metadata.answer(request, site.grants)
 
+    @asynccontextmanager
+    async def alive(_: Starlette) -> AsyncGenerator[None]:
+        async with inner.router.lifespan_context(inner):
+            yield
+
     routes = [
         route("/.well-known/{rest:path}", well_known),
         route("/tenant/.well-known/{rest:path}", well_known),
@@ -164,5 +170,5 @@ def app(origin: str, options: Options) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(OddMachine, site=site)],
-        lifespan=lambda _: inner.router.lifespan_context(inner),
+        lifespan=alive,
     )

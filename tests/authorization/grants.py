@@ -13,7 +13,6 @@ from mcp.server.auth.provider import (
     AuthorizeError,
     OAuthAuthorizationServerProvider,
     RefreshToken,
-    TokenError,
     construct_redirect_uri,
 )
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
@@ -106,7 +105,8 @@ class Grants(OAuthAuthorizationServerProvider[Code, Refresh, Access]):
         """Say what is wrong with the resource that somebody asks a token for; None if nothing is."""
         if resource is None:
             return "resource is missing" if self.options.demand_resource else None
-        return None if resource == self.resource else f"no such resource: {resource}"
+        known = (self.resource, *self.options.protects)
+        return None if resource in known else f"no such resource: {resource}"
 
     def allow(self, asked: Asked, account: str) -> str:
         """Return where the browser of a person who agreed goes next."""
@@ -220,12 +220,7 @@ class Grants(OAuthAuthorizationServerProvider[Code, Refresh, Access]):
         token.family.revoked = True
 
     def machine_tokens(self, client: OAuthClientInformationFull, scopes: list[str], resource: str | None) -> OAuthToken:
-        """Return tokens for a client that acts for itself.
-
-        Raises: TokenError where the resource is a wrong one.
-        """
-        if problem := self.wrong_resource(resource):
-            raise TokenError("invalid_target", problem)
+        """Return tokens for a client that acts for itself."""
         self.counts["machine_logins"] += 1
         family = Family(account=client.client_id, client_id=client.client_id, resource=resource, refreshes=False)
         return self.tokens(family, scopes or [BASE_SCOPE])

@@ -39,7 +39,8 @@ class Options:
     # What a person does, and what comes back.
     consent: Literal["auto", "page", "refuse"] = "auto"
     iss: str | None = None  # in place of the issuer; "" leaves it out
-    demand_resource: bool = True
+    demand_resource: bool = True  # with every login and every token
+    protects: tuple[str, ...] = ()  # resources of other sites that tokens may be for
     code_spent: bool = False  # each code has been used before the client comes with it
 
     # Answers with tokens.
@@ -51,10 +52,10 @@ class Options:
     rotate: bool = True  # False: a refresh token stays, and the answer has none
     refresh_loses_scopes: bool = False  # the new access token has the first scope only
     scope_in_answer: bool = True
-    token_html: bool = False  # a page in place of an answer, with status 200
-    token_status: int | None = None  # no answer but this status
+    token_html: bool = False  # a page in place of an answer, with status 200; nothing is used up
+    token_status: int | None = None  # no answer but a page with this status; nothing is used up
     errors_as_200: bool = False
-    echo_secrets: bool = False  # errors repeat what was sent
+    echo_secrets: bool = False  # errors repeat what was sent, those of the protected server too
     hold: Literal["", "before", "after"] = ""  # answers of `/token` wait until this changes
     device: bool = True
     device_interval: int = 0

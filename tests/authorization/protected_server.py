@@ -80,7 +80,7 @@ class Guard:
         body = await request.body()
         message = parsed(body)
         token = await self._token(request)
-        response = self._refusal(token, message) or self._strange_era(request)
+        response = self._refusal(request, token, message) or self._strange_era(request)
         if response is not None:
             await response(scope, receive, send)
             return
@@ -105,13 +105,13 @@ class Guard:
             answer = (await http.post(f"{elsewhere}/introspect", data={"token": value})).json()
         return AccessToken.model_validate(answer) if answer["active"] else None
 
-    def _refusal(self, token: AccessToken | None, message: dict[str, Any]) -> Response | None:
+    def _refusal(self, request: Request, token: AccessToken | None, message: dict[str, Any]) -> Response | None:
         options, called = self._grants.options, message.get("method") == "tools/call"
         if token is None:
             if options.open_lists and not called:
                 return None
             self._grants.counts["unauthorized"] += 1
-            return self._challenge(401, "invalid_token", options.challenge_scope)
+            return self._challenge(request, 401, "invalid_token", options.challenge_scope)
         name = (message.get("params") or {}).get("name") if called else None
         needed = NEEDED.get(str(name), {BASE_SCOPE})
         missing = needed - set(token.scopes)
@@ -120,10 +120,11 @@ class Guard:
         if not missing:
             return None
         self._grants.counts["insufficient"] += 1
-        return self._challenge(403, "insufficient_scope", " ".join(sorted(missing)))
+        return self._challenge(request, 403, "insufficient_scope", " ".join(sorted(missing)))
 
-    def _challenge(self, status: int, code: str, scope: str | None) -> Response:
-        parts = [f'error="{code}"'] if status == 403 else []
+    def _challenge(self, request: Request, status: int, code: str, scope: str | None) -> Response:
+        sent = request.headers.get("authorization")
+        parts = [f'error="{code}"'] if sent else []
         if self._grants.options.challenge == "metadata" and self._grants.options.resource_metadata:
             where = f"{self._grants.origin}/.well-known/oauth-protected-resource/mcp"
             parts.append(f'resource_metadata="{where}"')
@@ -132,7 +133,8 @@ class Guard:
         headers = {"WWW-Authenticate": f"Bearer {', '.join(parts)}".strip()}
         if self._grants.options.challenge == "none":
             headers = {}
-        return JSONResponse({"error": code}, status, headers)
+        repeated = {"error_description": sent} if sent and self._grants.options.echo_secrets else {}
+        return JSONResponse({"error": code, **repeated}, status, headers)
 
     def _strange_era(self, request: Request) -> Response | None:
         modern = request.headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS

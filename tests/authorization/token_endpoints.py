@@ -51,14 +51,16 @@ class TokenEndpoints:
         await self._held("before")
         if status := self._grants.options.token_status:
             return HTMLResponse("<!doctype html><p>Come back later.", status, {"Retry-After": "1"})
+        if self._grants.options.token_html:  # what stands before the issuer answers, so nothing was used up
+            return HTMLResponse("<!doctype html><title>Welcome</title><p>Please accept our terms.")
         answer = await self._tokens(request, form)
         await self._held("after")
         return odd_answer(answer, form, self._grants)
 
     async def _tokens(self, request: Request, form: dict[str, str]) -> Response:
-        if problem := "resource" in form and self._grants.wrong_resource(form["resource"]):
-            return error("invalid_target", problem)
         kind = form.get("grant_type")
+        if problem := self._grants.wrong_resource(form.get("resource")):
+            return error("invalid_target", problem)
         if kind not in OWN_GRANTS:
             return await self._handler.handle(with_form(request, form))
         try:
@@ -162,8 +164,6 @@ def odd_answer(answer: Response, form: Mapping[str, str], grants: Grants) -> Res
         if options.echo_secrets:
             body["error_description"] = f"{body.get('error_description')}: {json.dumps(dict(form))}"
         return JSONResponse(body, 200 if options.errors_as_200 else answer.status_code, NO_STORE)
-    if options.token_html:
-        return HTMLResponse("<!doctype html><title>Welcome</title><p>Welcome.")
     body["token_type"] = options.token_type
     if options.expires_in == "text":
         body["expires_in"] = str(body["expires_in"])

@@ -1,4 +1,4 @@
-"""The authorization server of `tests/authorization` and its protected server, as a process; it prints its port first."""
+"""The authorization server of `tests/authorization` with its MCP server, as a process; it prints its port first."""
 
 import argparse
 import json
