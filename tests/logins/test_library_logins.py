@@ -2,7 +2,10 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from authorization.site import LoginSite
 from logins.conftest import Person
@@ -10,6 +13,8 @@ from pegboard import Pegboard
 from pegboard.board.session import Session
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.state.call_plans import CallAnswer
+from pegboard.errors import UsageError
+from pegboard.operators.logins import OperatorLogins
 
 
 async def session_of(board: Pegboard, principal: str = "ada") -> Session:
@@ -137,8 +142,6 @@ async def test_g11_who_was_logged_out_by_the_issuer_is_asked_again_once(
 async def test_g11_logins_are_shown_without_secrets_and_can_be_ended(
     board: Pegboard, person: Person, site: LoginSite
 ) -> None:
-    from pegboard.operators.logins import OperatorLogins
-
     await logged_in(board, person)
     logins = OperatorLogins(board.services)
     listed = await logins.listed()
@@ -155,8 +158,6 @@ async def test_g11_logins_are_shown_without_secrets_and_can_be_ended(
 async def test_x5_no_token_stands_in_the_store_in_plain(
     board: Pegboard, person: Person, site: LoginSite, configuration: dict[str, Any]
 ) -> None:
-    from pathlib import Path
-
     session = await logged_in(board, person)
     site.expire()
     await session.call("linear__whoami", {})
@@ -167,3 +168,12 @@ async def test_x5_no_token_stands_in_the_store_in_plain(
     assert len(site.secrets) >= 4
     assert found == []
     assert (folder / "pegboard.db.key").stat().st_mode & 0o777 == 0o600
+
+
+async def test_g11_an_address_that_belongs_to_no_pending_login_is_refused_in_one_sentence(board: Pegboard) -> None:
+    logins = OperatorLogins(board.services)
+    with pytest.raises(UsageError) as caught:
+        await logins.complete("linear", "http://127.0.0.1:1/callback?state=abc&code=def")
+    assert caught.value.code == "login_failed"
+    with pytest.raises(UsageError, match="state="):
+        await logins.complete("linear", "http://127.0.0.1:1/callback")
