@@ -215,7 +215,7 @@ async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine
     movable, own = installing.movable(file), installing.own_names(file, machine)
     others = {name: entry for name, entry in movable.entries.items() if name not in own}
     specs = servers_of(replace(movable, entries=others), machine).specs.values()
-    specs = [spec for spec in specs if spec.url and not has_credentials(spec)]
+    specs = [spec for spec in specs if spec.url and not spec.references and not has_credentials(spec)]
     if not specs:
         return file
     names = [spec.name for spec in specs]

@@ -90,11 +90,11 @@ def measure(
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
         servers = servers_of(chosen, machine)
-        printer.masker = Masker(servers.secrets)
+        printer.masker = masker = Masker(servers.secrets)
         if not servers.specs and not servers.off:
             raise _nothing(chosen)
         with warnings_to(printer):
-            async with _opened(servers, timeout) as bench:
+            async with _opened(servers, masker, timeout) as bench:
                 rows = await _rows(bench, servers, printer)
                 instead = await _instead(bench.board)
                 _show(printer, chosen, rows, instead, window=window)
@@ -158,13 +158,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
+async def _opened(servers: Servers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
 
-    masker = Masker(servers.secrets)
-    upstreams = McpSource(mask=masker.text, spawns=SPAWNS, start_timeout=timeout, asks=False)
+    upstreams = McpSource(mask=masker.text, learn=masker.learn, spawns=SPAWNS, start_timeout=timeout, asks=False)
     board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
     specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.references import refers, without_references
 
 _SHORTEST: Final = 6
 """How long a value under ``env`` or ``headers`` must be to be hidden whatever its name."""
@@ -56,7 +57,8 @@ def _within(key: str, value: Any) -> Iterator[str]:
 
 def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
-    yield from (text for text in texts if len(text) >= _SHORTEST and not _HARMLESS.fullmatch(text))
+    hidden = (text for text in texts if len(text) >= _SHORTEST and not _HARMLESS.fullmatch(text))
+    yield from (text for text in hidden if not refers(text))
 
 
 def _of_arguments(arguments: list[str]) -> Iterator[str]:
@@ -70,6 +72,7 @@ def _of_arguments(arguments: list[str]) -> Iterator[str]:
 
 
 def _of_text(text: str) -> Iterator[str]:
+    text = without_references(text)
     yield from _SCHEME.findall(text)
     yield from _RANDOM.findall(text)
     if "://" in text and "?" in text:

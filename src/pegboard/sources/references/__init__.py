@@ -1,0 +1,1 @@
+"""Values that a configuration names and does not hold: read where they are kept, when a server starts (G13)."""
