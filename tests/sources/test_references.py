@@ -14,9 +14,9 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import InitError, KeyringLocked, PasswordSetError
-from keyring_files import keyring_in, used
 from mcp_helpers import call, plain, runs, state, text, until
 
+from keyring_files import keyring_in, used
 from pegboard.config.inspection import load
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import ByReference, Reference
