@@ -26,7 +26,10 @@ from pegboard.sources.mcp import McpSource
 from pegboard.sources.references import reading, value_text
 
 VALUE = "s3cret-of-the-test"
-OP = f"#!{sys.executable}\nimport sys\nprint('{VALUE}' if sys.argv[1:] == ['read', 'op://Work/GitHub/token'] else 'no')\n"
+OP = f"""#!{sys.executable}
+import sys
+print("{VALUE}" if sys.argv[1:] == ["read", "op://Work/GitHub/token"] else "no")
+"""
 SCHEMES = {
     "keyring": "${keyring:GITHUB}",
     "op": "${op:Work/GitHub/token}",
@@ -287,7 +290,7 @@ async def test_g13_a_value_that_cannot_be_read_makes_its_server_unavailable_and_
     (kept / "binary").write_bytes(b"\xff\xfe\x80")
     (kept / "empty").write_text("\n")
     said = await refused(source, stdio(kept, TOKEN=value))
-    assert said.startswith("pegboard.json") or said.startswith(str(kept)) or "Server 'gh' is not available: " in said
+    assert "Server 'gh' is not available: " in said
     assert why in said
     assert VALUE not in said
 

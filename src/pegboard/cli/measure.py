@@ -13,6 +13,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import JsonOption
+from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -246,6 +247,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
                 "direct": _amount_json(direct, window),
                 "pegboard": _amount_json(instead, window),
                 "saved": None if failed else saved,
+                "plain_secrets": json_of(file),
             }
         )
         return
@@ -263,6 +265,8 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
         printer.say(f"{plural(len(failed), 'server')} could not be measured, and count in no figure:")
         for row in failed:
             printer.say(f"  {row.name}: {row.message}")
+    for line in lines_of(file):
+        printer.say(line)
 
 
 def _verdict(direct: Amount, saved: int, window: int) -> str:
