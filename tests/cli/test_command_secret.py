@@ -158,6 +158,19 @@ def test_without_a_keyring_one_error_says_what_to_do(
     assert VALUE not in ran.out + ran.err
 
 
+@pytest.mark.parametrize("command", [["set", "GH"], ["delete", "GH"], ["list"]])
+def test_without_the_package_the_line_that_installs_it_is_given(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    put("pegboard.yaml", CONFIG)
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    ran = given(run, monkeypatch, VALUE.encode(), "secret", *command)
+    assert "the package keyring is not installed" in ran.out + ran.err
+    assert "pip install 'pegboard[keyring]'" in ran.out + ran.err
+    (problem,) = [one for one in run("check", "--json").json["problems"] if one["code"] == "keyring_missing"]
+    assert (problem["line"], problem["hint"]) == (3, "Run pip install 'pegboard[keyring]'.")
+
+
 # -- what check and measure say --------------------------------------------------------------------
 
 

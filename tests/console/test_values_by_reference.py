@@ -98,7 +98,7 @@ async def used(board: Pegboard) -> list[str]:
     return [repr(one) for one in (surface, *answers, search, outcome, explained)]
 
 
-async def test_a_value_by_reference_stands_in_no_page_answer_event_log_or_byte_of_the_store(
+async def test_g13_x5_a_value_by_reference_stands_in_no_page_answer_event_log_or_byte_of_the_store(
     config: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     written: dict[str, str] = {}

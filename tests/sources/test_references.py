@@ -303,6 +303,13 @@ async def test_g13_a_file_is_read_up_to_the_limit_and_its_last_newline_is_none_o
     assert len((await reading.filled(stdio(kept, TOKEN="${file:token.txt}"), lambda *_: None)).env["TOKEN"]) == 65_536
 
 
+async def test_g13_a_file_may_lie_in_the_home_folder(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(kept / "bin"))
+    (kept / "bin" / "mine").write_text(VALUE)
+    filled = await reading.filled(stdio(kept, TOKEN="${file:~/mine}"), lambda *_: None)
+    assert filled.env["TOKEN"] == VALUE
+
+
 async def test_g13_a_value_that_would_break_a_header_is_refused_without_being_shown(
     source: McpSource, kept: Path, web: str
 ) -> None:

@@ -90,7 +90,7 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
     if first is not None and not installed():
         message = "the package keyring is not installed, which ${keyring:NAME} needs."
         yield Problem(
-            severity="warning", code="keyring_failed", message=message, hint=f"Run {INSTALL}.", place=first.place
+            severity="warning", code="keyring_missing", message=message, hint=f"Run {INSTALL}.", place=first.place
         )
 
 
@@ -184,7 +184,7 @@ def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in
     except KeyringError as error:
         Moved(added=tuple(added)).undo()
         message = f"The secrets could not be moved: {error.message}. Nothing was changed."
-        raise PegboardError(message, code=error.code, hint=f"{error.hint} Or add --no-keyring.") from None
+        raise PegboardError(message, code="keyring_failed", hint=f"{error.hint} Or add --no-keyring.") from None
     names = tuple(dict.fromkeys(one.name for one in kept))
     line = f"In the keyring, no longer in plain: {', '.join(names)}. {stays_in}".strip()
     return Moved(servers=without_plain(servers, kept), names=names, added=tuple(added), lines=(line,))

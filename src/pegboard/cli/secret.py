@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,9 +17,6 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import NAME, ByReference, Reference, reference
 from pegboard.errors import PegboardError, UsageError
 from pegboard.sources.references.value_text import LONGEST, without_newline
-
-if TYPE_CHECKING:
-    from pegboard.sources.references.keyring_values import KeyringError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
 COLUMNS: Final = (Column("name"), Column("value"), Column("used by", flexible=True))
@@ -51,7 +48,8 @@ def set_(
         try:
             keyring = store(name, given)
         except KeyringError as error:
-            raise _failed(f"'{name}' is not stored", error) from None
+            message = f"'{name}' is not stored: {error.message}."
+            raise PegboardError(message, code="keyring_failed", hint=error.hint) from None
         note_stored(name)
         text = Reference(scheme="keyring", target=name).text
         if printer.as_json:
@@ -96,7 +94,8 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
         try:
             there = delete_value(name)
         except KeyringError as error:
-            raise _failed(f"'{name}' is not deleted", error) from None
+            message = f"'{name}' is not deleted: {error.message}."
+            raise PegboardError(message, code="keyring_failed", hint=error.hint) from None
         note_deleted(name)
         if not there:
             hint = "`pegboard secret list` has the names."
@@ -133,10 +132,6 @@ def _require_name(name: str) -> None:
     """Refuse what is no name, without repeating it: it may be a value."""
     if not NAME.fullmatch(name):
         raise UsageError("That is no name of a secret.", hint="A name has letters, digits and _ . @ / - only.")
-
-
-def _failed(what: str, error: KeyringError) -> PegboardError:
-    return PegboardError(f"{what}: {error.message}.", code=error.code, hint=error.hint)
 
 
 def _given(name: str) -> str:

@@ -28,7 +28,7 @@ from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
-from pegboard.core.model.references import PARTS, ByReference, Reference
+from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
@@ -214,13 +214,19 @@ def _by_reference(
         ByReference(
             part=part,
             key=path[3] if len(path) > 3 else "",
-            pieces=tuple(replace(piece, folder=base) if isinstance(piece, Reference) else piece for piece in pieces),
+            pieces=tuple(_placed(piece, base) if isinstance(piece, Reference) else piece for piece in pieces),
             place=validated.document.place(path),
         )
         for path, pieces in references.items()
         for part in PARTS
         if path[1] == name and path[2] == part
     )
+
+
+def _placed(reference: Reference, folder: str) -> Reference:
+    """Return a reference whose path or command starts from a folder, or from the home folder where it says so."""
+    at_home = reference.scheme == "file" and reference.target.startswith(HOME)
+    return replace(reference, folder=str(_expanded("~")) if at_home else folder)
 
 
 def env_file_of(stated: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ SCHEMES: Final[Mapping[Scheme, str]] = {
 }
 """What stands behind each scheme."""
 WRITTEN: Final = ", ".join(f"${{{scheme}:{what}}}" for scheme, what in SCHEMES.items())
+HOME: Final = "~/"
 NAME: Final = re.compile(r"[A-Za-z0-9_.@/-]{1,200}")
 """A name in the keyring."""
 Part = Literal["env", "headers", "args", "url"]
@@ -33,7 +33,10 @@ _OP_PARTS: Final = (3, 4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Where one value is kept; paths and commands start from ``folder``, that of the configuration."""
+    """Where one value is kept; paths and commands start from ``folder``: that of the configuration.
+
+    Where a path begins with ``~/`` it is the home folder.
+    """
 
     scheme: Scheme
     target: str
@@ -55,7 +58,7 @@ class Reference:
         >>> Reference(scheme="file", target="token.txt", folder="/srv").path.as_posix()
         '/srv/token.txt'
         """
-        return Path(self.folder, os.path.expanduser(self.target))  # noqa: PTH111 - it raises where there is no home
+        return Path(self.folder, self.target.removeprefix(HOME))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +113,8 @@ def reference(scheme: str, target: str) -> Reference | str:
                 return "the command behind '${cmd:' cannot be split into words: a quotation mark is not closed."
             return f"'${{{scheme}:' is not followed by {SCHEMES[scheme]}."
         case _:
-            hint = did_you_mean(scheme, (*SCHEMES, *_NOT_SCHEMES))
-            return f"'${{{scheme}:' is not known. {hint}".rstrip()
+            unknown = f"'${{{scheme}:' is not known."
+            return f"{unknown} {did_you_mean(scheme, (*SCHEMES, *_NOT_SCHEMES))}".rstrip()
 
 
 def refers(text: str) -> bool:
