@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -435,6 +436,16 @@ async def test_g13_one_server_without_its_value_keeps_no_other_from_starting(sou
     assert state(source, "gone")["last_error"] == "${file:nowhere} does not exist"
     (kept / "nowhere").write_text("there-it-is")
     assert text(await call(source, both["gone"], "environment", name="TOKEN")) == "there-it-is"
+
+
+def test_g13_nothing_that_reads_values_is_imported_where_nothing_refers_to_one() -> None:
+    code = (
+        "import sys; from pegboard.assembly import Pegboard; from pegboard.cli import serving, command_line; "
+        "from pegboard.sources.mcp import McpSource; from pegboard.sources.mcp.connection import open_client; "
+        "print([name for name in sys.modules if name.startswith(('pegboard.sources.references', 'keyring'))])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == "[]\n"
 
 
 def test_g13_of_each_source_the_newest_values_are_masked_without_end() -> None:

@@ -16,7 +16,6 @@ from pegboard.cli.rendering import Column, Printer
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import NAME, ByReference, Reference, reference
 from pegboard.errors import PegboardError, UsageError
-from pegboard.sources.references.value_text import LONGEST, without_newline
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
 COLUMNS: Final = (Column("name"), Column("value"), Column("used by", flexible=True))
@@ -136,6 +135,8 @@ def _require_name(name: str) -> None:
 
 def _given(name: str) -> str:
     """Return the value that is typed at the terminal without being shown, or that comes on standard input."""
+    from pegboard.sources.references.value_text import LONGEST, without_newline
+
     if sys.stdin.isatty():
         import getpass
 

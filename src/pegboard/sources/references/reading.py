@@ -80,7 +80,7 @@ async def _value(reference: Reference) -> str:
 
 async def _from_keyring(reference: Reference) -> str:
     from pegboard.sources.references.keyring_values import KeyringError, value_of
-    from pegboard.sources.signatures.threads import in_thread
+    from pegboard.sources.signatures import in_thread
 
     try:
         async with asyncio.timeout(PATIENCE):
@@ -101,7 +101,7 @@ async def _from_keyring(reference: Reference) -> str:
 
 async def _from_file(reference: Reference) -> str:
     from pegboard.sources.references.file_text import text_of
-    from pegboard.sources.signatures.threads import in_thread
+    from pegboard.sources.signatures import in_thread
 
     try:
         async with asyncio.timeout(PATIENCE):

@@ -44,6 +44,6 @@ class ServerValues:
             return self._newer is not None
 
     async def _read(self) -> ServerSpec:
-        from pegboard.sources.references.reading import filled  # no start without references needs it
+        from pegboard.sources.references import filled  # no start without references needs it
 
         return await filled(self._spec, self._settings.learn)
