@@ -14,6 +14,7 @@ from pegboard import assembly, configuration_source
 from pegboard.config.cache import reader as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
+from pegboard.core.model.specs import ServerSpec
 from pegboard.core.principals.bearer_tokens import OPERATOR
 from pegboard.support import user_folders
 
@@ -108,6 +109,7 @@ def test_a_value_by_reference_is_kept_as_it_is_written(folder: Path, monkeypatch
     found = kept()
     assert found is not None
     up = found.specs["up"]
+    assert isinstance(up, ServerSpec)
     assert [(one.part, one.key, len(one.pieces)) for one in up.references] == [
         ("args", 1, 1), ("env", "A", 2), ("env", "API_TOKEN", 3),
     ]  # fmt: skip

@@ -97,7 +97,7 @@ for _name, (_command, _example) in pins.COMMANDS.items():
     _add(_pins, _name, _command, _example)
 app.add_typer(_pins, name="pins")
 
-_secret = _group("Keep values in the keyring of the system that a configuration names and does not hold.")
+_secret = _group("Keep secrets in the keyring of the system.")
 for _name, (_command, _example) in secret.COMMANDS.items():
     _add(_secret, _name, _command, _example)
 app.add_typer(_secret, name="secret")
