@@ -14,7 +14,7 @@ from pegboard.cli.common import DONE, report
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.references import NAME, ByReference, Reference, reference
+from pegboard.core.model.references import ByReference, Reference, is_name, reference
 from pegboard.errors import PegboardError, UsageError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
@@ -129,7 +129,7 @@ def _guarded(done: Callable[[Printer], int], *, as_json: bool) -> int:
 
 def _require_name(name: str) -> None:
     """Refuse what is no name, without repeating it: it may be a value."""
-    if not NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError("That is no name of a secret.", hint="A name has letters, digits and _ . @ / - only.")
 
 

@@ -21,12 +21,11 @@ SCHEMES: Final[Mapping[Scheme, str]] = {
 """What stands behind each scheme."""
 WRITTEN: Final = ", ".join(f"${{{scheme}:{what}}}" for scheme, what in SCHEMES.items())
 HOME: Final = "~/"
-NAME: Final = re.compile(r"[A-Za-z0-9_.@/-]{1,200}")
-"""A name in the keyring."""
+_NAME: Final = r"[A-Za-z0-9_.@/-]{1,200}"
 Part = Literal["env", "headers", "args", "url"]
 """The settings of a server that may have references."""
 PARTS: Final[tuple[Part, ...]] = ("env", "headers", "args", "url")
-_WRITTEN: Final = re.compile(rf"\$\{{(?:{'|'.join(SCHEMES)}):[^}}]*\}}")
+_WRITTEN: Final = rf"\$\{{(?:{'|'.join(SCHEMES)}):[^}}]*\}}"
 _NOT_SCHEMES: Final = ("env", "input")
 _OP_PARTS: Final = (3, 4)
 
@@ -100,7 +99,7 @@ def reference(scheme: str, target: str) -> Reference | str:
     "'${op:' is not followed by vault/item/field."
     """
     match scheme:
-        case "keyring" if NAME.fullmatch(target):
+        case "keyring" if is_name(target):
             return Reference(scheme=scheme, target=target)
         case "op" if _is_item(target.removeprefix("//")):
             return Reference(scheme=scheme, target=target.removeprefix("//"))
@@ -117,13 +116,22 @@ def reference(scheme: str, target: str) -> Reference | str:
             return f"{unknown} {did_you_mean(scheme, (*SCHEMES, *_NOT_SCHEMES))}".rstrip()
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text is a name in the keyring.
+
+    >>> is_name("GITHUB_TOKEN"), is_name("A=b")
+    (True, False)
+    """
+    return re.fullmatch(_NAME, text) is not None
+
+
 def refers(text: str) -> bool:
     """Return whether a text looks like one with references in it.
 
     >>> refers("Bearer ${keyring:GITHUB}"), refers("${GITHUB}")
     (True, False)
     """
-    return _WRITTEN.search(text) is not None
+    return "${" in text and re.search(_WRITTEN, text) is not None
 
 
 def without_references(text: str) -> str:
@@ -132,7 +140,7 @@ def without_references(text: str) -> str:
     >>> without_references("Bearer ${op:Work/GitHub/token}")
     'Bearer '
     """
-    return _WRITTEN.sub("", text) if "${" in text else text
+    return re.sub(_WRITTEN, "", text) if "${" in text else text
 
 
 def words(command: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from pegboard.core.model.references import NAME
+from pegboard.core.model.references import is_name
 from pegboard.support import user_folders
 
 
@@ -20,7 +20,7 @@ def stored_names() -> tuple[str, ...]:
     except (OSError, ValueError):
         return ()
     listed = cast("list[Any]", found) if isinstance(found, list) else []
-    return tuple(sorted({name for name in listed if isinstance(name, str) and NAME.fullmatch(name)}))
+    return tuple(sorted({name for name in listed if isinstance(name, str) and is_name(name)}))
 
 
 def note_stored(name: str) -> None:
