@@ -59,6 +59,7 @@ PROGRAMS = (
     "dialogues",
     "gateway",
     "keystrokes",
+    "logins",
     "pins",
     "reference_servers",
     "retrieval",

@@ -29,6 +29,9 @@ settings.load_profile("pegboard")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# No test asks the keyring of whoever runs it, nor does what a test starts.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -215,7 +215,8 @@ class Pegboard(Board):
         self.configuration = configuration = runnable(await self._grants.take(edited))
         if self.waiting and self.waiting != waited:
             note_waiting(self._source.name, self.waiting)
-        masker = Masker(configuration.secrets | self.services.masker.values)
+        masker = self.services.masker
+        masker.add(configuration.secrets)
         problems = [*configuration.problems, *self._waiting_problems(), *transformer_problems(configuration)]
         self._note_read(problems, in_force=True, masker=masker)
         self._meaning.use_transformer(configuration.transformer is not None)
@@ -477,7 +478,7 @@ def quickstart_store() -> Path:
 def _servers(masker: Masker, *, fast_path: bool, store: Store) -> McpSource:
     from pegboard.sources.mcp import McpSource
 
-    return McpSource(mask=masker.text, fast_path=fast_path, store=store)
+    return McpSource(mask=masker.text, learn=masker.learn, fast_path=fast_path, store=store)
 
 
 def plugin_processes(

@@ -38,7 +38,7 @@ def test_a_clients_servers_are_taken_over_and_may_all_be_loaded(run: Run, folder
     source.write_text(json.dumps(CLIENT))
     ran = run("init", "--from", str(source), "--json")
     shape = {
-        "written": str, "source": str, "servers": [str], "confined": [str], "staying": [dict],
+        "written": str, "source": str, "servers": [str], "confined": [str], "keyring": [str], "staying": [dict],
         "backup": (str, type(None)), "problems": [dict],
     }  # fmt: skip
     assert (ran.code, misfits(ran.json, shape)) == (0, [])

@@ -94,7 +94,8 @@ FILES = {
 }
 SHAPE = {
     "client": str, "file": str, "status": str, "config": str, "servers": [str],
-    "confined": [str], "staying": [{"name": str, "reason": str}], "backup": (str, type(None)), "diff": str,
+    "confined": [str], "keyring": [str], "staying": [{"name": str, "reason": str}],
+    "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')

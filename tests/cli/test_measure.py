@@ -24,7 +24,7 @@ AMOUNT = {"tools": int, "tokens": int, "share": float}
 SHAPE = {
     "file": str, "client": str, "window": int,
     "servers": [{"name": str, "tools": int, "tokens": int, "share": float, "status": str, "message": str}],
-    "direct": AMOUNT, "pegboard": AMOUNT, "saved": int,
+    "direct": AMOUNT, "pegboard": AMOUNT, "saved": int, "plain_secrets": [dict],
 }  # fmt: skip
 
 

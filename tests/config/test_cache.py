@@ -14,6 +14,7 @@ from pegboard import assembly, configuration_source
 from pegboard.config.cache import reader as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
+from pegboard.core.model.specs import ServerSpec
 from pegboard.core.principals.bearer_tokens import OPERATOR
 from pegboard.support import user_folders
 
@@ -94,6 +95,25 @@ def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:
     written = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
     assert b"authorization" in written
     assert [word for word in (SECRET, "hunter2", "ada:pw", "example.org") if word.encode() in written] == []
+
+
+def test_a_value_by_reference_is_kept_as_it_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G13: also beside a variable, whose value is no reference whatever it says."""
+    monkeypatch.setenv("KEY", "${cmd:touch ran}")
+    more = '{A: "Bearer ${keyring:A}", API_TOKEN: "${KEY}-${op:Work/Item/token}", B: "$${file:b}"}'
+    (folder / "pegboard.yaml").write_text(CONFIG.replace("env: {LEVEL: on,", f"env: {more}  #").replace(
+        'args: [--key, "${KEY}"]', 'args: [--key, "${cmd:pass show a/b}"]'
+    ))  # fmt: skip
+    assert configuration_source.keep(path())
+    assert kept() == compiled()
+    found = kept()
+    assert found is not None
+    up = found.specs["up"]
+    assert isinstance(up, ServerSpec)
+    assert [(one.part, one.key, len(one.pieces)) for one in up.references] == [
+        ("args", 1, 1), ("env", "A", 2), ("env", "API_TOKEN", 3),
+    ]  # fmt: skip
+    assert up.references[2].pieces[0] == "${cmd:touch ran}"
 
 
 def test_only_the_user_may_read_it() -> None:

@@ -797,7 +797,7 @@ async def test_g11_secrets_of_strange_names_come_back(store: Store, name: str) -
     assert (found.key, found.text) == (name, text)
 
 
-async def test_g14_one_holder_has_a_lease_until_it_gives_it_back_or_its_time_is_over(store: Store) -> None:
+async def test_g11_one_holder_has_a_lease_until_it_gives_it_back_or_its_time_is_over(store: Store) -> None:
     assert await store.take_lease("renew", "one", seconds=10)
     assert await store.take_lease("renew", "one", seconds=10)
     assert not await store.take_lease("renew", "two", seconds=10)

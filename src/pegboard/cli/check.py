@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli import plugin_problems
+from pegboard.cli import plain_in_files, plugin_problems
 from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
@@ -105,8 +105,10 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             unfounded = await plugin_problems.unfounded_conditions(configuration)
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
             beyond, known = plugin_problems.out_of_reach(configuration)
-            more = (*absent, *unfounded, *beyond, *transformer_problems(configuration))
-            return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known))
+            plain = (*plain_in_files.warnings_of(path), *plain_in_files.without_keyring(configuration))
+            more = (*absent, *unfounded, *beyond, *transformer_problems(configuration), *plain)
+            unread = () if probe else plain_in_files.unread(configuration)
+            return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known, *unread))
     except NotAgreedError:
         raise
     except PegboardError as error:

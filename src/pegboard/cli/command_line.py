@@ -24,6 +24,7 @@ from pegboard.cli import (
     pins,
     schema,
     search,
+    secret,
     serve,
     session,
     stats,
@@ -98,6 +99,11 @@ _pins = _group("Show and accept what differs in the tools of servers.")
 for _name, (_command, _example) in pins.COMMANDS.items():
     _add(_pins, _name, _command, _example)
 app.add_typer(_pins, name="pins")
+
+_secret = _group("Keep secrets in the keyring of the system.")
+for _name, (_command, _example) in secret.COMMANDS.items():
+    _add(_secret, _name, _command, _example)
+app.add_typer(_secret, name="secret")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
 _add(app, "bill", audit.bill, audit.BILL_EXAMPLE)

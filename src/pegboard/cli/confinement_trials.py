@@ -234,7 +234,7 @@ class Trials:
 
         spec = replace(self._spec, confine=confinement)
         source = (
-            McpSource(mask=self._masker.text, asks=False)
+            McpSource(mask=self._masker.text, learn=self._masker.learn, asks=False)
             if isinstance(spec, ServerSpec)
             else plugin_processes(self._masker, env=os.environ)
         )

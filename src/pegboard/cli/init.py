@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -20,6 +20,7 @@ from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
     from pegboard.cli.confined_servers import Confined
+    from pegboard.cli.plain_in_files import Moved
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
@@ -60,6 +61,13 @@ def init(
         bool,
         typer.Option("--dry-run", help="With --install or --uninstall: show what would change, and change nothing."),
     ] = False,
+    keyring: Annotated[
+        bool | None,
+        typer.Option(
+            "--keyring/--no-keyring",
+            help="Move secrets that stand in plain into the keyring of the system. [default: ask at the terminal]",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Write a pegboard.yaml, or put Pegboard into a client.
@@ -73,30 +81,61 @@ def init(
             raise UsageError("--install and --uninstall exclude each other.")
         if install is not None:
             require("`pegboard init --install`")
-            return await _install(printer, install, source, config, force=force, probe=probe, dry_run=dry_run)
+            given = _Given(source=source, config=config, force=force, probe=probe, dry_run=dry_run, keyring=keyring)
+            return await _install(printer, install, given)
         if uninstall is not None:
             return _uninstall(printer, uninstall, source, dry_run=dry_run)
         if dry_run:
             raise UsageError("--dry-run goes with --install or --uninstall.")
-        return _write_start(printer, source, config or TARGET, force=force)
+        return await _write_start(printer, source, config or TARGET, force=force, keyring=keyring)
 
     return guarded(Options(as_json=as_json), written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What `init --install` was given."""
+
+    source: Path | None
+    config: Path | None
+    force: bool
+    probe: bool
+    dry_run: bool
+    keyring: bool | None
 
 
 # -- a configuration to begin with -----------------------------------------------------------------
 
 
-def _write_start(printer: Printer, source: Path | None, config: Path, *, force: bool) -> int:
+async def _write_start(
+    printer: Printer, source: Path | None, config: Path, *, force: bool, keyring: bool | None
+) -> int:
     from pegboard.cli.confined_servers import Confined, confined
-    from pegboard.config.clients.generated import client_text, read_client, starter_text, write
+    from pegboard.cli.plain_in_files import Moved, moved_into_keyring
+    from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
+    from pegboard.config.clients.literal_secrets import secrets_in
 
     chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
-    held = confined(taken.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
+    if taken is not None:
+        printer.masker = Masker(secrets_in(dict(taken.servers)))
+        require_free(config, force=force)
+    kept = (
+        Moved()
+        if taken is None
+        else await moved_into_keyring(
+            taken.servers, wanted=keyring, ask=not printer.as_json, stays_in=f"{chosen} still has them in plain."
+        )
+    )
+    held = confined(kept.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
     taken = replace(taken, servers=held.servers) if taken else None
     excluded = taken.excluded if taken else EMPTY
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
-    backup = write(config, text, force=force, like=chosen)
+    try:
+        backup = write(config, text, force=force, like=chosen)
+    except BaseException:
+        kept.undo()
+        raise
     problems = [*(taken.problems if taken else ()), *_problems(config)]
     servers = list(taken.servers) if taken else []
     if printer.as_json:
@@ -106,13 +145,14 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
                 "source": str(chosen) if chosen else None,
                 "servers": servers,
                 "confined": held.done,
+                "keyring": list(kept.names),
                 "staying": [{"name": name, "reason": why} for name, why in excluded.items()],
                 "backup": str(backup) if backup else None,
                 "problems": [problem_json(problem) for problem in problems],
             }
         )
         return DONE
-    notes = [*held.lines, *(f"{name} is excluded: {why}." for name, why in excluded.items())]
+    notes = [*held.lines, *kept.lines, *(f"{name} is excluded: {why}." for name, why in excluded.items())]
     _show_start(printer, config, chosen, servers, backup, notes)
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")
@@ -147,10 +187,9 @@ def _problems(path: Path) -> list[Problem]:
 # -- into a client ---------------------------------------------------------------------------------
 
 
-async def _install(
-    printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, probe: bool, dry_run: bool
-) -> int:
+async def _install(printer: Printer, name: str, given: _Given) -> int:
     from pegboard.cli.confined_servers import Confined, confinable, confined
+    from pegboard.cli.plain_in_files import Moved, as_moved_before, moved_into_keyring
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
@@ -158,10 +197,10 @@ async def _install(
 
     machine = Machine()
     client = installing.client_named(name)
-    own = config if config is not None else TARGET
-    file = confinable(installing.file_of(client, machine, source, empty=own.is_file()))
+    own = given.config if given.config is not None else TARGET
+    file = confinable(installing.file_of(client, machine, given.source, empty=own.is_file()))
     printer.masker = Masker(secrets_in(dict(file.entries)))
-    if probe:
+    if given.probe:
         file = await _asked_for_logins(printer, file, machine)
     if installing.own_names(file, machine):
         return _installed_already(printer, file, machine)
@@ -169,20 +208,34 @@ async def _install(
     if not movable.entries:
         _require_configuration(own, file)
         edit = installing.installation(file, installing.entry_for(file, {}, own))
-        return _put_in(printer, edit, Confined(), own, "Kept", dry_run=dry_run)
+        return _put_in(printer, edit, Confined(), Moved(), own, "Kept", dry_run=given.dry_run)
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
-    config = config or installing.home_of_configuration(file, machine)
-    moved = confined(installing.inputs_as_variables(dict(taken.servers)), config, sandboxed=taken.sandboxed)
-    shared = config.exists() and not force and _has(config, moved, machine)
+    config = given.config or installing.home_of_configuration(file, machine)
+    servers: Mapping[str, Any] = installing.inputs_as_variables(dict(taken.servers))
+    there = config.exists() and not given.force
+    if there:
+        servers = as_moved_before(servers, _servers_of(config, machine))
+    shared = there and _has(config, confined(servers, config, sandboxed=taken.sandboxed), machine)
     edit = installing.installation(file, installing.entry_for(file, taken.servers, config))
-    if not shared and not dry_run:
-        _write_moved(replace(taken, servers=moved.servers), file, config, force=force)
-    verb = "Kept" if shared else "Would write" if dry_run else "Wrote"
-    return _put_in(printer, edit, moved, config, verb, dry_run=dry_run)
+    kept = Moved(servers=servers)
+    if not shared and not given.dry_run:
+        stays = "The copy that is kept for --uninstall still has them in plain."
+        kept = await moved_into_keyring(servers, wanted=given.keyring, ask=not printer.as_json, stays_in=stays)
+    moved = confined(kept.servers, config, sandboxed=taken.sandboxed)
+    verb = "Kept" if shared else "Would write" if given.dry_run else "Wrote"
+    if not shared and not given.dry_run:
+        try:
+            _write_moved(replace(taken, servers=moved.servers), file, config, force=given.force)
+        except BaseException:
+            kept.undo()
+            raise
+    return _put_in(printer, edit, moved, kept, config, verb, dry_run=given.dry_run)
 
 
-def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: str, *, dry_run: bool) -> int:
+def _put_in(
+    printer: Printer, edit: Edit, moved: Confined, kept: Moved, config: Path, verb: str, *, dry_run: bool
+) -> int:
     """Put Pegboard with a configuration into a client's file in place of these servers, and report it."""
     file = edit.file
     backup = None if dry_run else edit.save(backup=True)
@@ -195,12 +248,13 @@ def _put_in(printer: Printer, edit: Edit, moved: Confined, config: Path, verb: s
         "config": str(config),
         "servers": servers,
         "confined": moved.done,
+        "keyring": list(kept.names),
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines]
+    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines]
     return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
@@ -215,7 +269,7 @@ async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine
     movable, own = installing.movable(file), installing.own_names(file, machine)
     others = {name: entry for name, entry in movable.entries.items() if name not in own}
     specs = servers_of(replace(movable, entries=others), machine).specs.values()
-    specs = [spec for spec in specs if spec.url and not has_credentials(spec)]
+    specs = [spec for spec in specs if spec.url and not spec.references and not has_credentials(spec)]
     if not specs:
         return file
     names = [spec.name for spec in specs]
@@ -264,8 +318,8 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
     staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
-    found = {"status": "already_installed", "config": str(used), "servers": beside, "confined": [], "staying": staying}
-    document = {**found, "backup": None, "diff": ""}
+    found = {"status": "already_installed", "config": str(used), "servers": beside, "confined": [], "keyring": []}
+    document = {**found, "staying": staying, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 
 
@@ -305,14 +359,19 @@ def _unconfined(entry: Any) -> Any:
     return {key: value for key, value in entry.items() if key != "confine"} if is_mapping(entry) else entry
 
 
+def _servers_of(config: Path, machine: Machine) -> Mapping[str, Any]:
+    """Return the servers of a configuration of ours."""
+    from pegboard.config.clients.server_files import read
+
+    return read(config, machine).translated().value.get("servers", {})
+
+
 def _has(config: Path, moved: Confined, machine: Machine) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not.
 
     Those that were in a sandbox it has as they are confined, others confined or not.
     """
-    from pegboard.config.clients.server_files import read
-
-    there = read(config, machine).translated().value.get("servers", {})
+    there = _servers_of(config, machine)
     other = [
         name
         for name, entry in moved.servers.items()

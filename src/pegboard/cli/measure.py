@@ -13,6 +13,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import JsonOption
+from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -90,11 +91,11 @@ def measure(
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
         servers = servers_of(chosen, machine)
-        printer.masker = Masker(servers.secrets)
+        printer.masker = masker = Masker(servers.secrets)
         if not servers.specs and not servers.off:
             raise _nothing(chosen)
         with warnings_to(printer):
-            async with _opened(servers, timeout) as bench:
+            async with _opened(servers, masker, timeout) as bench:
                 rows = await _rows(bench, servers, printer)
                 instead = await _instead(bench.board)
                 _show(printer, chosen, rows, instead, window=window)
@@ -158,13 +159,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
+async def _opened(servers: Servers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
 
-    masker = Masker(servers.secrets)
-    upstreams = McpSource(mask=masker.text, spawns=SPAWNS, start_timeout=timeout, asks=False)
+    upstreams = McpSource(mask=masker.text, learn=masker.learn, spawns=SPAWNS, start_timeout=timeout, asks=False)
     board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
     specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
@@ -247,6 +247,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
                 "direct": _amount_json(direct, window),
                 "pegboard": _amount_json(instead, window),
                 "saved": None if failed else saved,
+                "plain_secrets": json_of(file),
             }
         )
         return
@@ -264,6 +265,8 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
         printer.say(f"{plural(len(failed), 'server')} could not be measured, and count in no figure:")
         for row in failed:
             printer.say(f"  {row.name}: {row.message}")
+    for line in lines_of(file):
+        printer.say(line)
 
 
 def _verdict(direct: Amount, saved: int, window: int) -> str:

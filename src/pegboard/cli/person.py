@@ -49,6 +49,14 @@ async def require_operator(
     return None
 
 
+async def agrees(lines: Sequence[str]) -> bool | None:
+    """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
+    try:
+        return await _agreed(lines)
+    except NotAgreedError:
+        return None
+
+
 def _owner(tokens: Sequence[Token], right: Right, agent: str | None, given: str) -> str:
     from pegboard.core.principals.bearer_tokens import token_of
 

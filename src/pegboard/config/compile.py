@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
@@ -36,6 +37,7 @@ from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
 
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
+NO_REFERENCES: Final[Mapping[tuple[Key, ...], Sequence[str | Reference]]] = {}
 COMES_BY_ITSELF: Final = "dynamic_tools"
 """The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
@@ -87,16 +89,21 @@ def compiled(
     filters: Mapping[str, dict[str, Any]],
     client: bool,
     in_view: Iterable[str] = (),
+    references: Mapping[tuple[Key, ...], Sequence[str | Reference]] = NO_REFERENCES,
 ) -> UncheckedConfig:
     """Return the core values of a file.
 
     ``client`` takes it for the file of an MCP client: every server is a toolkit of its own, and those
-    that the client is to keep ``in_view`` are initial. Where a file has no ``agents`` section, one agent
+    that the client is to keep ``in_view`` are initial. ``references`` are the texts of servers with values that are
+    read when they start, by their paths. Where a file has no ``agents`` section, one agent
     ``default`` may load everything that it names.
     """
     file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
-        name: _server(name, part, folder, validated, unavailable.get(name, ""))
+        name: replace(
+            _server(name, part, folder, validated, unavailable.get(name, "")),
+            references=_by_reference(name, references, folder, validated) if references else (),
+        )
         for name, part in file.servers.items()
         if not part.disabled
     }
@@ -202,6 +209,38 @@ def _login(part: AuthSection | None) -> LoginSettings | None:
         issuer=part.issuer,
         kind=part.kind,
     )
+
+
+def may_refer(path: Sequence[Key]) -> bool:
+    """Return whether what stands at a path of a file may have values that are read when a server starts."""
+    return len(path) > 2 and path[0] == "servers" and path[2] in PARTS
+
+
+def _by_reference(
+    name: str,
+    references: Mapping[tuple[Key, ...], Sequence[str | Reference]],
+    folder: Path,
+    validated: ValidatedDocument[File],
+) -> tuple[ByReference, ...]:
+    """Return the texts of a server with values that are read when it starts; their paths start from ``folder``."""
+    base = str(folder.absolute())
+    return tuple(
+        ByReference(
+            part=part,
+            key=path[3] if len(path) > 3 else "",
+            pieces=tuple(_placed(piece, base) if isinstance(piece, Reference) else piece for piece in pieces),
+            place=validated.document.place(path),
+        )
+        for path, pieces in references.items()
+        for part in PARTS
+        if path[1] == name and path[2] == part
+    )
+
+
+def _placed(reference: Reference, folder: str) -> Reference:
+    """Return a reference whose path or command starts from a folder, or from the home folder where it says so."""
+    at_home = reference.scheme == "file" and reference.target.startswith(HOME)
+    return replace(reference, folder=str(_expanded("~")) if at_home else folder)
 
 
 def env_file_of(stated: str, folder: Path) -> Path:

@@ -186,7 +186,9 @@ def _runs(spec: PluginSpec) -> object:
     """Return what a plugin of the file runs; None for what is registered."""
     match spec:
         case ServerSpec():
-            return [spec.command, spec.args, dict(spec.env), spec.cwd, spec.url, dict(spec.headers), spec.transport]
+            read_later = [repr((one.part, one.key, one.pieces)) for one in spec.references]
+            runs = [spec.command, spec.args, dict(spec.env), spec.cwd, spec.url, dict(spec.headers), spec.transport]
+            return [*runs, *([sorted(read_later)] if read_later else [])]
         case PythonSpec():
             return [spec.target, spec.folder]
         case RegisteredSpec():

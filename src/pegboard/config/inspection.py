@@ -23,6 +23,7 @@ from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.references import refers
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen
 from pegboard.errors import ConfigError
@@ -153,6 +154,6 @@ def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[st
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():
                 named = masked({key: value}, Masker(), frozenset())[key] == MASK
-                if named and not any(secret in value for secret in known):
+                if named and not refers(value) and not any(secret in value for secret in known):
                     found.update((value, value.rpartition(" ")[2]))
     return {value for value in found if value.strip()}

@@ -28,6 +28,7 @@ from pegboard.core.access.named_paths import (
     path_forms,
     sweeps,
 )
+from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import user_folders
@@ -92,6 +93,9 @@ class ConfiguredFiles:
             main = path == configuration.path
             yield path, "configuration" if main else "loadout" if path.parent in loadouts else "env file"
         yield configuration.path, "configuration"
+        specs = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
+        kept = (one for spec in specs for one in references_in(spec.references) if one.scheme == "file")
+        yield from _each("env file", (one.path for one in kept))
         yield from _each("configuration", (top / name for top in (folder, Path.cwd()) for name in NAMES))
         for store in self.stores:
             names = (f"{name}{end}" for name in (store.name, f"{store.stem}-agno.db") for end in _BESIDE_A_STORE)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from pegboard.config.additions import joined, with_settings
 from pegboard.config.check.loadout_checks import WrittenLoadout
-from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
+from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of, may_refer
 from pegboard.config.documents import json_text, mapping, yaml_text
 from pegboard.config.documents.document import Document, Key, UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.documents.expansion import Expansion, Missing
@@ -20,6 +20,7 @@ from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.references import PARTS, WRITTEN, Reference
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.problems import Problem
@@ -29,6 +30,7 @@ S = TypeVar("S", bound=BaseModel)
 LOADOUTS: Final = "loadouts"
 MAPPING: Final = "configuration"
 """How messages name a mapping that a program gives."""
+_MALFORMED: Final = ("syntax", "reference")
 _TEXT_KEYS: Final = frozenset(
     (key,) for key in ("command", "args", "env", "cwd", "url", "headers", "description", "category", "prefix")
 )
@@ -46,6 +48,9 @@ class Reading:
     text: str | None = field(default=None, repr=False)
     value: Mapping[str, Any] | None = field(default=None, repr=False)
     secrets: set[str] = field(default_factory=set[str])
+    references: dict[tuple[Key, ...], tuple[str | Reference, ...]] = field(
+        default_factory=dict[tuple[Key, ...], tuple[str | Reference, ...]]
+    )
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
 
@@ -86,6 +91,7 @@ class Reading:
             filters=client.filters if client else {},
             client=client is not None,
             in_view=client.in_view if client else (),
+            references=self.references,
         )
         stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
         self.files += [env_file_of(text, self.folder) for text in stated]
@@ -128,9 +134,9 @@ class Reading:
         gone: list[tuple[Key, ...]] = []
         for missing in expansion.missing:
             server = _server(missing) if unavailable is not None else None
-            if server is not None and missing.kind == "syntax" and also is not None:
+            if server is not None and missing.kind in _MALFORMED and also is not None:
                 continue
-            if unavailable is not None and server is not None and missing.kind != "syntax":
+            if unavailable is not None and server is not None and missing.kind not in _MALFORMED:
                 if not _is_off(filled, server):
                     unavailable.setdefault(server, _why(missing))
                     self.problems.append(_missing(missing, document, in_server=True))
@@ -138,6 +144,12 @@ class Reading:
                 self.problems.append(_missing(missing, document, in_server=False))
             if server is None or missing.path[2:3] not in _TEXT_KEYS:
                 gone.append(missing.path)
+        for path, pieces in expansion.references.items():
+            if unavailable is not None and may_refer(path):
+                self.references[path] = pieces
+            else:
+                self.problems.append(_misplaced(path, document, in_server=path[:1] == ("servers",)))
+                gone += [] if path[2:3] in _TEXT_KEYS else [path]
         return validate(model, document, filled, gone=gone)
 
     def _loadout_files(self) -> dict[str, WrittenLoadout]:
@@ -227,11 +239,23 @@ def _missing(missing: Missing, document: Document, *, in_server: bool) -> Proble
         message = "'${' does not begin the name of an environment variable."
         hint = "Write ${NAME}, ${NAME:-default} or, for the two signs, $${."
         return Problem(severity="error", code="env_syntax", message=message, hint=hint, place=place)
+    if missing.kind == "reference":
+        hint = f"Write {WRITTEN}, ${{NAME}} for a variable of the environment or, for the two signs, $${{."
+        return Problem(severity="error", code="bad_reference", message=missing.name, hint=hint, place=place)
     message, hint = _why(missing).split(". ", 1)
     if in_server:
         message += "; the server is unavailable until then"
     severity = "warning" if in_server else "error"
     return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)
+
+
+def _misplaced(path: tuple[Key, ...], document: Document, *, in_server: bool) -> Problem:
+    """Return the problem of a reference where nothing is read when a server starts (G13)."""
+    message = "a value that is read when a server starts cannot stand here."
+    hint = f"Such values stand in `{'`, `'.join(PARTS)}` of a server."
+    if not in_server:
+        hint += ' Write ${NAME} here, and set it where Pegboard is started: NAME="$(op read …)" pegboard serve.'
+    return Problem(severity="error", code="misplaced_reference", message=message, hint=hint, place=document.place(path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

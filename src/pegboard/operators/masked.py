@@ -47,7 +47,7 @@ class ShownNames:
     The marks stay the same over restarts, and in every process on the store.
     """
 
-    __slots__ = ("_key", "masker")
+    __slots__ = ("_key", "forms", "masker")
 
     def __init__(self, masker: Masker, key: bytes = b"") -> None:
         """Make one.
@@ -57,6 +57,7 @@ class ShownNames:
             key: that of the store for digests; nothing where no name is to be shown.
         """
         self.masker = masker
+        self.forms = masker.forms
         self._key = key
 
     def shown(self, name: str) -> str:
@@ -80,7 +81,7 @@ class ShownNames:
 
     def is_like(self, other: ShownNames) -> bool:
         """Return whether each name is shown as the other shows it."""
-        return self.masker is other.masker and self._key == other._key
+        return self.forms is other.forms and self._key == other._key
 
     def _sealed(self, userinfo: str) -> str:
         if not self._key:

@@ -427,7 +427,7 @@ class WholeCatalog:
         if known is not None and _same(known.world, world) and known.names.names.is_like(names):
             await self._services.ranker.prepare(known.among)
             return known
-        key = id(world.catalog), id(world.toolkits), id(names.masker)
+        key = id(world.catalog), id(world.toolkits), id(names.forms)
         return await self._making.within(SOON if known is None else None, key, partial(self._made, world, names))
 
     async def prepared(self, among: Searchable) -> bool:

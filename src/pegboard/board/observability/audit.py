@@ -37,7 +37,7 @@ class Recorder:
 
     @masker.setter
     def masker(self, masker: Masker) -> None:
-        self._masker = masker
+        self._masker, self._hidden = masker, masker.forms
         self._rendered.clear()
 
     async def digest(self, arguments: JsonObject) -> str:
@@ -68,6 +68,8 @@ class Recorder:
     ) -> AuditRecord:
         """Return a record of now, masked; the fields are those of ``AuditRecord``."""
         principal, agent, session = key.principal, key.agent, key.session
+        if self._hidden is not self._masker.forms:  # a value has become known
+            self.masker = self._masker
         rendered = self._rendered.get(subject)
         if rendered is None:
             rendered = self._subject(subject)

@@ -15,7 +15,6 @@ from pegboard.board.resources.reach import ListKey, ReachedServer, reached_serve
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Listing, ListKind, MergedList, merge_lists
-from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import PegboardError
@@ -35,12 +34,12 @@ class _Merged:
 
     names: list[tuple[str, str | None]]
     listings: list[Listing]
-    masker: Masker
+    forms: frozenset[str]
     items: MergedList
 
-    def is_made_of(self, names: list[tuple[str, str | None]], listings: list[Listing], masker: Masker) -> bool:
+    def is_made_of(self, names: list[tuple[str, str | None]], listings: list[Listing], forms: frozenset[str]) -> bool:
         """Return whether it would be the same list."""
-        same = names == self.names and masker is self.masker
+        same = names == self.names and forms is self.forms
         return same and all(a[1] is b[1] for a, b in zip(self.listings, listings, strict=True))
 
 
@@ -78,10 +77,10 @@ class ResourceLists:
         names = [(server.plugin.name, server.plugin.prefix) for server, _ in lists]
         listings: list[Listing] = [(server.plugin, items) for server, items in lists]
         masker, known = self._services.masker, self._merged.get(key)
-        if known is not None and known.is_made_of(names, listings, masker):
+        if known is not None and known.is_made_of(names, listings, masker.forms):
             return known.items
         items = merge_lists(kind, listings, masker.known)
-        _keep(self._merged, key, _Merged(names=names, listings=listings, masker=masker, items=items))
+        _keep(self._merged, key, _Merged(names=names, listings=listings, forms=masker.forms, items=items))
         for clash in items.clashes:
             self._warn(f"{kind} {clash.first} and {clash.second} are both called {clash.wire}: the later is not listed")
         return items

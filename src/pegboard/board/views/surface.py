@@ -64,7 +64,7 @@ async def _known_or_rendered(
     permissions, state = snapshot.permissions, snapshot.state
     if policy.has_hooks(permissions):
         return await _rendered(services, snapshot, shown, loaded=loaded)
-    made_of = (permissions, state, snapshot.info, shown, duties(services, permissions), services.masker)
+    made_of = (permissions, state, snapshot.info, shown, duties(services, permissions), services.masker.forms)
     known = snapshot.rendered.get(loaded)
     if known is None or known.made_of != made_of:
         rendered = await _rendered(services, snapshot, shown, loaded=loaded)

@@ -18,6 +18,7 @@ from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.references import ByReference, Reference, refers
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import Toolkit
@@ -29,6 +30,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     Agent,
     Anticipate,
     Budget,
+    ByReference,
     Configuration,
     Confinement,
     LeaseTerm,
@@ -37,6 +39,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     Place,
     Problem,
     PythonSpec,
+    Reference,
     RegisteredSpec,
     ServerSpec,
     Token,
@@ -114,12 +117,12 @@ def _is_data(value: Any) -> bool:
 
 
 def _marked(value: Any, markers: Sequence[str]) -> bool:
-    """Return whether every text in a value comes from the environment."""
+    """Return whether every text in a value comes from the environment, or is read when its server starts."""
     if isinstance(value, dict):
         return all(_marked(inner, markers) for inner in cast("dict[str, Any]", value).values())
     if isinstance(value, list):
         return all(_marked(inner, markers) for inner in cast("list[Any]", value))
-    return isinstance(value, str) and any(marker in value for marker in markers)
+    return isinstance(value, str) and (any(marker in value for marker in markers) or refers(value))
 
 
 def _refuse_userinfo(text: str, markers: Sequence[str] | None) -> None:

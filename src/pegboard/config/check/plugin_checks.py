@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pegboard.config.check.member_checks import check_members
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.references import ByReference, Reference
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES
@@ -47,7 +48,7 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
         spec = config.written[name]
         lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
         if isinstance(spec, ServerSpec) and not spec.unavailable and not lost:
-            yield from _server(part.command, part.url, validated.place("servers", name, key=True))
+            yield from _server(part.command, part.url, validated.place("servers", name, key=True), spec.references)
 
 
 def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
@@ -84,7 +85,8 @@ def _beside(name: str, plugin: str, names: Names) -> str:
     return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
 
 
-def _server(command: str | None, url: str | None, place: Place) -> Iterator[Problem]:
+def _server(command: str | None, url: str | None, place: Place, references: Sequence[ByReference]) -> Iterator[Problem]:
+    begins_later = any(one.part == "url" and isinstance(one.pieces[0], Reference) for one in references)
     if command is None and url is None:
         hint = "Write `command:` for a program to start, or `url:` for a remote server."
         yield error("server_target", "has neither a command nor a url.", place, hint)
@@ -92,5 +94,5 @@ def _server(command: str | None, url: str | None, place: Place) -> Iterator[Prob
         yield error("server_target", "has both a command and a url.", place, "Leave one of them out.")
     elif command == "":
         yield error("server_target", "its command is empty.", place)
-    elif url is not None and not url.startswith(("http://", "https://")):
+    elif url is not None and not begins_later and not url.startswith(("http://", "https://")):
         yield error("server_target", "its url does not begin with http:// or https://.", place)

@@ -14,7 +14,7 @@ from pegboard.core.model.tools import EMPTY
 Scope = Literal["project", "user"]
 Root = tuple[str, ...]
 Server = dict[str, Any]
-_REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)[:}]")
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 _LOGINS: Final = ("oauth", "auth")
 _INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
 

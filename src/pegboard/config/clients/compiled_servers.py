@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.clients.server_files import ServerFile, read, with_guesses
-from pegboard.config.compile import UncheckedConfig, compiled
+from pegboard.config.compile import UncheckedConfig, compiled, may_refer
 from pegboard.config.documents.document import dotted, is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
 from pegboard.config.location import Machine, find
@@ -116,8 +116,11 @@ def _compiled(file: ServerFile, machine: Machine) -> Servers:
     expansion = Expansion(env=machine.env, also=_variables(folder, machine))
     value = expansion.value(client.value)
     off = dict(client.unavailable)
+    for path in expansion.references:
+        if len(path) > 1 and not may_refer(path):
+            off.setdefault(str(path[1]), f"{WRONG}: a value that is read when it starts cannot stand in `{path[2]}`")
     for missing in expansion.missing:
-        if missing.kind != "syntax" and len(missing.path) > 1:
+        if missing.kind in ("variable", "input") and len(missing.path) > 1:
             what = f"the environment variable {missing.name} is not set"
             asked = f"it asks for the input '{missing.name}', which only its client can"
             off.setdefault(str(missing.path[1]), asked if missing.kind == "input" else what)
@@ -127,7 +130,15 @@ def _compiled(file: ServerFile, machine: Machine) -> Servers:
         for name in file.entries:
             if problem.severity == "error" and f"{at}.".startswith(f"{dotted((*file.root, name))}."):
                 off.setdefault(name, f"{WRONG}: {problem.message}".rstrip("."))
-    config = compiled(validated, folder, loadouts={}, unavailable={}, filters=client.filters, client=True)
+    config = compiled(
+        validated,
+        folder,
+        loadouts={},
+        unavailable={},
+        filters=client.filters,
+        client=True,
+        references={path: pieces for path, pieces in expansion.references.items() if may_refer(path)},
+    )
     return _without(
         Servers(
             specs=_started_in(config, file.spot.folder),

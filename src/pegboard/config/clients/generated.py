@@ -171,10 +171,8 @@ def write(path: Path, text: str, *, force: bool, like: Path | None, allowed: int
     Raises ``PegboardError`` where there is one already, unless ``force``.
     """
     backup: Path | None = None
+    require_free(path, force=force)
     if path.exists() or path.is_symlink():
-        if not force:
-            hint = "Add --force to replace it, or --config PATH to write another one."
-            raise PegboardError(f"{path} exists already and is left as it is.", code="file_exists", hint=hint)
         backup = _free(path)
         shutil.copy2(path, backup)
     with path.open("w" if force else "x", encoding="utf-8") as stream:
@@ -182,6 +180,13 @@ def write(path: Path, text: str, *, force: bool, like: Path | None, allowed: int
             path.chmod(like.expanduser().stat().st_mode & allowed)
         stream.write(text)
     return backup
+
+
+def require_free(path: Path, *, force: bool) -> None:
+    """Raise ``PegboardError`` where there is a file already, unless ``force``."""
+    if not force and (path.exists() or path.is_symlink()):
+        hint = "Add --force to replace it, or --config PATH to write another one."
+        raise PegboardError(f"{path} exists already and is left as it is.", code="file_exists", hint=hint)
 
 
 def _free(path: Path) -> Path:

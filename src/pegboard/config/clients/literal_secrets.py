@@ -9,15 +9,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.references import refers, without_references
 
-_SHORTEST: Final = 6
+SHORTEST: Final = 6
 """How long a value under ``env`` or ``headers`` must be to be hidden whatever its name."""
-_PAIRS: Final = frozenset({"env", "environment", "headers", "http_headers"})
-_HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
+PAIRS: Final = frozenset({"env", "environment", "headers", "http_headers"})
+HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
-_PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
-_SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
-_FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
+PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
+SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
+FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
 
 
 def secrets_in(value: Any) -> frozenset[str]:
@@ -35,13 +36,13 @@ def names_in(value: Any) -> frozenset[str]:
         return frozenset(name for inner in value for name in names_in(inner))
     if not is_mapping(value):
         return frozenset()
-    here = (inner for key, inner in value.items() if key in _PAIRS and is_mapping(inner))
+    here = (inner for key, inner in value.items() if key in PAIRS and is_mapping(inner))
     return frozenset(name for pairs in here for name in pairs).union(*map(names_in, value.values()))
 
 
 def _within(key: str, value: Any) -> Iterator[str]:
     if is_mapping(value):
-        yield from _of_pairs(value) if key in _PAIRS else ()
+        yield from _of_pairs(value) if key in PAIRS else ()
         for name, inner in value.items():
             yield from _within(name, inner)
     elif is_list(value):
@@ -50,31 +51,38 @@ def _within(key: str, value: Any) -> Iterator[str]:
             yield from _within("", inner)
     elif isinstance(value, str):
         yield from _of_text(value)
-        if key and _tells(key) and not value.startswith("${"):
+        if key and tells(key) and not value.startswith("${"):
             yield value
 
 
 def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
-    yield from (text for text in texts if len(text) >= _SHORTEST and not _HARMLESS.fullmatch(text))
+    hidden = (text for text in texts if len(text) >= SHORTEST and not HARMLESS.fullmatch(text))
+    yield from (text for text in hidden if not refers(text))
 
 
 def _of_arguments(arguments: list[str]) -> Iterator[str]:
     for number, argument in enumerate(arguments):
         yield from _of_text(argument)
-        before = _FLAG.match(arguments[number - 1]) if number else None
-        if before and _tells(before[1]) and not argument.startswith("${"):
+        before = FLAG.match(arguments[number - 1]) if number else None
+        if before and tells(before[1]) and not argument.startswith("${"):
             yield argument
-        if (pair := _PAIR.match(argument)) and _tells(pair[1]) and not pair[2].startswith("${"):
+        if (pair := PAIR.match(argument)) and tells(pair[1]) and not pair[2].startswith("${"):
             yield pair[2]
 
 
 def _of_text(text: str) -> Iterator[str]:
-    yield from _SCHEME.findall(text)
+    text = without_references(text)
+    yield from SCHEME.findall(text)
     yield from _RANDOM.findall(text)
     if "://" in text and "?" in text:
-        yield from (value for _, value in parse_qsl(urlsplit(text).query) if len(value) >= _SHORTEST)
+        yield from (value for _, value in parse_qsl(urlsplit(text).query) if len(value) >= SHORTEST)
 
 
-def _tells(name: str) -> bool:
+def tells(name: str) -> bool:
+    """Return whether the values of this name are secrets.
+
+    >>> tells("GITHUB_TOKEN"), tells("LOG_LEVEL")
+    (True, False)
+    """
     return masked({name: "value"}, Masker(), frozenset())[name] == MASK

@@ -5,33 +5,46 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import Expanded, Key, is_list, is_mapping
+from pegboard.core.model.references import Reference, reference
 
-_REFERENCE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(?:input:([^}]*)\})?")
+_REFERENCE: Final = re.compile(
+    r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{input:([^}]*)\}"
+    r"|\$\{(?!env:)([A-Za-z][\w-]*):([^}]*)\}|\$\{"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A variable that a value needs and the environment does not have."""
+    """What a value needs and does not get: a ``variable`` that is not set, an ``input`` that only a client asks for.
+
+    ``syntax`` is what is no reference at all, ``reference`` what is no right one of those that are read later: then
+    ``name`` says why.
+    """
 
     path: tuple[Key, ...]
     name: str
-    kind: str = "variable"
+    kind: Literal["variable", "input", "syntax", "reference"] = "variable"
 
 
 @dataclass(slots=True, kw_only=True)
 class Expansion:
     """One filling-in of references: it collects the secrets, and what is missing or malformed.
 
-    ``also`` gives values that are no secrets and count where the environment has none.
+    ``also`` gives values that are no secrets and count where the environment has none. ``references`` are the texts
+    with values that are read when a server starts (G13): where each stands, and its pieces; in the value they stay as
+    they are written. What a variable holds is never read as a reference.
     """
 
     env: Mapping[str, str]
     also: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: set[str] = field(default_factory=set[str])
     missing: list[Missing] = field(default_factory=list[Missing])
+    references: dict[tuple[Key, ...], tuple[str | Reference, ...]] = field(
+        default_factory=dict[tuple[Key, ...], tuple[str | Reference, ...]]
+    )
 
     def value(self, value: Any, path: tuple[Key, ...] = ()) -> Any:
         """Return the value with every reference in it filled in; ``$${`` is written for ``${``."""
@@ -44,24 +57,37 @@ class Expansion:
         return value
 
     def _text(self, text: str, path: tuple[Key, ...]) -> str:
-        def filled(found: re.Match[str]) -> str:
-            if found[0] == "$${":
-                return "${"
-            name, default, asked = found.groups()
-            if name is None:
-                kind = "syntax" if asked is None else "input"
-                self.missing.append(Missing(path=path, name=asked or "", kind=kind))
-                return found[0]
-            value = self.env.get(name)
-            if default is not None and not value:
-                return default
-            if value is None and name in self.also:
-                return self.also[name]
-            if value is None:
-                self.missing.append(Missing(path=path, name=name))
-                return found[0]
-            if value:
-                self.secrets.add(value)
-            return value
+        pieces: list[str | Reference] = []
+        end = 0
+        for found in _REFERENCE.finditer(text):
+            pieces += [text[end : found.start()], self._filled(found, path)]
+            end = found.end()
+        pieces.append(text[end:])
+        if any(isinstance(piece, Reference) for piece in pieces):
+            self.references[path] = tuple(piece for piece in pieces if piece)
+        return Expanded("".join(piece.text if isinstance(piece, Reference) else piece for piece in pieces))
 
-        return Expanded(_REFERENCE.sub(filled, text))
+    def _filled(self, found: re.Match[str], path: tuple[Key, ...]) -> str | Reference:
+        if found[0] == "$${":
+            return "${"
+        name, default, asked, scheme, target = found.groups()
+        if scheme is not None:
+            known = reference(scheme, target)
+            if isinstance(known, str):
+                self.missing.append(Missing(path=path, name=known, kind="reference"))
+                return found[0]
+            return known
+        if name is None:
+            self.missing.append(Missing(path=path, name=asked or "", kind="syntax" if asked is None else "input"))
+            return found[0]
+        value = self.env.get(name)
+        if default is not None and not value:
+            return default
+        if value is None and name in self.also:
+            return self.also[name]
+        if value is None:
+            self.missing.append(Missing(path=path, name=name))
+            return found[0]
+        if value:
+            self.secrets.add(value)
+        return value

@@ -12,6 +12,8 @@ from pegboard.core.model.tools import JsonObject
 
 MASK = "***"
 _SHORTEST = 4
+_MOST_OF_A_SOURCE = 16
+"""How many values one source has that are masked; a token that is renewed each hour has no end of them."""
 _LONG_LINE = 16
 """How many characters a line of a secret has that is one by itself; shorter ones may stand in any text."""
 _SECRET_KEY = re.compile(
@@ -27,16 +29,46 @@ class Masker:
     """A replacer of secret values, and of the userinfo of URLs, in text.
 
     Values shorter than four characters are masked only where they stand alone under their own key:
-    in running text they would hide half of it.
+    in running text they would hide half of it. What becomes known while it is in use is masked from then on;
+    ``forms`` is another set then.
     """
 
-    __slots__ = ("_pattern", "forms", "values")
+    __slots__ = ("_given", "_learned", "_pattern", "forms", "values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self.values: frozenset[str] = frozenset(v for v in values if v)
-        self.forms = frozenset(form for v in self.values if len(v) >= _SHORTEST for form in _forms(v))
-        ordered = sorted(self.forms, key=len, reverse=True)
+        self._given: frozenset[str] = frozenset(v for v in values if v)
+        self._learned: dict[str, tuple[str, ...]] = {}
+        self.values: frozenset[str] = frozenset()
+        self.forms: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self._compile()
+
+    def add(self, values: Iterable[str]) -> None:
+        """Mask these values, too."""
+        self._given |= frozenset(v for v in values if v)
+        self._compile()
+
+    def learn(self, source: str, value: str) -> None:
+        """Mask what a source gave, too, and what it gave before: of each source the newest 16 values.
+
+        >>> masker = Masker()
+        >>> masker.learn("${keyring:DB}", "hunter22")
+        >>> masker.text("login with hunter22")
+        'login with ***'
+        """
+        known = self._learned.get(source, ())
+        if known[-1:] != (value,):
+            self._learned[source] = (*(v for v in known if v != value), value)[-_MOST_OF_A_SOURCE:]
+            self._compile()
+
+    def _compile(self) -> None:
+        values = self._given.union(*self._learned.values())
+        if values == self.values:
+            return
+        forms = frozenset(form for v in values if len(v) >= _SHORTEST for form in _forms(v))
+        ordered = sorted(forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self.values, self.forms = values, forms
 
     def text(self, text: str) -> str:
         """Return the text without secrets.

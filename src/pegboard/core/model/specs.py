@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.references import ByReference
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
@@ -82,6 +83,8 @@ class ServerSpec(PluginSettings):
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
     inflated. ``pins`` is what becomes of a list of tools that differs from what was first seen (A4), ``reads`` what its
     program consists of, besides what its command says, ``auth`` how it is logged in to, None where nothing is said.
+    ``references`` are the texts of ``args``, ``env``, ``url`` and ``headers`` with values that are read when it starts;
+    there they stand as they are written (G13).
     """
 
     command: str | None = None
@@ -98,6 +101,7 @@ class ServerSpec(PluginSettings):
     unavailable: str = ""
     reads: tuple[str, ...] = ()
     auth: LoginSettings | None = None
+    references: tuple[ByReference, ...] = ()
 
     @property
     def noun(self) -> str:

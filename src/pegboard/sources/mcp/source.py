@@ -42,7 +42,8 @@ RunTool = Callable[[Tool, JsonObject, CallContext], Awaitable[CallResult]]
 class McpSource:
     """MCP servers over stdio and HTTP, in either era of the protocol.
 
-    ``mask`` takes secrets out of what is reported of a server. At most ``spawns`` servers start at once,
+    ``mask`` takes secrets out of what is reported of a server, ``learn`` is handed each value that is read for one,
+    behind what it was read from. At most ``spawns`` servers start at once,
     each within ``start_timeout`` seconds. A connection that only one principal or agent uses is stopped
     after ``idle_after`` seconds without a request, unless its server has an ``idle`` of its own; a shared
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
@@ -55,6 +56,7 @@ class McpSource:
         self,
         *,
         mask: Callable[[str], str] | None = None,
+        learn: Callable[[str, str], None] | None = None,
         spawns: int = 4,
         start_timeout: float = 30.0,
         idle_after: float | None = 600.0,
@@ -64,8 +66,10 @@ class McpSource:
         monotonic: Callable[[], float] = time.monotonic,
         store: SealedStore | None = None,
     ) -> None:
+        masker = Masker()
         self._settings = SourceSettings(
-            mask=mask or Masker().text,
+            mask=mask or masker.text,
+            learn=learn or masker.learn,
             start_timeout=start_timeout,
             spawns=asyncio.Semaphore(spawns),
             monotonic=monotonic,
@@ -102,6 +106,7 @@ class McpSource:
                 server.command, server.args, sorted(server.env.items()), server.cwd,
                 server.url, sorted(server.headers.items()), server.transport,
                 *(() if server.confine is None else (repr(server.confine),)),
+                *sorted(repr((one.part, one.key, one.pieces)) for one in server.references),
             )  # fmt: skip
             known = self._prints[server.name] = (server, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
         return known[1]

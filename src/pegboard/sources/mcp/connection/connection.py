@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fault_of
+from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
+from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, Refused
@@ -56,6 +58,8 @@ class Connection:
         self._starting: asyncio.Task[OpenConnection | Fault] | None = None
         self._owners: dict[asyncio.Task[None], OpenConnection] = {}
         self._last: OpenConnection | None = None
+        self._values = ServerValues(spec, settings) if spec.references else None
+        self._retiring = BackgroundTasks()
         self.usage = ConnectionUsage(settings.monotonic, self._stop_unused)
 
     # -- up and down -------------------------------------------------------------------------------
@@ -119,10 +123,18 @@ class Connection:
     async def _try_eras(self) -> OpenConnection | Fault:
         known = self._settings.handshake_only
         fault = Fault(reason="it was stopped")
+        spec = self.spec
+        if self._values is not None:
+            try:
+                spec = await self._values.of_start()
+            except ToolUnavailableError as error:
+                fault = Fault(reason=self.mask(error.message), hint=self.mask(error.hint))
+                self.history.not_begun(fault)
+                return self._failed_start(fault)
         for legacy in (True,) if self.fingerprint in known else (False, True):
             if self.closing:
                 break
-            live, failed = await self._open(legacy=legacy)
+            live, failed = await self._open(spec, legacy=legacy)
             if failed is None:
                 if legacy:
                     known.add(self.fingerprint)
@@ -134,6 +146,9 @@ class Connection:
                 break
         known.discard(self.fingerprint)
         self.history.failed(fault, self._last)
+        return self._failed_start(fault)
+
+    def _failed_start(self, fault: Fault) -> Fault:
         if fault.scopes is None:  # once somebody has logged in, nothing is to be waited for
             self.history.count_failure()
         self.history.changed()
@@ -144,8 +159,8 @@ class Connection:
         self.history.started(live.pid)
         self.usage.note_up(True)
 
-    async def _open(self, *, legacy: bool) -> tuple[OpenConnection, Fault | None]:
-        """Start an owner and return what it opens as soon as it is up, or why it is not."""
+    async def _open(self, spec: ServerSpec, *, legacy: bool) -> tuple[OpenConnection, Fault | None]:
+        """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""
         from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
         reported = self.spec.name in self._settings.reported
@@ -157,7 +172,7 @@ class Connection:
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
-        owner = asyncio.create_task(self._own(live, ready, legacy=legacy))
+        owner = asyncio.create_task(self._own(spec, live, ready, legacy=legacy))
         self._owners[owner] = live
 
         def done(task: asyncio.Task[None]) -> None:
@@ -168,7 +183,9 @@ class Connection:
         owner.add_done_callback(done)
         return live, await ready
 
-    async def _own(self, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool) -> None:
+    async def _own(
+        self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool
+    ) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
         from pegboard.sources.mcp.connection.failure_reasons import reason_of, wants_login
         from pegboard.sources.mcp.connection.open_client import open_client
@@ -176,7 +193,7 @@ class Connection:
         fault: Fault | None = None
         try:
             async with AsyncExitStack() as stack:
-                await open_client(stack, self.spec, live, self._settings, legacy=legacy, on_changed=self._changed)
+                await open_client(stack, spec, live, self._settings, legacy=legacy, on_changed=self._changed)
                 ready.set_result(None)
                 await self._keep(live)
         except TimeoutError:
@@ -234,9 +251,32 @@ class Connection:
             self.history.failed(fault, live)
         return fault.text
 
+    async def renew(self, live: OpenConnection) -> bool:
+        """Read the values anew with which a server refused a request, and return whether others are in use now.
+
+        What runs over the old connection goes on to its end there.
+        """
+        if self._values is None or self.closing:
+            return False
+        if live is not self._live:  # somebody else has renewed them, or it has ended
+            return True
+        if not await self._values.changed():
+            return False
+        if live is self._live:
+            self._live = None
+            self._retiring.start(self._retire(live))
+        return True
+
+    async def _retire(self, live: OpenConnection) -> None:
+        while live.server_requests.calls and not live.closed.is_set():
+            live.server_requests.drained.clear()
+            await live.server_requests.drained.wait()
+        live.stop("its credentials were renewed")
+
     async def close(self) -> None:
         """Stop for good."""
         self.closing = True
+        self._retiring.cancel()
         self._stop("it was stopped")
         if waiting := {*self._owners, *([self._starting] if self._starting else [])}:
             await asyncio.wait(waiting, timeout=_STOPPED_WITHIN)

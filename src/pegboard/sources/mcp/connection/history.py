@@ -131,6 +131,12 @@ class ConnectionHistory:
         if start is not None and not start.stopped:
             self._report(fault, start, start.pid)
 
+    def not_begun(self, fault: Fault) -> None:
+        """Note why it could not even begin to start: a value that it needs cannot be read."""
+        if self.fault is None or self.fault.text != fault.text:
+            self._report(fault, object(), None)
+        self.fault = fault
+
     def unreached(self, error: str) -> None:
         """Note that a request did not reach a server that has no connection to lose: each request makes its own."""
         fault = Fault(reason=error)

@@ -17,10 +17,11 @@ class SourceSettings:
     ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
     ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
     names of those that have been reported to print what is no message, ``launches`` is how
-    processes are started.
+    processes are started. ``learn`` is handed each value that is read for a server, to be masked from then on.
     """
 
     mask: Callable[[str], str]
+    learn: Callable[[str, str], None]
     start_timeout: float = 30.0
     spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     monotonic: Callable[[], float] = time.monotonic

@@ -26,6 +26,7 @@ from pegboard.sources.mcp.wire.upstream_call import Call
 
 _MOST_BLOCKS: Final = 10
 """Of the content of an error that are read for what was refused."""
+_UNAUTHORIZED: Final = 401
 
 
 async def call(
@@ -49,7 +50,8 @@ async def run(
     """Do the work; once more on a new connection where the first try cannot have done anything.
 
     Work that a dead server never read is done again, whatever it is. Work that may have run is done again
-    only where it is ``repeatable``: read-only or idempotent.
+    only where it is ``repeatable``: read-only or idempotent. What a server refused with 401 is done again where its
+    credentials are read anew and differ (G13).
 
     ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is.
     Raises ``UpstreamTimeoutError`` after ``spec.timeout`` seconds, ``UpstreamError``, ``ToolUnavailableError``.
@@ -69,6 +71,9 @@ async def run(
                 raise _too_large(spec, what) from None
             if tries > 1 or (gone.sent and not repeatable):
                 raise _went_away(spec, what, how, sent=gone.sent, tries=tries) from None
+        except ToolUnavailableError as refused:  # nothing ran: with other credentials it may
+            if tries > 1 or not _unauthorized(refused) or not await connection.renew(live):
+                raise
 
 
 async def _once(
@@ -108,6 +113,12 @@ async def _once(
     if connection.history.forget_failures():
         connection.history.changed()
     return answer
+
+
+def _unauthorized(refused: ToolUnavailableError) -> bool:
+    cause = refused.__cause__
+    marked = http_failure(cause) if isinstance(cause, MCPError) else None
+    return marked is not None and marked[1] == _UNAUTHORIZED
 
 
 def _refused(

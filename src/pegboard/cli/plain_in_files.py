@@ -1,0 +1,204 @@
+"""Secrets that stand in plain in a file: what `check` and `measure` say of them, and `init` moves (G13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pegboard.core.model.tools import EMPTY
+from pegboard.errors import PegboardError
+from pegboard.problems import Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegboard.config.clients.plain_secrets import PlainSecret
+    from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.schema.configuration import Configuration
+
+
+# -- reported --------------------------------------------------------------------------------------
+
+
+def warnings_of(path: Path) -> Iterator[Problem]:
+    """Yield a warning for each secret that stands in plain in a configuration, with what replaces it."""
+    from pegboard.config.clients.plain_secrets import plain_secrets
+    from pegboard.config.clients.server_files import read
+    from pegboard.config.location import Machine
+
+    try:
+        file = read(path, Machine())
+    except PegboardError:  # `check` has said so
+        return
+    for one in plain_secrets(file.entries):
+        yield Problem(
+            severity="warning",
+            code="plain_secret",
+            message="a secret stands here in plain.",
+            hint=f"Run `pegboard secret set {one.name}`, and write {one.line} here.",
+            place=file.document.place((*file.root, one.server, *one.path)),
+        )
+
+
+def lines_of(file: ServerFile) -> list[str]:
+    """Return what is said of the secrets that stand in plain in a client's file; nothing where there are none."""
+    from pegboard.config.clients.plain_secrets import plain_secrets
+
+    found = plain_secrets(file.entries)
+    if not found:
+        return []
+    lines = [f"Secrets in plain in {file.label}, and what stands in their place in a configuration of Pegboard:"]
+    lines += [f"  {one.server}: {one.line}" for one in found]
+    return [*lines, f"`pegboard init --install {file.spot.client.name}` offers to move them into the keyring."]
+
+
+def json_of(file: ServerFile) -> list[dict[str, Any]]:
+    """Return the same as scripts read it."""
+    from pegboard.config.clients.plain_secrets import plain_secrets
+    from pegboard.config.documents.document import dotted
+
+    return [
+        {"server": one.server, "path": dotted(one.path, whole=True), "name": one.name, "replacement": one.line}
+        for one in plain_secrets(file.entries)
+    ]
+
+
+def unread(configuration: Configuration) -> list[str]:
+    """Return what `check` cannot know without starting a server: values that are read only then."""
+    from pegboard.core.model.specs import ServerSpec
+
+    servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
+    found: dict[str, list[str]] = {}
+    for text in (text for spec in servers for text in spec.references):
+        for one in text.references:
+            found.setdefault(one.text, []).append(text.place.path if text.place else "")
+    return [
+        f"{reference} is read when a server starts, so whether it has a value is not known here ({', '.join(places)})."
+        for reference, places in found.items()
+    ]
+
+
+def without_keyring(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what values in the keyring lack, where there are any."""
+    from pegboard.core.model.specs import ServerSpec
+    from pegboard.sources.references.keyring_values import INSTALL, installed
+
+    servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
+    texts = (text for spec in servers for text in spec.references)
+    first = next((text for text in texts if any(one.scheme == "keyring" for one in text.references)), None)
+    if first is not None and not installed():
+        message = "the package keyring is not installed, which ${keyring:NAME} needs."
+        yield Problem(
+            severity="warning", code="keyring_missing", message=message, hint=f"Run {INSTALL}.", place=first.place
+        )
+
+
+# -- moved -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Servers as they are to be written: those whose secrets are in the keyring refer to them.
+
+    ``names`` are those in the keyring, ``added`` those that this has put there, ``lines`` what a person is told.
+    """
+
+    servers: Mapping[str, Any] = field(default=EMPTY)
+    names: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def undo(self) -> None:
+        """Take out of the keyring what was put there."""
+        from pegboard.sources.references.keyring_values import KeyringError, delete
+        from pegboard.sources.references.stored_names import note_deleted
+
+        for name in self.added:
+            try:
+                delete(name)
+                note_deleted(name)
+            except (KeyringError, OSError):  # what failed before says more
+                continue
+
+
+async def moved_into_keyring(servers: Mapping[str, Any], *, wanted: bool | None, ask: bool, stays_in: str) -> Moved:
+    """Return servers with their secrets in the keyring where that is wanted, else as they are, with what to do.
+
+    Args:
+        servers: in our own shape.
+        wanted: True moves them, False does not; None asks the person at the terminal.
+        ask: whether a person may be asked.
+        stays_in: where else they stand in plain, and stay.
+
+    Raises:
+        PegboardError: ``keyring_failed`` where they are to be moved and cannot be; nothing is left in the keyring.
+    """
+    from pegboard.config.clients.plain_secrets import plain_secrets
+    from pegboard.sources.references.keyring_values import INSTALL, installed, usable
+
+    found = plain_secrets(servers)
+    if not found or wanted is False:
+        return Moved(servers=servers)
+    names = ", ".join(dict.fromkeys(one.name for one in found))
+    if wanted is None and not usable():
+        lacks = "This system has no keyring" if installed() else f"There is no keyring ({INSTALL})"
+        by_hand = f"{_count(found)} in plain: {names}. {lacks}: write ${{NAME}} for each, and set it."
+        return Moved(servers=servers, lines=(by_hand,))
+    if wanted is None and not (ask and await _agreed(found, names)):
+        later = f"{_count(found)} in plain: {names}. Add --keyring to move them into the keyring."
+        return Moved(servers=servers, lines=(later,))
+    return _stored(servers, found, stays_in)
+
+
+async def _agreed(found: tuple[PlainSecret, ...], names: str) -> bool:
+    from pegboard.cli.person import agrees
+
+    return bool(await agrees([f"{_count(found)} in plain: {names}.", "Move them into the keyring of the system?"]))
+
+
+def _count(found: tuple[PlainSecret, ...]) -> str:
+    servers = ", ".join(dict.fromkeys(one.server for one in found))
+    return f"Settings of {servers} have secrets"
+
+
+def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
+    """Return servers whose secrets were put into the keyring: all of them, or none."""
+    from pegboard.config.clients.plain_secrets import without_plain
+    from pegboard.sources.references.keyring_values import KeyringError, store, value_of
+    from pegboard.sources.references.stored_names import note_stored
+
+    added: list[str] = []
+    kept: list[PlainSecret] = []
+    try:
+        for one in found:
+            number, name = 1, one.name
+            while (there := value_of(name)) not in (None, one.value):
+                number += 1
+                name = f"{one.name}_{number}"
+            if there is None:
+                store(name, one.value)
+                added.append(name)
+                note_stored(name)
+            kept.append(replace(one, name=name))
+    except KeyringError as error:
+        Moved(added=tuple(added)).undo()
+        message = f"The secrets could not be moved: {error.message}. Nothing was changed."
+        raise PegboardError(message, code="keyring_failed", hint=f"{error.hint} Or add --no-keyring.") from None
+    names = tuple(dict.fromkeys(one.name for one in kept))
+    line = f"In the keyring, no longer in plain: {', '.join(names)}. {stays_in}".strip()
+    return Moved(servers=without_plain(servers, kept), names=names, added=tuple(added), lines=(line,))
+
+
+def as_moved_before(servers: Mapping[str, Any], there: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return servers as a configuration has them whose secrets were moved before, else as they are."""
+    from pegboard.config.clients.plain_secrets import plain_secrets, without_plain
+    from pegboard.sources.references.keyring_values import KeyringError, value_of
+
+    found = plain_secrets(servers)
+    moved = without_plain(servers, found)
+    try:
+        same = bool(found) and all(there.get(name) == entry for name, entry in moved.items() if entry != servers[name])
+        return moved if same and all(value_of(one.name) == one.value for one in found) else servers
+    except KeyringError:
+        return servers

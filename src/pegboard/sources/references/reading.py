@@ -1,0 +1,136 @@
+"""Read the values that a server's settings name, and fill them in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+from pegboard.core.model.references import ByReference, Reference, references_in
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Frozen
+from pegboard.errors import ToolUnavailableError
+from pegboard.sources.references.value_text import PATIENCE
+
+Learn = Callable[[str, str], None]
+"""Take what a value was read from, and the value, to mask it from then on (X5)."""
+
+
+async def filled(spec: ServerSpec, learn: Learn) -> ServerSpec:
+    """Return a server with the values of its references in their place, all read at once, each once.
+
+    Args:
+        spec: the server.
+        learn: is handed each value before anything can repeat it.
+
+    Raises:
+        ToolUnavailableError: a value cannot be read, or cannot stand where it is to stand; it is not in the message.
+    """
+    wanted = references_in(spec.references)
+    reading = [asyncio.create_task(_value(one)) for one in wanted]
+    try:
+        values = dict(zip(wanted, await asyncio.gather(*reading), strict=True))
+    finally:
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+    for one, value in values.items():
+        learn(one.text, value)
+    return _with(spec, {(text.part, text.key): _checked(text, text.filled(values)) for text in spec.references})
+
+
+def _with(spec: ServerSpec, texts: dict[tuple[str, str | int], str]) -> ServerSpec:
+    """Return a server with these texts in place of its own, in the order of its own."""
+    return replace(
+        spec,
+        args=tuple(texts.get(("args", number), text) for number, text in enumerate(spec.args)),
+        env=Frozen({name: texts.get(("env", name), text) for name, text in spec.env.items()}),
+        headers=Frozen({name: texts.get(("headers", name), text) for name, text in spec.headers.items()}),
+        url=texts.get(("url", ""), spec.url or "") if spec.url is not None else None,
+        references=(),
+    )
+
+
+def _checked(text: ByReference, value: str) -> str:
+    """Return a text that may stand where it is to stand; what refuses it later would repeat it."""
+    names = ", ".join(one.text for one in text.references)
+    if "\0" in value:
+        raise ToolUnavailableError(f"the value of {names} has a zero byte in it", hint="Store it as plain text.")
+    if text.part in ("headers", "url") and not (value.isascii() and value.isprintable()):
+        what = f"the header '{text.key}'" if text.part == "headers" else "`url`"
+        raise ToolUnavailableError(
+            f"the value of {names} cannot stand in {what}: it has line breaks or characters that are not ASCII",
+            hint="Store the value alone, in one line.",
+        )
+    if text.part == "url" and not value.startswith(("http://", "https://")):
+        raise ToolUnavailableError(
+            f"the url with the value of {names} does not begin with http:// or https://", hint="Correct that value."
+        )
+    return value
+
+
+async def _value(reference: Reference) -> str:
+    """Return the value that a reference stands for; raises ``ToolUnavailableError``."""
+    value = await _READ[reference.scheme](reference)
+    if not value:
+        raise ToolUnavailableError(f"the value of {reference.text} is empty", hint="Store a value there.")
+    return value
+
+
+async def _from_keyring(reference: Reference) -> str:
+    from pegboard.sources.references.keyring_values import KeyringError, value_of
+    from pegboard.sources.signatures import in_thread
+
+    try:
+        async with asyncio.timeout(PATIENCE):
+            value = await in_thread(value_of, reference.target)
+    except TimeoutError:
+        raise ToolUnavailableError(
+            f"the keyring did not give {reference.text} within {PATIENCE:g} s",
+            hint="Unlock the keyring, then try again.",
+        ) from None
+    except KeyringError as error:
+        raise ToolUnavailableError(f"{reference.text} cannot be read: {error.message}", hint=error.hint) from None
+    if value is None:
+        raise ToolUnavailableError(
+            f"{reference.text} has no value", hint=f"Run `pegboard secret set {reference.target}`."
+        )
+    return value
+
+
+async def _from_file(reference: Reference) -> str:
+    from pegboard.sources.references.file_text import text_of
+    from pegboard.sources.signatures import in_thread
+
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await in_thread(text_of, reference.path, reference.text)
+    except TimeoutError:
+        raise ToolUnavailableError(
+            f"the file of {reference.text} could not be read within {PATIENCE:g} s",
+            hint="See whether its disk answers.",
+        ) from None
+
+
+async def _from_op(reference: Reference) -> str:
+    from pegboard.sources.references.command_output import output_of
+
+    hint = "Install the command-line tool of 1Password, and sign in with `op signin`."
+    arguments = ("op", "read", f"op://{reference.target}")
+    return await output_of(arguments, reference, hint=hint, within=PATIENCE)
+
+
+async def _from_command(reference: Reference) -> str:
+    from pegboard.core.model.references import words
+    from pegboard.sources.references.command_output import output_of
+
+    return await output_of(words(reference.target), reference, hint="", within=PATIENCE)
+
+
+_READ: Final[dict[str, Callable[[Reference], Awaitable[str]]]] = {
+    "keyring": _from_keyring,
+    "op": _from_op,
+    "file": _from_file,
+    "cmd": _from_command,
+}
