@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.core.access.pauses import pauses_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
 from pegboard.core.access.settings.own_settings import by_itself, joined, switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
@@ -168,6 +169,7 @@ class PermissionCompiler:
                 stored=switches_of(switches),
                 personal=joined(personal, of_child),
                 by_itself=by_itself(switches),
+                pauses=pauses_of(switches),
             )
             known = self._compiled[key] = CompiledPermissions(
                 self.world, profile, stored, before=self._before.pop(key, None)

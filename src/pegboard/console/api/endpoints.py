@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    matrix_endpoints,
     pin_endpoints,
     search_endpoints,
     server_endpoints,
@@ -48,6 +49,7 @@ async def event_stream(context: Context, visit: Visit) -> Response:
 ENDPOINTS: Final = (
     *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
+    *matrix_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,

@@ -191,6 +191,7 @@ class Decisions:
 
     def denials(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         """Yield everything that denies a tool; one without a name stands for a plugin that was not asked yet."""
+        yield from self._paused(plugin)
         yield from self._switched_off(tool, plugin)
         yield from self._excluded_by_loadouts(tool, plugin)
         scope = self._given.scope
@@ -201,6 +202,14 @@ class Decisions:
         if filters and not any(tool.id in entry.ids for entry in filters):
             text = "Every entry that names its plugin excludes it (include_tools, exclude_tools)."
             yield Reason(code="denied_filter", text=text, where=filters[0].member.place)
+
+    def _paused(self, plugin: Plugin) -> Iterator[Reason]:
+        pauses, agent = self._given.switches.pauses, self._given.agent.name
+        if pauses.agent:
+            yield pause_reason(self._given.agent)
+        if plugin.name in pauses.plugins:
+            text = f"Plugin '{plugin.name}' is paused by an operator for agent '{agent}'."
+            yield Reason(code="denied_pause", text=text)
 
     def _switched_off(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         bundles = self._given.switches.bundles(tool)
@@ -235,6 +244,11 @@ class Decisions:
     def _loadout_place(self, link: str) -> Place | None:
         found = self._given.world.loadouts.get(link.casefold())
         return found.place if found is not None else None
+
+
+def pause_reason(agent: Agent) -> Reason:
+    """Return what denies everything to an agent that is paused."""
+    return Reason(code="denied_pause", text=f"Agent '{agent.name}' is paused by an operator.")
 
 
 def switch_reason(switch: Switch, agent: Agent) -> Reason:
