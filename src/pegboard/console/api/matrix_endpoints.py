@@ -58,7 +58,8 @@ async def matrix(context: Context, visit: Visit) -> Matrix:
 async def preview_together(context: Context, visit: Visit, *, query: SupposedTogether) -> TogetherPreview:
     """Return what a switch or pause would change, summed over the agents; nothing is changed."""
     value = {"true": True, "false": False, "null": None}[query.value]
-    return await context.operations.preview_together(wanted(context, visit, query.kind, query.name, value, query.agent))
+    given = context.together(visit, query.kind, query.name, value, query.agent)
+    return await context.operations.preview_together(given)
 
 
 async def set_together(context: Context, visit: Visit, *, body: NewTogether) -> ActionDone:

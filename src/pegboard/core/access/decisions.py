@@ -72,6 +72,18 @@ class Decisions:
         """Return whether the agent may use the tool."""
         return self.decide(tool).permitted
 
+    def permitted_of(self, plugin: Plugin) -> tuple[Tool, ...]:
+        """Return the permitted tools of a plugin; its own tuple where that is all of them."""
+        if self._given.parent is not None or plugin.name in self._mixed_plugins:
+            found = tuple(tool for tool in plugin.tools if self.permits(tool))
+        else:  # they differ in `default_on` alone
+            permitted = {tool.default_on: tool for tool in plugin.tools}
+            alike = {on for on, tool in permitted.items() if self.permits(tool)}
+            if len(alike) == len(permitted):
+                return plugin.tools
+            found = tuple(tool for tool in plugin.tools if tool.default_on in alike)
+        return plugin.tools if len(found) == len(plugin.tools) else found
+
     def decide(self, tool: Tool) -> Decision:
         """Return whether the agent may use the tool, and why (P1)."""
         made = self._made.get(tool.plugin)

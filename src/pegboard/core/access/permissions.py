@@ -64,6 +64,7 @@ class CompiledPermissions:
         constraints: what a session adds.
         before: the permissions of the same agent and constraints in another world or with other switches, from which
             is taken over what cannot have changed.
+        looked_up: the toolkits of the world, as other permissions of it have looked them up; None looks them up anew.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class CompiledPermissions:
         constraints: SessionConstraints | None = None,
         *,
         before: CompiledPermissions | None = None,
+        looked_up: ToolkitEntries | None = None,
     ) -> None:
         self.world = world
         self.agent = agent
@@ -81,8 +83,9 @@ class CompiledPermissions:
         self.scope = Scope(agent=agent, narrowed=constraints.worker_scope)
         self.isolating = self.scope.isolating
         self.budgeted = bool(agent.budget)
-        same = before is not None and before.world is world
-        looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
+        if looked_up is None or looked_up.world is not world:
+            same = before is not None and before.world is world
+            looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
         self.switches = Switches(
             looked_up,
             agent,
