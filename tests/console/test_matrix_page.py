@@ -67,6 +67,8 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
         console.client("legacy", agent="second", session="t") as other,
     ):
         await console.board.permissions.set("second", "list_messages", False)
+        for one in (client, other):
+            assert await one.text("send_message", to="ada") == "sent to ada"
         before = await console.board.services.store.all_switches()
         await console.sign_in(page)
         await page.get_by_role("link", name="Matrix").click()
