@@ -9,7 +9,20 @@ from datetime import date
 from pegboard.board.services import Services
 from pegboard.core.access.pauses import Pauses, pauses_of
 from pegboard.core.access.permissions import LOCAL
-from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches, together
+from pegboard.core.model.tools import JsonObject
+from pegboard.operators import (
+    audit,
+    bill,
+    explain,
+    search,
+    sent,
+    servers,
+    sessions,
+    switch_preview,
+    switches,
+    together,
+    trying,
+)
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
@@ -20,6 +33,7 @@ from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.known_problems import KnownProblems
 from pegboard.operators.matrix import MatrixReader
 from pegboard.operators.pins import OperatorPins, waiting
+from pegboard.operators.schema_fields import FieldProblem
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
 from pegboard.operators.servers import ServerState, ServerTool
@@ -27,6 +41,7 @@ from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
 from pegboard.operators.together import ActionDone, Together, TogetherPreview
+from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -510,6 +525,48 @@ class Operations:
             StoreError: it cannot be read.
         """
         return await sent.sent_to_model(self._services, key)
+
+    async def tool_form(self, agent: str, name: str) -> ToolForm:
+        """Return what is filled in to call a tool as an agent, as far as the tool is known.
+
+        Args:
+            agent: the agent's name.
+            name: the wire name of the tool.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the key of names cannot be read.
+        """
+        return await trying.tool_form(self._services, agent, name)
+
+    async def form_problems(self, name: str, given: JsonObject) -> tuple[FieldProblem, ...]:
+        """Return what is wrong with arguments of a tool, each with the one that it is about.
+
+        Args:
+            name: the wire name of the tool.
+            given: the arguments.
+
+        Raises:
+            StoreError: the key of names cannot be read.
+        """
+        return await trying.form_problems(self._services, name, given)
+
+    async def try_tool(self, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = "") -> Tried:
+        """Call a tool as an agent in a session of its own, and return what came of it (X1, X2, X4).
+
+        Args:
+            agent: the agent's name.
+            name: the wire name of the tool.
+            arguments: those of the call.
+            by: who calls, for whom it runs.
+            session: that of an answer that waited for an approval; nothing is a new one.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: the session is none of this kind, or the board is closed.
+            StoreError: something cannot be read or stored.
+        """
+        return await trying.try_tool(self._services, agent, name, arguments, by=by, session=session)
 
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).

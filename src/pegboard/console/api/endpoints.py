@@ -18,6 +18,7 @@ from pegboard.console.api import (
     server_endpoints,
     session_endpoints,
     switch_endpoints,
+    try_endpoints,
     usage_endpoints,
 )
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
@@ -50,6 +51,7 @@ ENDPOINTS: Final = (
     *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
     *matrix_endpoints.ENDPOINTS,
+    *try_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,

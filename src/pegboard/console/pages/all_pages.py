@@ -21,6 +21,7 @@ from pegboard.console.pages import (
     servers_page,
     sessions_page,
     switch_page,
+    try_page,
 )
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import UsageError
@@ -57,4 +58,5 @@ PAGES: Final = (
     *servers_page.PAGES,
     *sessions_page.PAGES,
     *switch_page.PAGES,
+    *try_page.PAGES,
 )
