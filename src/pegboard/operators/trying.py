@@ -193,7 +193,7 @@ async def try_tool(
     """
     agent_of(services.world, agent)
     if session and not _SESSION.fullmatch(session):
-        raise UsageError("Only a session of an earlier try can be gone on with.", hint="Leave it out.")
+        raise UsageError("Only a session of an earlier try can be gone on with.", hint="Send none.")
     key = SessionKey(principal=by, agent=agent, session=session or f"try-{secrets.token_hex(8)}")
     info = SessionInfo(key=key, stable=True, host=COMMAND, constraints=SessionConstraints(), by=by)
     started = time.perf_counter()
