@@ -86,7 +86,7 @@ async def test_what_was_set_since_is_not_taken_back(config: Path) -> None:
         with pytest.raises(UsageError) as caught:
             await take_back(services, action.mark, by="ada")
         assert (caught.value.code, await stored(board)) == ("switch_changed", between)
-        assert await last_standing(services) == {}
+        assert await last_standing(services, AGENTS) == {}
         with pytest.raises(UsageError, match="no action 'none'"):
             await take_back(services, "none", by="ada")
         with pytest.raises(UsageError, match="no action"):

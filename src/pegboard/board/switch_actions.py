@@ -157,13 +157,15 @@ async def take_back(services: Services, mark: str, *, by: str, agents: Collectio
     return action
 
 
-async def last_standing(services: Services) -> Mapping[tuple[str, bool | None], SwitchAction]:
-    """Return by subject and value the newest action of each that could be taken back now."""
+async def last_standing(services: Services, agents: Collection[str]) -> Mapping[str, SwitchAction]:
+    """Return by subject the newest action of each, over these agents alone, that could be taken back now."""
     stored = await services.store.all_switches()
-    found: dict[tuple[str, bool | None], SwitchAction] = {}
+    found: dict[str, SwitchAction] = {}
     for action in await services.store.switch_actions():
-        if all(stored.get(one.agent, {}).get(one.name) is one.value for one in action.changes):
-            found.setdefault((action.subject, action.changes[0].value), action)
+        if action.subject not in found and all(
+            one.agent in agents and stored.get(one.agent, {}).get(one.name) is one.value for one in action.changes
+        ):
+            found[action.subject] = action
     return found
 
 

@@ -131,11 +131,7 @@ class MatrixReader:
         await discover_every(services, IN_PROCESS)
         await services.compiler.refresh()
         compiled = [services.compiler.of_agent(agent) for agent in agents]
-        standing = {
-            subject: action
-            for (subject, _), action in (await last_standing(services)).items()
-            if all(one.agent in agents for one in action.changes)
-        }
+        standing = await last_standing(services, agents)
         rows = self._rows(compiled, standing)
         pauses = [pauses_of(services.compiler.stored(agent)) for agent in agents]
         found = Matrix(
