@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -91,7 +92,7 @@ async def eve(app: ConsoleApp) -> AsyncIterator[Program]:
         yield eve
 
 
-def call(tool: str, arguments: object = None, **more: str) -> dict[str, object]:
+def call(tool: str, arguments: object = None, **more: str) -> dict[str, Any]:
     return {"json": {"agent": "clerk", "tool": tool, "arguments": arguments or {}, **more}}
 
 
