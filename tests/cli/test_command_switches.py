@@ -166,9 +166,9 @@ def test_the_command_opens_the_sub_apps_that_the_agent_lists(run: Run, project: 
         assert len(refused.err.splitlines()) == 1
 
 
-def test_a_switch_is_set_for_all_agents_at_once(run: Run, tmp_path: Path) -> None:
+def test_a_switch_is_set_for_all_agents_at_once(run: Run, folder: Path) -> None:
     """P2, X4: their records share a mark; beside one agent or principal it is refused."""
-    (tmp_path / "pegboard.yaml").write_text(
+    (folder / "pegboard.yaml").write_text(
         "plugins: {clock: {python: pegboard.quickstart.clock}}\nagents: {a: {tools: [clock]}, b: {tools: [clock]}}\n"
     )
     ran = run("permissions", "set", "clock", "false", "--all-agents", "--by", "ada")

@@ -21,11 +21,11 @@ async def test_everyone_is_every_agent_that_the_operator_sees(ada: Program, bob:
     assert [(cell["state"], cell["stored"]) for cell in row["cells"]] == [("off", False)] * 3
     assert row["standing"] == every["mark"]
     assert (await bob.ask("GET", "/api/matrix"))["toolkits"][0]["standing"] == mine["mark"]
-    undo = {"json": {"mark": every["mark"]}}
-    assert (await bob.refused("POST", "/api/matrix/undo", 404, **undo))[0] == "unknown_name"
-    await ada.ask("POST", "/api/matrix/undo", **undo)
+    undo = {"mark": every["mark"]}
+    assert (await bob.refused("POST", "/api/matrix/undo", 404, json=undo))[0] == "unknown_name"
+    await ada.ask("POST", "/api/matrix/undo", json=undo)
     assert set(await mailer.services.store.all_switches()) == {"a% b é"}
-    assert (await ada.refused("POST", "/api/matrix/undo", 409, **undo))[0] == "switch_changed"
+    assert (await ada.refused("POST", "/api/matrix/undo", 409, json=undo))[0] == "switch_changed"
 
 
 async def test_a_preview_sums_over_the_agents_and_binds_what_is_set(ada: Program, mailer: Pegboard) -> None:

@@ -150,7 +150,9 @@ async def _set_for_all(board: Pegboard, printer: Printer, name: str, value: bool
     else:
         now = {True: "on", False: "off", None: "not set"}[value]
         mark = f" Its records say 'together {action.mark}'." if changed else ""
-        printer.say(f"'{name}' is {now} for all {len(plan.agents)} agents; {changed} changed.{mark}")
+        printer.say(
+            f"'{name}' is {now} for all {len(plan.agents)} {'agent' if len(plan.agents) == 1 else 'agents'}; {changed} changed.{mark}"
+        )
     return DONE
 
 
