@@ -145,14 +145,13 @@ async def _set_for_all(board: Pegboard, printer: Printer, name: str, value: bool
     plan = await planned(board.services, list(board.world.agents), name, value)
     action = await carry_out(board.services, plan, by=by)
     changed = len({one.agent for one in action.changes})
+    count = f"{len(plan.agents)} {'agent' if len(plan.agents) == 1 else 'agents'}"
     if printer.as_json:
         printer.document(await board.permissions.show())
     else:
         now = {True: "on", False: "off", None: "not set"}[value]
         mark = f" Its records say 'together {action.mark}'." if changed else ""
-        printer.say(
-            f"'{name}' is {now} for all {len(plan.agents)} {'agent' if len(plan.agents) == 1 else 'agents'}; {changed} changed.{mark}"
-        )
+        printer.say(f"'{name}' is {now} for all {count}; {changed} changed.{mark}")
     return DONE
 
 
