@@ -164,3 +164,23 @@ def test_the_command_opens_the_sub_apps_that_the_agent_lists(run: Run, project: 
         assert (refused.code, refused.out) == (1, "")
         assert refused.err.startswith("pegboard: Agent 'assistant' has no sub-app '")
         assert len(refused.err.splitlines()) == 1
+
+
+def test_a_switch_is_set_for_all_agents_at_once(run: Run, folder: Path) -> None:
+    """P2, X4: their records share a mark; beside one agent or principal it is refused."""
+    (folder / "pegboard.yaml").write_text(
+        "plugins: {clock: {python: pegboard.quickstart.clock}}\nagents: {a: {tools: [clock]}, b: {tools: [clock]}}\n"
+    )
+    ran = run("permissions", "set", "clock", "false", "--all-agents", "--by", "ada")
+    text = " ".join(ran.out.split())
+    assert (ran.code, "'clock' is off for all 2 agents; 2 changed." in text) == (0, True)
+    switches = json.loads(run("permissions", "show", "--json").out)
+    assert switches == {"a": {"clock": False}, "b": {"clock": False}}
+    records = json.loads(run("audit", "--json").out)
+    assert {(one["agent"], one["by"]) for one in records} == {("a", "ada"), ("b", "ada")}
+    (reason,) = {one["reason"] for one in records}
+    assert reason in text
+    again = run("permissions", "set", "clock", "false", "--all-agents")
+    assert "0 changed" in again.out
+    refused = run("permissions", "set", "clock", "false", "--all-agents", "--agent", "a")
+    assert (refused.code, "is for every agent" in refused.err) == (2, True)

@@ -36,7 +36,12 @@ FITTING = {
     "server": "post",
     "seen": "0" * 64,
 }
-PAGE_VALUES = {"/console/agent/members": {"kind": "toolkit", "name": "post"}, "/console/audit": {"kind": "call"}}
+TOGETHER = {f"/console/matrix{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
+PAGE_VALUES = {
+    "/console/agent/members": {"kind": "toolkit", "name": "post"},
+    "/console/audit": {"kind": "call"},
+    **TOGETHER,
+}
 FILTERS = ("q", "text", "decision", "outcome", "format", "by", "days", "state", "kind", "code", "offset", "limit")
 MOMENTS = ("before", "after", "since", "until")
 BODIES: dict[str, Any] = {
@@ -47,6 +52,9 @@ BODIES: dict[str, Any] = {
     "Allowed": {},
     "Refused": {},
     "Seen": {"seen": "0" * 64},
+    "NewTogether": {"kind": "switch", "name": "post", "value": False, "agent": "deskless"},
+    "TakenBack": {"mark": "0" * 12},
+    "TriedCall": {"agent": "mailer", "tool": "read_mail", "arguments": dict[str, Any]()},
 }
 
 

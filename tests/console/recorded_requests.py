@@ -32,6 +32,10 @@ PATHS = {
     SWITCHES: "GET, PUT",
     f"{SWITCHES}/members": "GET",
     f"{SWITCHES}/preview": "GET",
+    "/api/matrix": "GET, POST",
+    "/api/matrix/preview": "GET",
+    "/api/matrix/undo": "POST",
+    "/api/try": "GET, POST",
     "/api/sessions": "GET",
     "/api/session": "GET",
     "/api/session/load": "POST",
@@ -63,7 +67,14 @@ PATHS = {
     "/api/openapi.json": "GET",
 }
 """Every address with its methods; one segment stands for all that an address with a name may have."""
-BODIES = {SWITCHES: OFF, "/api/session/load": {"names": ["post"]}, "/api/approvals/none/allow": {}}
+BODIES = {
+    "/api/matrix": {"kind": "switch", "name": "post", "value": False, "agent": "mailer"},
+    "/api/matrix/undo": {"mark": "0"},
+    "/api/try": {"agent": "mailer", "tool": "read_mail", "arguments": {}},
+    SWITCHES: OFF,
+    "/api/session/load": {"names": ["post"]},
+    "/api/approvals/none/allow": {},
+}
 """Addresses with a body, and one that fits."""
 MISFITS = (
     b"",
@@ -106,6 +117,8 @@ OTHER_MISFITS: Mapping[str, tuple[object, ...]] = {
     f"/api/session/unload?{OF_CARL}": ({"names": ["post"], "keep": "turn"}, {"names": {"post": 1}}),
     f"/api/session/loadout?{OF_CARL}": ({}, {"loadout": 1}, {"loadout": ["minimal"]}),
     "/api/approvals/none/allow": ({"lasts": "ever"}, {"fields": []}, {"fields": {"a": 1}, "expected": "gone"}),
+    "/api/matrix": ({"kind": "switch"}, {"kind": "switch", "name": "post", "value": "x"}, {"kind": 1, "value": True}),
+    "/api/try": ({"agent": "mailer", "tool": "read_mail"}, {"agent": "mailer", "tool": "x", "arguments": []}),
     "/api/approvals/none/refuse": ({"reason": 1}, {"reason": None}, {"expected": ""}),
 }
 QUERIES = {
@@ -116,6 +129,9 @@ QUERIES = {
                             "kind=TOOLKIT&name=post&limit=x&y=z"),
     f"{SWITCHES}/preview": ("", "name=post&value=maybe", "name=post&value=True", "name=pots&value=true",
                             "name=&value=true", "name=post&value=null&value=null"),
+    "/api/matrix/preview": ("", "kind=switch&name=pots&value=true", "kind=pause&value=maybe", "kind=x&value=true",
+                            "kind=pause&name=post&value=true", "kind=switch&name=post&value=false&agent=nobody"),
+    "/api/try": ("", "agent=mailer", "agent=nobody&tool=read_mail", "agent=mailer&tool=none"),
     "/api/sessions": ("agent=nobody", "principal=none", "offset=1", "limit=x&offset=y", "query=CARL"),
     "/api/session": ("", "agent=mailer", "agent=mailer&session=none", f"{OF_CARL}&principal=carl", f"{OF_CARL}&x=1"),
     "/api/search": ("", "agent=mailer", "agent=nobody&query=mail", "agent=mailex&query=mail",

@@ -16,13 +16,14 @@ from crash_writer import KEY, text_of
 from pegboard.stores.sqlite import SqliteStore
 
 WRITER = Path(__file__).with_name("crash_writer.py")
+TOGETHER = Path(__file__).with_name("together_writer.py")
 ROUNDS = 60
 
 
-def killed_after(path: Path, lines: int, spin: float) -> Sequence[str]:
+def killed_after(path: Path, lines: int, spin: float, writer_of: Path = WRITER) -> Sequence[str]:
     """Return all that a writer said that was killed with SIGKILL some microseconds after its nth line."""
     with subprocess.Popen(
-        [sys.executable, str(WRITER), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(writer_of), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as writer:
         assert writer.stdout
         assert writer.stderr
@@ -92,3 +93,19 @@ async def test_a_state_is_in_the_file_once_the_writer_has_said_so(tmp_path: Path
         await store.aclose()
         assert state is not None
         assert int(state.text.split()[0]) >= 1
+
+
+async def test_switches_set_together_are_all_there_or_none_after_a_kill(tmp_path: Path) -> None:
+    """P2, X4: forty agents, killed anywhere; the newest action is the one that stands."""
+    path, chance = tmp_path / "pegboard.db", random.Random(20261126)
+    for _ in range(12):
+        killed_after(path, chance.randint(2, 30), chance.uniform(0, 0.003), TOGETHER)
+        store = SqliteStore(path)
+        await store.open()
+        switches, actions = await store.all_switches(), await store.switch_actions()
+        await store.aclose()
+        values = {own.get("research") for own in switches.values()}
+        assert (len(switches), len(values)) in ((40, 1), (0, 0))
+        if actions:
+            assert values == {actions[0].changes[0].value}
+    assert values

@@ -23,6 +23,8 @@ from pegboard.ports import (
     StateChange,
     Store,
     StoredState,
+    SwitchAction,
+    SwitchChange,
     UseRecord,
 )
 from pegboard.stores.memory import MemoryStore
@@ -807,3 +809,40 @@ async def test_g11_one_holder_has_a_lease_until_it_gives_it_back_or_its_time_is_
     assert await store.take_lease("renew", "two", seconds=0.001)
     await asyncio.sleep(0.01)
     assert await store.take_lease("renew", "one", seconds=10)
+
+
+def action_of(*changes: SwitchChange, mark: str = "m1") -> SwitchAction:
+    return SwitchAction(mark=mark, subject="research", at=1.5, by="ada \udcff", changes=list(changes))
+
+
+def change_of(agent: str, name: str, value: bool | None, expected: bool | None = None) -> SwitchChange:
+    return SwitchChange(agent=agent, name=name, value=value, expected=expected)
+
+
+async def test_switches_of_several_agents_are_stored_together_or_not_at_all(store: Store) -> None:
+    """P2, X4: all are as expected, else nothing is stored: no switch, no action, no record."""
+    await store.set_switch("b", "research", True)
+    both = action_of(change_of("a", "research", False), change_of("b", "research", None, True))
+    revision = (await store.change_token()).permissions
+    assert await store.set_together(both, audit=[ENTRY])
+    assert await store.all_switches() == {"a": {"research": False}}
+    assert [(one.mark, one.subject, one.at, one.by, list(one.changes)) for one in await store.switch_actions()] == [
+        ("m1", "research", 1.5, "ada \udcff", both.changes)
+    ]
+    assert await store.entries() == [ENTRY]
+    assert (await store.change_token()).permissions != revision
+    late = action_of(change_of("c", "research", False), change_of("a", "research", True), mark="m2")
+    assert not await store.set_together(late, audit=[ENTRY])
+    assert await store.all_switches() == {"a": {"research": False}}
+    assert [one.mark for one in await store.switch_actions()] == ["m1"]
+    assert await store.entries() == [ENTRY]
+
+
+async def test_the_newest_actions_are_kept(store: Store) -> None:
+    """X4: those of 200 decisions, the newest first."""
+    for number in range(203):
+        value = number % 2 == 0
+        expected = None if number == 0 else not value
+        assert await store.set_together(action_of(change_of("a", "x", value, expected), mark=str(number)))
+    marks = [one.mark for one in await store.switch_actions()]
+    assert marks == [str(number) for number in range(202, 2, -1)]

@@ -9,6 +9,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
+from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.settings.own_settings import replaced_by, switches_of
 from pegboard.core.access.switches import switchable
@@ -151,7 +152,7 @@ def require_switch(services: Services, agent: str, name: str, value: object) -> 
     _require_boolean(value)
     if problem := label_problem(name):
         raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
-    if not switchable(services.world, name) and value is not None:
+    if name.startswith(PAUSE) or (not switchable(services.world, name) and value is not None):
         names = (*services.world.toolkits, *services.world.catalog.plugins)
         raise UsageError(
             f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",

@@ -12,6 +12,7 @@ from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.access.switches import switchable
+from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -97,6 +98,9 @@ def set_(
     principal: Annotated[
         str | None, typer.Option("--principal", metavar="P", help="For this principal alone, beside the agent's own.")
     ] = None,
+    all_agents: Annotated[
+        bool, typer.Option("--all-agents", help="For every agent that is configured: all of them, or none.")
+    ] = False,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -107,16 +111,21 @@ def set_(
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        chosen = chosen_agent(board, agent)
+        if all_agents and (agent is not None or principal is not None):
+            raise UsageError("`--all-agents` is for every agent, and for everybody.", hint="Give it alone.")
+        chosen = None if all_agents else chosen_agent(board, agent)
         await discover(board, printer)
         if not switchable(board.world, name):
             await discover(board, printer, registered=True)
         decided_by = by if by is not None else system_user()
-        whose = f"agent '{chosen}'" + (f" and principal '{principal}'" if principal is not None else "")
+        whose = "every agent" if chosen is None else f"agent '{chosen}'"
+        whose += f" and principal '{principal}'" if principal is not None else ""
         if value != "false":
             question = f"{_QUESTIONS[value].format(name)} for {whose}?"
             tokens = board.configuration.tokens
             decided_by = await require_operator(tokens, "switch", question, agent=chosen) or decided_by
+        if chosen is None:
+            return await _set_for_all(board, printer, name, _VALUES[value], by=decided_by)
         await board.permissions.set(chosen, name, _VALUES[value], by=decided_by, principal=principal)
         switches = dict((await board.permissions.show(principal)).get(chosen, {}))
         if printer.as_json:
@@ -127,6 +136,23 @@ def set_(
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), done)
+
+
+async def _set_for_all(board: Pegboard, printer: Printer, name: str, value: bool | None, *, by: str) -> int:
+    """Set a switch for every agent, in one transaction, and print what is in force."""
+    from pegboard.board.switch_actions import carry_out, planned
+
+    plan = await planned(board.services, list(board.world.agents), name, value)
+    action = await carry_out(board.services, plan, by=by)
+    changed = len({one.agent for one in action.changes})
+    count = f"{len(plan.agents)} {'agent' if len(plan.agents) == 1 else 'agents'}"
+    if printer.as_json:
+        printer.document(await board.permissions.show())
+    else:
+        now = {True: "on", False: "off", None: "not set"}[value]
+        mark = f" Its records say 'together {action.mark}'." if changed else ""
+        printer.say(f"'{name}' is {now} for all {count}; {changed} changed.{mark}")
+    return DONE
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

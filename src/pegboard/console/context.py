@@ -20,6 +20,7 @@ from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.operators.attention import Attention
 from pegboard.operators.operations import Operations
+from pegboard.operators.together import Together, TogetherKind
 
 ATTENTION: Final = 20
 """How much of what needs somebody is shown."""
@@ -60,6 +61,15 @@ class Context:
         if name and not visit.operator.sees(name):
             self.agent(visit, name)
         return name or None
+
+    def together(self, visit: Visit, kind: TogetherKind, name: str, value: bool | None, agent: str) -> Together:
+        """Return what is set for one agent, or with no name for all that the operator sees.
+
+        Raises:
+            UnknownAgentError: the operator does not see this agent.
+        """
+        agents = (self.agent(visit, agent).name,) if agent else tuple(one.name for one in self.agents(visit))
+        return Together(kind=kind, name=name, value=value, agents=agents)
 
     async def attention(self, visit: Visit) -> Attention:
         """Return what needs the operator."""

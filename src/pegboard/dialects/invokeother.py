@@ -13,7 +13,7 @@ from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_
 from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 NAME = "invokeother_tool"
-_DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout"})
+_DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout", "denied_pause"})
 
 
 class InvokeOtherDialect:

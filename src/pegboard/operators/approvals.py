@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pegboard.board.services import Services
 from pegboard.core.access.approvals.approval import (
@@ -25,7 +24,17 @@ from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.approvals.verdicts import mismatch
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.schema_fields import (
+    FieldOverview,
+    FieldProblem,
+    field_problems,
+    fields_of,
+    properties_of,
+    text_of,
+    types_of,
+    written,
+)
 
 TOO_DEEP: Final = "It is nested too deeply to be shown."
 Sees = Callable[[str], bool]
@@ -51,37 +60,6 @@ class ArgumentOverview:
     type: str
     text: str
     structured: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOverview:
-    """One field that a person fills in.
-
-    Attributes:
-        name: its name.
-        title: its title, or nothing.
-        description: what it is for, or nothing.
-        type: ``string``, ``integer``, ``number``, ``boolean``, or ``json`` for any other value, written as JSON.
-        choices: the texts that it may be, none where it may be any.
-        required: whether it must be filled in.
-        text: what it is where nobody changes it.
-    """
-
-    name: Name
-    title: str
-    description: str
-    type: Verbatim
-    choices: tuple[Name, ...]
-    required: bool
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldProblem:
-    """What is wrong with what somebody filled in for a field."""
-
-    name: Name
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,16 +200,8 @@ class OperatorApprovals:
     ) -> tuple[FieldProblem, ...]:
         """Return what is wrong with what was filled in, each field for itself; raises ``UsageError`` as ``one``."""
         services, found = self._services, await self._known(approval_id, sees)
-        schema, required, problems = found.fields, _required(found.fields), list[FieldProblem]()
-        for name, part in _properties(schema).items():
-            if name not in given:
-                problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in required else []
-                continue
-            alone: JsonObject = {**schema, "properties": {name: part}, "required": list[str]()}
-            form = Tool(plugin="", name=name, wire=f"{found.tool} (field {name})", input_schema=alone)
-            texts = services.validator.problems(form, {name: given[name]})
-            problems += [_problem(name, text) for text in texts]
-        return masked(tuple(problems), await shown_names(services))
+        problems = field_problems(services, found.tool, found.fields, given)
+        return masked(problems, await shown_names(services))
 
     async def waiting(self, sees: Sees = _every) -> WaitingCalls:
         """Return how many calls wait for an answer; raises ``StoreError``."""
@@ -249,19 +219,6 @@ class OperatorApprovals:
         key = await self._services.store.digest_key()
         found = tuple(_overview(self._services, one, key) for one in approvals)
         return masked(found, await shown_names(self._services))
-
-
-def meant_fields(shown: ApprovalOverview, given: JsonObject, names: ShownNames) -> dict[str, Any]:
-    """Return what was filled in, with the names of fields, and the choices of them, that are meant."""
-    choices = {field.name: field.choices for field in shown.fields}
-    return {
-        names.meant(name): names.meant(value) if value in choices.get(name, ()) else value
-        for name, value in given.items()
-    }
-
-
-def _problem(name: str, text: str) -> FieldProblem:
-    return FieldProblem(name=name, text=text.removeprefix(f"argument '{name}': "))
 
 
 def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:
@@ -291,7 +248,7 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         session=own.session,
         turn=approval.turn,
         arguments=_arguments(services, approval, tool),
-        fields=tuple(_fields(approval.fields)),
+        fields=tuple(fields_of(approval.fields)),
         asked_at=approval.asked_at,
         expires_at=approval.expires_at,
         decided_at=approval.decided_at,
@@ -332,7 +289,7 @@ def _bound_now(services: Services, approval: Approval, tool: Tool, key: bytes) -
 
 def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tuple[ArgumentOverview, ...]:
     """Return the arguments of a call, in its order; what is nested too deeply to be shown is reported as that."""
-    properties = _properties(tool.input_schema if tool is not None else {}) | _properties(approval.fields)
+    properties = properties_of(tool.input_schema if tool is not None else {}) | properties_of(approval.fields)
     try:
         harmless: JsonObject = services.masker.value(dict(approval.arguments))
         return tuple(_argument(name, value, properties.get(name, {})) for name, value in harmless.items())
@@ -343,61 +300,9 @@ def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tup
 def _argument(name: str, value: Any, schema: JsonObject) -> ArgumentOverview:
     return ArgumentOverview(
         name=name,
-        title=_text(schema, "title"),
-        description=_text(schema, "description"),
-        type=_types(schema),
-        text=_written(value),
+        title=text_of(schema, "title"),
+        description=text_of(schema, "description"),
+        type=types_of(schema),
+        text=written(value),
         structured=isinstance(value, dict | list),
     )
-
-
-def _fields(schema: JsonObject) -> Iterator[FieldOverview]:
-    required = _required(schema)
-    for name, part in _properties(schema).items():
-        kind = _types(part).removesuffix(" or null")
-        choices = part.get("enum")
-        texts = cast("list[Any]", choices) if isinstance(choices, list) else []
-        plain = kind in ("string", "integer", "number", "boolean")
-        yield FieldOverview(
-            name=name,
-            title=_text(part, "title"),
-            description=_text(part, "description"),
-            type=kind if plain else "json",
-            choices=tuple(text for text in texts if isinstance(text, str)) if kind == "string" else (),
-            required=name in required,
-            text=_written(default) if (default := part.get("default")) is not None else "",
-        )
-
-
-def _properties(schema: JsonObject) -> dict[str, JsonObject]:
-    found: object = schema.get("properties")
-    parts: Mapping[str, object] = cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
-    return {name: cast("JsonObject", part) if isinstance(part, Mapping) else {} for name, part in parts.items()}
-
-
-def _required(schema: JsonObject) -> tuple[str, ...]:
-    found: object = schema.get("required")
-    return tuple(map(str, cast("list[object]", found))) if isinstance(found, list) else ()
-
-
-def _text(schema: JsonObject, name: str) -> str:
-    found = schema.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _types(schema: JsonObject) -> str:
-    """Return the JSON types that a schema names."""
-    match schema:
-        case {"type": str(name)}:
-            return name
-        case {"type": [*names]}:
-            return " or ".join(map(str, names))
-        case {"anyOf": [*parts]} | {"oneOf": [*parts]}:
-            found = (_types(cast("JsonObject", part)) for part in parts if isinstance(part, Mapping))
-            return " or ".join(dict.fromkeys(filter(None, found)))
-        case _:
-            return ""
-
-
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

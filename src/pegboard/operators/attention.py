@@ -1,4 +1,4 @@
-"""What needs a person, the most urgent first: calls, servers that do not run, tools, edits, problems, budgets (F5).
+"""What needs a person, the most urgent first: calls, servers, tools, edits, pauses, problems, budgets (F5).
 
 Another subject is another function in ``SUBJECTS``; its place there is its rank.
 """
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.services import Services
+from pegboard.core.access.pauses import pauses_of
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
 
-AttentionKind = Literal["approval", "server", "pin", "refused_edit", "waiting_edit", "problem", "budget"]
+AttentionKind = Literal["approval", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget"]
 """What an item is about."""
-AttentionAction = Literal["decide", "restart", "accept", "look"]
-"""What helps: answer the call, start the server anew, accept the tools or the edit, or look at it."""
+AttentionAction = Literal["decide", "restart", "accept", "resume", "look"]
+"""What helps: answer the call, start the server anew, accept the tools or the edit, resume, or look at it."""
 NEARLY: Final = 0.9
 """From which part of a budget on somebody should look at it."""
 
@@ -200,6 +201,31 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
     return found
 
 
+async def pauses(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the agents that are paused, and the servers and plugins that are for some agents."""
+    stored, seen = await situation.services.store.all_switches(), situation.agents
+    agents = [name for name in situation.services.world.agents if seen is None or name in seen]
+    paused = {agent: pauses_of(stored.get(agent, {})) for agent in agents}
+    plugins = dict.fromkeys(name for one in paused.values() for name in sorted(one.plugins))
+    found = [
+        AttentionItem(
+            kind="pause",
+            severity="waiting",
+            subject=agent,
+            text=f"Agent '{agent}' is paused: nothing of it can be called.",
+            agent=agent,
+            action="resume",
+        )
+        for agent, one in paused.items()
+        if one.agent
+    ]
+    for name in plugins:
+        count = sum(name in one.plugins for one in paused.values())
+        text = f"'{name}' is paused for {count} of {len(agents)} {'agent' if len(agents) == 1 else 'agents'}."
+        found.append(AttentionItem(kind="pause", severity="waiting", subject=name, text=text, action="resume"))
+    return found
+
+
 async def problems(situation: Situation) -> Sequence[AttentionItem]:
     """Return what `pegboard check` warns of, without servers that do not run and tools that wait; errors first."""
     if situation.agents is not None:
@@ -252,5 +278,5 @@ def _place(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 
-SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, waiting_tools, edits, problems, budgets)
+SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, waiting_tools, edits, pauses, problems, budgets)
 """What may need a person, by rank."""

@@ -10,7 +10,7 @@ from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
-from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.decisions import Reason, pause_reason, switch_reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.switches import Switch
@@ -57,10 +57,11 @@ FixKind = Literal[
     "turn",
     "look_up",
     "approve",
+    "resume",
 ]
 """What is to be done: set a switch; grant it in the file, or by a switch; edit the file; permit it to the parent's
 agent; set an environment variable; start a server again; put right what the reason names; unload what clashes; take
-another loadout; load it; end the turn; look up what there is; allow its calls."""
+another loadout; load it; end the turn; look up what there is; allow its calls; end a pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +367,8 @@ def denial_of(permissions: CompiledPermissions, found: Tool | Group) -> Reason |
 def _denial_of_toolkit(permissions: CompiledPermissions, name: str) -> Reason | None:
     if permissions.may_load_toolkit(name):
         return None
+    if permissions.switches.pauses.agent:
+        return pause_reason(permissions.agent)
     switch = permissions.switches.toolkits.get(name)
     if switch is not None and not switch.on:
         return switch_reason(switch, permissions.agent)
@@ -432,6 +435,9 @@ def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[R
                 subject = switch.name if switch is not None else name
                 text = f"Switch '{subject}' on for agent '{permissions.agent.name}'."
                 yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
+            case "denied_pause":
+                text = "Resume it, on the page Matrix: every switch is then as it was."
+                yield Fix(kind="resume", text=text, code=reason.code)
             case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
                 yield Fix(kind="grant", text=text, code=reason.code, switch=name, value=True, where=where)

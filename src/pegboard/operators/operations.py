@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 from pegboard.board.services import Services
+from pegboard.core.access.pauses import Pauses, pauses_of
 from pegboard.core.access.permissions import LOCAL
-from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches
+from pegboard.core.model.tools import JsonObject
+from pegboard.operators import (
+    audit,
+    bill,
+    explain,
+    search,
+    sent,
+    servers,
+    sessions,
+    switch_preview,
+    switches,
+    together,
+    trying,
+)
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
@@ -18,13 +32,17 @@ from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.known_problems import KnownProblems
 from pegboard.operators.logins import OperatorLogins
+from pegboard.operators.matrix import MatrixReader
 from pegboard.operators.pins import OperatorPins, waiting
+from pegboard.operators.schema_fields import FieldProblem
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
 from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
+from pegboard.operators.together import ActionDone, Together, TogetherPreview
+from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -48,6 +66,7 @@ class Operations:
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
         self.logins = OperatorLogins(services)
+        self.matrix = MatrixReader(services).matrix
 
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
@@ -395,6 +414,57 @@ class Operations:
         """
         return await switch_preview.preview(self._services, self._parsed, agent, name, value)
 
+    async def pauses(self) -> Mapping[str, Pauses]:
+        """Return what is paused, by agent.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        stored = await self._services.store.all_switches()
+        return {agent: pauses_of(stored.get(agent, {})) for agent in self._services.world.agents}
+
+    async def preview_together(self, wanted: Together) -> TogetherPreview:
+        """Return what a switch or pause of several agents would change, summed over them; nothing is changed (P2, P4).
+
+        Args:
+            wanted: what would be set, and for whom.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: the name means nothing known.
+            StoreError: sessions or switches cannot be read.
+        """
+        return await together.preview_together(self._services, self._parsed, wanted)
+
+    async def set_together(self, wanted: Together, *, by: str, seen: str | None = None) -> ActionDone:
+        """Set a switch or pause for several agents, all or none, in one transaction (P2, P4, X4).
+
+        Args:
+            wanted: what is set, and for whom.
+            by: who sets it, for the audit trail.
+            seen: that of the preview that whoever decides was shown; None is any.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: the name means nothing known; ``switch_changed`` where somebody else was first.
+            StoreError: it cannot be stored.
+        """
+        return await together.set_together(self._services, wanted, by=by, seen=seen)
+
+    async def undo_together(self, mark: str, *, by: str, agents: frozenset[str] | None = None) -> ActionDone:
+        """Restore what stood before switches were set together, if all of it still is as it was set.
+
+        Args:
+            mark: that of the action.
+            by: who takes it back, for the audit trail.
+            agents: those that the operator sees; None is every one.
+
+        Raises:
+            UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile.
+            StoreError: it cannot be stored.
+        """
+        return await together.undo_together(self._services, mark, by=by, agents=agents)
+
     async def sessions(
         self,
         *,
@@ -457,6 +527,48 @@ class Operations:
             StoreError: it cannot be read.
         """
         return await sent.sent_to_model(self._services, key)
+
+    async def tool_form(self, agent: str, name: str) -> ToolForm:
+        """Return what is filled in to call a tool as an agent, as far as the tool is known.
+
+        Args:
+            agent: the agent's name.
+            name: the wire name of the tool.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the key of names cannot be read.
+        """
+        return await trying.tool_form(self._services, agent, name)
+
+    async def form_problems(self, name: str, given: JsonObject) -> tuple[FieldProblem, ...]:
+        """Return what is wrong with arguments of a tool, each with the one that it is about.
+
+        Args:
+            name: the wire name of the tool.
+            given: the arguments.
+
+        Raises:
+            StoreError: the key of names cannot be read.
+        """
+        return await trying.form_problems(self._services, name, given)
+
+    async def try_tool(self, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = "") -> Tried:
+        """Call a tool as an agent in a session of its own, and return what came of it (X1, X2, X4).
+
+        Args:
+            agent: the agent's name.
+            name: the wire name of the tool.
+            arguments: those of the call.
+            by: who calls, for whom it runs.
+            session: that of an answer that waited for an approval; nothing is a new one.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: the session is none of this kind, or the board is closed.
+            StoreError: something cannot be read or stored.
+        """
+        return await trying.try_tool(self._services, agent, name, arguments, by=by, session=session)
 
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).

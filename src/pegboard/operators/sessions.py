@@ -429,11 +429,14 @@ def _overview(
     )
 
 
-async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
-    """Return whether there was something to delete; the next use of the name begins anew."""
+async def delete_session(services: Services, key: SessionKey, by: str, *, approvals: bool = True) -> bool:
+    """Return whether there was something to delete; the next use of the name begins anew.
+
+    Without ``approvals`` those of its calls go on waiting.
+    """
     entry = services.recorder.entry(key, 0, "unload", _SUBJECT, "allowed", reason=_REASON, outcome="unloaded", by=by)
     recorded = await _remove_state(services, key, entry)
-    waited = bool(await services.store.remove_approvals(**asdict(key)))
+    waited = approvals and bool(await services.store.remove_approvals(**asdict(key)))
     kept = await services.store.forget_session_data(key)
     gone = recorded or waited or kept or services.live.get(key) is not None
     if gone and not recorded:

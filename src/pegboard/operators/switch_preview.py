@@ -92,6 +92,13 @@ class SwitchPreview:
 async def preview(services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None) -> SwitchPreview:
     """Return what a switch would change; nothing is stored, asked for or started."""
     require_switch(services, agent, name, value)
+    return await preview_stored(services, parsed, agent, name, value)
+
+
+async def preview_stored(
+    services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None
+) -> SwitchPreview:
+    """Return what a switch would change that is known to be one, or a pause, by the name under which it is stored."""
     sessions = await _sessions(services, agent)
     compiler = services.compiler
     await compiler.refresh()

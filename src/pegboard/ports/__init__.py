@@ -35,6 +35,7 @@ from pegboard.ports.ranking import (
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
 from pegboard.ports.stores import (
+    ACTIONS_KEPT,
     UNCHECKED,
     ChangeToken,
     GrantStore,
@@ -48,6 +49,8 @@ from pegboard.ports.stores import (
     StateChange,
     Store,
     StoredState,
+    SwitchAction,
+    SwitchChange,
     Unchecked,
 )
 from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACTIONS_KEPT",
     "APPROVALS_KEPT",
     "BILL_DAYS",
     "LOG_LEVELS",
@@ -146,6 +150,8 @@ __all__ = [
     "StateChange",
     "Store",
     "StoredState",
+    "SwitchAction",
+    "SwitchChange",
     "TextField",
     "TokenCounter",
     "TrailPage",

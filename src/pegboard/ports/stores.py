@@ -168,10 +168,59 @@ class Unchecked(Enum):
 
 
 UNCHECKED: Final = Unchecked.UNCHECKED
+ACTIONS_KEPT: Final = 200
+"""How many of the newest actions are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchChange:
+    """One stored switch of an agent and what becomes of it: the boolean, None to remove it, and that of before."""
+
+    agent: str
+    name: str
+    value: bool | None
+    expected: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchAction:
+    """Switches that were set together: the mark of their records, what it was about, when, by whom, and the changes.
+
+    ``subject`` is the switch that was set for every agent of it, or the mark of an action that it took back.
+    """
+
+    mark: str
+    subject: str
+    at: float
+    by: str
+    changes: Sequence[SwitchChange]
 
 
 class PermissionStore(Protocol):
     """The switches that were set at run time (P2)."""
+
+    async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
+        """Store switches of any number of agents with the action and what is recorded of it, in one transaction.
+
+        Args:
+            action: What is set, and what each was before.
+            audit: The records.
+
+        Returns:
+            Whether it is stored: every switch was still as expected; else nothing is.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def switch_actions(self) -> Sequence[SwitchAction]:
+        """Return the newest 200 actions, the newest first.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
 
     async def set_switch(
         self,

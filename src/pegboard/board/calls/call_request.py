@@ -93,6 +93,7 @@ async def denied(
             subject=tool.wire if tool is not None else name,
             reason=reason.text,
             outcome=reason.code,
+            by=snapshot.info.by,
         )
     made = answer(refusal.status, refusal.message, tool=tool)
     return replace(made, result=made.result if result is None else result, reason=reason.code)

@@ -356,8 +356,9 @@ def _called(
     duration = round((time.perf_counter() - started) * 1000, 3)
     recorder = services.recorder
     entry = recorder.entry(
-        info.key, turn, "call", tool.wire, decision, reason=error, duration=duration, outcome=status, arguments=digest
-    )
+        info.key, turn, "call", tool.wire, decision, reason=error, duration=duration, outcome=status, arguments=digest,
+        by=info.by,
+    )  # fmt: skip
     recorder.note_later(entry, "called")
 
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.core.access.pauses import pauses_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
 from pegboard.core.access.settings.own_settings import by_itself, joined, switches_of, with_own, with_switch
+from pegboard.core.access.switches import ToolkitEntries
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
 from pegboard.ports import ChangeToken, Store
@@ -26,6 +28,7 @@ class PermissionCompiler:
         self._as_of: object = object()
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._personal: Mapping[str, Mapping[str, Mapping[str, bool]]] = {}
+        self._looked_up = ToolkitEntries(self.world)
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
         self._before: dict[tuple[object, ...], CompiledPermissions] = {}
         self._bare: dict[str, CompiledPermissions] = {}
@@ -34,6 +37,7 @@ class PermissionCompiler:
         """Take over a world whole."""
         configured = world.agents is not self.world.agents
         self.world = world
+        self._looked_up = ToolkitEntries(world)
         self._outdate()
         if configured:
             self._before.clear()
@@ -127,7 +131,9 @@ class PermissionCompiler:
         profile = replace(profile, switches=EMPTY, switch_places=EMPTY)
         known = self._bare.get(agent)
         if known is None or known.world is not self.world or known.agent != profile:
-            known = self._bare[agent] = CompiledPermissions(self.world, profile, before=known)
+            known = self._bare[agent] = CompiledPermissions(
+                self.world, profile, before=known, looked_up=self._looked_up
+            )
         return known
 
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
@@ -168,8 +174,9 @@ class PermissionCompiler:
                 stored=switches_of(switches),
                 personal=joined(personal, of_child),
                 by_itself=by_itself(switches),
+                pauses=pauses_of(switches),
             )
             known = self._compiled[key] = CompiledPermissions(
-                self.world, profile, stored, before=self._before.pop(key, None)
+                self.world, profile, stored, before=self._before.pop(key, None), looked_up=self._looked_up
             )
         return known

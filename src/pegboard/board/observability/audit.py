@@ -102,9 +102,11 @@ class Recorder:
         self._audit.record_later(record)
         self.emit(event, record)
 
-    async def denied(self, key: SessionKey, turn: int, *, subject: str, reason: str, outcome: str) -> None:
+    async def denied(
+        self, key: SessionKey, turn: int, *, subject: str, reason: str, outcome: str, by: str = ""
+    ) -> None:
         """Store at once that a call was refused, then emit it."""
-        record = self.entry(key, turn, "deny", subject, "refused", reason=reason, outcome=outcome)
+        record = self.entry(key, turn, "deny", subject, "refused", reason=reason, outcome=outcome, by=by)
         await self.note(record, "denied")
 
     def emit(self, event: str | None, record: AuditRecord) -> None:

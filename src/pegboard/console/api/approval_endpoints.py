@@ -9,9 +9,10 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
+from pegboard.console.sent_fields import meant_fields
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
-from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals, meant_fields
+from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals
 from pegboard.operators.masked import Name
 
 
@@ -75,7 +76,7 @@ async def approval(context: Context, visit: Visit, *, id: str) -> ApprovalOvervi
 async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> ApprovalOverview:  # noqa: A002
     """Allow a call that waits; it runs when it is resumed, or made again."""
     found = await approval(context, visit, id=id)
-    fields = None if body.fields is None else meant_fields(found, body.fields, visit.names)
+    fields = None if body.fields is None else meant_fields(found.fields, body.fields, visit.names)
     await context.board.approvals.allow(
         found.id, by=visit.operator.name, lasts=body.lasts, fields=fields, expected=body.expected
     )

@@ -12,11 +12,13 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    matrix_endpoints,
     pin_endpoints,
     search_endpoints,
     server_endpoints,
     session_endpoints,
     switch_endpoints,
+    try_endpoints,
     usage_endpoints,
 )
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
@@ -48,6 +50,8 @@ async def event_stream(context: Context, visit: Visit) -> Response:
 ENDPOINTS: Final = (
     *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
+    *matrix_endpoints.ENDPOINTS,
+    *try_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,

@@ -14,12 +14,14 @@ from pegboard.console.pages import (
     bill_page,
     configuration_page,
     explain_page,
+    matrix_page,
     now_page,
     pins_page,
     sent_page,
     servers_page,
     sessions_page,
     switch_page,
+    try_page,
 )
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import UsageError
@@ -49,10 +51,12 @@ PAGES: Final = (
     *bill_page.PAGES,
     *configuration_page.PAGES,
     *explain_page.PAGES,
+    *matrix_page.PAGES,
     *now_page.PAGES,
     *pins_page.PAGES,
     *sent_page.PAGES,
     *servers_page.PAGES,
     *sessions_page.PAGES,
     *switch_page.PAGES,
+    *try_page.PAGES,
 )

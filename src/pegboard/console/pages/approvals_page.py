@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, cast, get_args
 
@@ -10,15 +9,14 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.sent_fields import FIELD, filled_in, meant_fields
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.errors import UsageError
-from pegboard.operators.approvals import ApprovalOverview, FieldOverview, meant_fields
+from pegboard.operators.approvals import ApprovalOverview
 
 LIMIT: Final = 20
 """How many calls that wait, or rows, a page shows."""
-FIELD: Final = "field."
-"""What the names of inputs begin with that a person fills in for a tool."""
 _HOME: Final = "/console/approvals"
 
 
@@ -64,7 +62,7 @@ async def allow(context: Context, visit: Visit) -> Response:
     """Allow a call as the form says."""
     form = await visit.request.form()
     found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
-    fields = meant_fields(found, _fields(found, form), visit.names)
+    fields = meant_fields(found.fields, filled_in(found.fields, form), visit.names)
     if found.fields:
         problems = await context.operations.approvals.field_problems(found.id, fields, visit.operator.sees)
         if problems:
@@ -131,30 +129,6 @@ def _expected(form: Mapping[str, Any]) -> ApprovalStatus:
         if text == status:
             return status
     raise UsageError("`expected` is none of the states of an approval.", hint="Load the page again.")
-
-
-def _fields(found: ApprovalOverview, form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was filled in; an input that was left empty is not given."""
-    texts = {one: form.get(FIELD + one.name) for one in found.fields}
-    return {one.name: _value(one, text) for one, text in texts.items() if isinstance(text, str) and text}
-
-
-def _value(field: FieldOverview, text: str) -> Any:
-    """Return the value that a text stands for; a text that stands for none stays one, and does not fit."""
-    match field.type:
-        case "string":
-            return text
-        case "boolean":
-            return {"true": True, "false": False}.get(text, text)
-        case _:
-            try:
-                return json.loads(text, parse_constant=_no_number)
-            except (ValueError, RecursionError):
-                return text
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
 
 
 PAGES: Final = (

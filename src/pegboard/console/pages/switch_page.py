@@ -31,7 +31,8 @@ async def agents_page(context: Context, visit: Visit) -> Response:
         replace(_shown(visit, one), display_name=mask(one.display_name), role=mask(one.role))
         for one in context.agents(visit)
     ]
-    return context.templates.page("agents.html", visit, agents=seen)
+    paused = {visit.names.shown(name) for name, pauses in (await context.operations.pauses()).items() if pauses.agent}
+    return context.templates.page("agents.html", visit, agents=seen, paused=paused)
 
 
 async def agent_page(context: Context, visit: Visit) -> Response:
@@ -40,10 +41,12 @@ async def agent_page(context: Context, visit: Visit) -> Response:
     agent = context.agent(visit, visit.given("agent"))
     words, offset = given.get("q", ""), offset_of(given)
     rows = await context.operations.panel(agent.name, query=visit.given("q"), offset=offset, limit=PAGE)
+    pauses = (await context.operations.pauses())[agent.name]
     return context.templates.page(
         "agent.html",
         visit,
         agent=_shown(visit, agent),
+        paused=replace(pauses, plugins=frozenset(map(visit.names.shown, pauses.plugins))),
         rows=rows,
         words=words,
         offset=offset,

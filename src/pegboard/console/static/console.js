@@ -123,6 +123,19 @@
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 
+  // From cell to cell of a matrix, as in a sheet.
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  document.addEventListener("keydown", (event) => {
+    const from = event.target.closest(".matrix td");
+    if (from === null || !(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    const [down, right] = steps[event.key];
+    const row = from.parentElement.parentElement.rows[from.parentElement.sectionRowIndex + down];
+    const cell = row?.cells[from.cellIndex + right]?.querySelector(".cell");
+    if (!cell) return;
+    event.preventDefault();
+    cell.focus();
+  });
+
   const dialog = document.getElementById("dialog");
   document.addEventListener("htmx:after:swap", () => {
     if (dialog.childElementCount > 0 && !dialog.open) dialog.showModal();

@@ -72,6 +72,18 @@ class Decisions:
         """Return whether the agent may use the tool."""
         return self.decide(tool).permitted
 
+    def permitted_of(self, plugin: Plugin) -> tuple[Tool, ...]:
+        """Return the permitted tools of a plugin; its own tuple where that is all of them."""
+        if self._given.parent is not None or plugin.name in self._mixed_plugins:
+            found = tuple(tool for tool in plugin.tools if self.permits(tool))
+        else:  # they differ in `default_on` alone
+            permitted = {tool.default_on: tool for tool in plugin.tools}
+            alike = {on for on, tool in permitted.items() if self.permits(tool)}
+            if len(alike) == len(permitted):
+                return plugin.tools
+            found = tuple(tool for tool in plugin.tools if tool.default_on in alike)
+        return plugin.tools if len(found) == len(plugin.tools) else found
+
     def decide(self, tool: Tool) -> Decision:
         """Return whether the agent may use the tool, and why (P1)."""
         made = self._made.get(tool.plugin)
@@ -191,6 +203,7 @@ class Decisions:
 
     def denials(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         """Yield everything that denies a tool; one without a name stands for a plugin that was not asked yet."""
+        yield from self._paused(plugin)
         yield from self._switched_off(tool, plugin)
         yield from self._excluded_by_loadouts(tool, plugin)
         scope = self._given.scope
@@ -201,6 +214,14 @@ class Decisions:
         if filters and not any(tool.id in entry.ids for entry in filters):
             text = "Every entry that names its plugin excludes it (include_tools, exclude_tools)."
             yield Reason(code="denied_filter", text=text, where=filters[0].member.place)
+
+    def _paused(self, plugin: Plugin) -> Iterator[Reason]:
+        pauses, agent = self._given.switches.pauses, self._given.agent.name
+        if pauses.agent:
+            yield pause_reason(self._given.agent)
+        if plugin.name in pauses.plugins:
+            text = f"Plugin '{plugin.name}' is paused by an operator for agent '{agent}'."
+            yield Reason(code="denied_pause", text=text)
 
     def _switched_off(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         bundles = self._given.switches.bundles(tool)
@@ -235,6 +256,11 @@ class Decisions:
     def _loadout_place(self, link: str) -> Place | None:
         found = self._given.world.loadouts.get(link.casefold())
         return found.place if found is not None else None
+
+
+def pause_reason(agent: Agent) -> Reason:
+    """Return what denies everything to an agent that is paused."""
+    return Reason(code="denied_pause", text=f"Agent '{agent.name}' is paused by an operator.")
 
 
 def switch_reason(switch: Switch, agent: Agent) -> Reason:

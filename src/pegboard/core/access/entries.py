@@ -44,7 +44,9 @@ class AgentEntries:
         return {name: self.looked_up.of(name) for name in names if name in known}
 
     def may_load(self, toolkit: str) -> bool:
-        """Return whether a toolkit is allowed or switched on, and not switched off."""
+        """Return whether a toolkit is allowed or switched on, and not switched off; the agent is not paused."""
+        if self._switches.pauses.agent:
+            return False
         switch = self._switches.toolkits.get(toolkit)
         allowed = toolkit in self._agent.allowed_toolkits if switch is None else switch.on
         return allowed and toolkit in self._world.toolkits

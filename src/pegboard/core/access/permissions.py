@@ -12,6 +12,7 @@ from typing import Final
 from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
 from pegboard.core.access.derived import Derived
 from pegboard.core.access.entries import AgentEntries
+from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.plugin_permissions import PluginPermissions
 from pegboard.core.access.switches import Switches, ToolkitEntries
 from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
@@ -29,7 +30,7 @@ class SessionConstraints:
     """What a session adds to its agent's profile.
 
     ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone, ``by_itself``
-    stored ones that the agent took from itself for every principal;
+    stored ones that the agent took from itself for every principal, ``pauses`` what an operator has paused;
     ``parent`` are the permissions of the session that
     this one is a child of (P8), in which ``narrowed`` is that session's active loadout. With
     ``everything``, all that is permitted is loaded from the start, where a host's cache makes that
@@ -39,6 +40,7 @@ class SessionConstraints:
     stored: Mapping[str, bool] = field(default=EMPTY)
     personal: Mapping[str, bool] = field(default=EMPTY)
     by_itself: frozenset[str] = frozenset()
+    pauses: Pauses = Pauses()  # noqa: RUF009 - it never changes
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
@@ -62,6 +64,7 @@ class CompiledPermissions:
         constraints: what a session adds.
         before: the permissions of the same agent and constraints in another world or with other switches, from which
             is taken over what cannot have changed.
+        looked_up: the toolkits of the world, as other permissions of it have looked them up; None looks them up anew.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class CompiledPermissions:
         constraints: SessionConstraints | None = None,
         *,
         before: CompiledPermissions | None = None,
+        looked_up: ToolkitEntries | None = None,
     ) -> None:
         self.world = world
         self.agent = agent
@@ -79,14 +83,16 @@ class CompiledPermissions:
         self.scope = Scope(agent=agent, narrowed=constraints.worker_scope)
         self.isolating = self.scope.isolating
         self.budgeted = bool(agent.budget)
-        same = before is not None and before.world is world
-        looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
+        if looked_up is None or looked_up.world is not world:
+            same = before is not None and before.world is world
+            looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
         self.switches = Switches(
             looked_up,
             agent,
             constraints.stored,
             personal=constraints.personal,
             by_itself=constraints.by_itself,
+            pauses=constraints.pauses,
         )
         self.entries = AgentEntries(looked_up, agent, self.switches, sub_app=constraints.sub_app)
         given = DecisionInputs(
@@ -115,6 +121,7 @@ class CompiledPermissions:
             self.agent == before.agent
             and self.world.loadouts is before.world.loadouts
             and mine.parent is theirs.parent is None
+            and mine.pauses.agent is theirs.pauses.agent
             and (mine.worker_scope, mine.narrowed) == (theirs.worker_scope, theirs.narrowed)
         )
 
@@ -122,7 +129,8 @@ class CompiledPermissions:
         """Return the plugins that are others now, and those of which an entry or a switch speaks, before or now."""
         now, then = self.world.catalog.plugins, before.world.catalog.plugins
         others = (name for name, plugin in now.items() if then.get(name) is not plugin)
-        return frozenset((*others, *(then.keys() - now.keys()), *self._named(), *before._named()))
+        paused = self.constraints.pauses.plugins ^ before.constraints.pauses.plugins
+        return frozenset((*others, *(then.keys() - now.keys()), *self._named(), *before._named(), *paused))
 
     def _named(self) -> Iterator[str]:
         """Yield the plugins of which an entry or a switch speaks, or of a tool."""
@@ -191,8 +199,10 @@ class CompiledPermissions:
 def host_duties(permissions: CompiledPermissions) -> tuple[str, ...]:
     """Return the host's own tools that the agent lists, in its order, without those that are switched off.
 
-    A child that is cut to its parent has those of its parent only (P8).
+    A child that is cut to its parent has those of its parent only (P8); an agent that is paused has none.
     """
+    if permissions.switches.pauses.agent:
+        return ()
     off = {split_kind(name)[1] for name, on in permissions.switches.effective.items() if not on}
     parent = permissions.constraints.parent
     above = permissions.agent.duties if parent is None else host_duties(parent)

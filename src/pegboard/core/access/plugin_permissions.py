@@ -29,8 +29,7 @@ class PluginPermissions:
         """Return the permitted tools of a plugin of the catalog; the same object until something changes for it."""
         known = self._tools.get(plugin.name)
         if known is None:
-            found = tuple(tool for tool in plugin.tools if self._decisions.permits(tool))
-            known = self._tools[plugin.name] = plugin.tools if len(found) == len(plugin.tools) else found
+            known = self._tools[plugin.name] = self._decisions.permitted_of(plugin)
         return known
 
     def may_have_tools_of(self, plugin: Plugin) -> bool:

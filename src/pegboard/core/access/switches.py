@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from pegboard.core.access.derived import Derived
+from pegboard.core.access.pauses import Pauses
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import Entry, find
@@ -58,8 +59,8 @@ class Switches:
 
     One set at run time replaces the file's for the same subject; a category stands for its plugins.
     ``personal`` are those for one principal, which count beside: off of either wins; ``by_itself`` are names of stored
-    ones that the agent took from itself. Where one layer names a subject twice, or where a bare name that is off means
-    several tools, off wins: deny beats grant (P1).
+    ones that the agent took from itself; ``pauses`` are what is paused, which no switch undoes. Where one layer
+    names a subject twice, or where a bare name that is off means several tools, off wins: deny beats grant (P1).
     """
 
     def __init__(
@@ -70,7 +71,9 @@ class Switches:
         *,
         personal: Mapping[str, bool] = EMPTY,
         by_itself: Container[str] = (),
+        pauses: Pauses | None = None,
     ) -> None:
+        self.pauses = pauses or Pauses()
         self._looked_up = looked_up
         self._world = world = looked_up.world
         self._names = {**agent.switches, **stored}

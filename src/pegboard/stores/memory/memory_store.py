@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from pegboard.core.access.pins import ServerPins
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
+    ACTIONS_KEPT,
     BILL_DAYS,
     UNCHECKED,
     USE_LIFETIME,
@@ -24,6 +25,7 @@ from pegboard.ports import (
     SessionKey,
     StateChange,
     StoredState,
+    SwitchAction,
     Unchecked,
     UsageRecord,
     UsageSums,
@@ -46,7 +48,7 @@ class MemoryStore(MemoryApprovals):
     """
 
     __slots__ = (
-        "_accepted", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
+        "_accepted", "_actions", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
         "_pin_changes", "_pins", "_revision", "_sealed", "_states", "_switches", "_usage", "_uses", "_version",
     )  # fmt: skip
 
@@ -55,6 +57,7 @@ class MemoryStore(MemoryApprovals):
         self._states: dict[SessionKey, StoredState] = {}
         self._data: dict[SessionKey, dict[str, str]] = {}
         self._switches: dict[str, dict[str, bool]] = {}
+        self._actions: tuple[SwitchAction, ...] = ()
         self._personal: dict[str, dict[str, dict[str, bool]]] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
         self._accepted: dict[str, str] = {}
@@ -195,6 +198,21 @@ class MemoryStore(MemoryApprovals):
         self._revision += 1
         self._changes += 1
         return True
+
+    async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
+        """Store switches with their action and records, if all are as expected; return whether."""
+        stored = (self._switches.get(one.agent, {}).get(one.name) for one in action.changes)
+        if any(value is not one.expected for value, one in zip(stored, action.changes, strict=True)):
+            return False
+        for one in action.changes:
+            await self.set_switch(one.agent, one.name, one.value)
+        self._append(audit)
+        self._actions = (action, *self._actions)[:ACTIONS_KEPT]
+        return True
+
+    async def switch_actions(self) -> Sequence[SwitchAction]:
+        """Return the newest actions first."""
+        return self._actions
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""

@@ -81,6 +81,10 @@ ADDED: Step = (
         agent TEXT NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL,
         PRIMARY KEY (agent, principal, name)
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS switch_actions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, mark TEXT NOT NULL, subject TEXT NOT NULL, at REAL NOT NULL,
+        by TEXT NOT NULL, changes TEXT NOT NULL
+    )""",
     "CREATE TABLE IF NOT EXISTS accepted (configuration TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS bill (
         day TEXT NOT NULL, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,

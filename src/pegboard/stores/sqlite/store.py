@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from pegboard.core.model.manifest_json import manifest_from_json, manifest_to_json
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
-    UNCHECKED,
     AuditPart,
     AuditRecord,
     BillPage,
     SessionKey,
     TrailPage,
-    Unchecked,
     UsageSums,
     UsageUnit,
 )
@@ -23,7 +21,7 @@ from pegboard.stores.sqlite.audit import select_entries, select_part, select_tra
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import count
-from pegboard.stores.sqlite.sealed import SqliteSealed
+from pegboard.stores.sqlite.switches import SqliteSwitches
 from pegboard.stores.sqlite.usage import select_usage
 
 if TYPE_CHECKING:
@@ -36,66 +34,13 @@ if TYPE_CHECKING:
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqliteSealed):
+class SqliteStore(SqliteSwitches):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
     change waits for other writers before it raises ``StoreBusyError``. A file that is removed while it is open is
     made anew by the next change.
     """
-
-    async def set_switch(
-        self,
-        agent: str,
-        name: str,
-        value: bool | None,
-        *,
-        expected: bool | Unchecked | None = UNCHECKED,
-        replaces: Sequence[str] = (),
-        principal: str | None = None,
-        audit: Sequence[AuditRecord] = (),
-    ) -> bool:
-        """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
-        whose = (agent,) if principal is None else (agent, principal)
-        own, *others = (tuple(map(to_column, (*whose, each))) for each in (name, *replaces))
-        sql = _OF_AGENTS if principal is None else _OF_PRINCIPALS
-
-        def change(connection: sqlite3.Connection) -> bool:
-            if expected is not UNCHECKED and _switch(connection, sql.select, own) is not expected:
-                return False
-            connection.executemany(sql.delete, (own, *others))
-            if value is not None:
-                connection.execute(sql.insert, (*own, value))
-            count(connection, "permissions")
-            self._queue.write(connection, audit)
-            return True
-
-        return await self._write(change, permissions=True)
-
-    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
-        """Return the stored booleans of every agent."""
-        rows = await self._opened().read(
-            lambda connection: connection.execute(
-                "SELECT agent, name, value FROM switches ORDER BY agent, name"
-            ).fetchall()
-        )
-        found: dict[str, dict[str, bool]] = {}
-        for agent, name, value in rows:
-            found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
-        return found
-
-    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
-        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
-        rows = await self._opened().read(
-            lambda connection: connection.execute(
-                "SELECT agent, principal, name, value FROM principal_switches ORDER BY agent, principal, name"
-            ).fetchall()
-        )
-        found: dict[str, dict[str, dict[str, bool]]] = {}
-        for agent, principal, name, value in rows:
-            of_agent = found.setdefault(from_column(agent), {})
-            of_agent.setdefault(from_column(principal), {})[from_column(name)] = bool(value)
-        return found
 
     async def accepted(self, configuration: str) -> str | None:
         """Return what a configuration grants, as it was accepted last (P10)."""
@@ -265,29 +210,3 @@ def _digest_key(connection: sqlite3.Connection) -> bytes:
 def _accepted(connection: sqlite3.Connection, name: str | bytes) -> str | None:
     row = connection.execute("SELECT text FROM accepted WHERE configuration = ?", (name,)).fetchone()
     return row[0] if row else None
-
-
-class _SwitchSql(NamedTuple):
-    """The statements about one kind of switches."""
-
-    select: str
-    delete: str
-    insert: str
-
-
-_OF_AGENTS: Final = _SwitchSql(
-    "SELECT value FROM switches WHERE agent = ? AND name = ?",
-    "DELETE FROM switches WHERE agent = ? AND name = ?",
-    "INSERT INTO switches VALUES (?, ?, ?)",
-)
-_OF_PRINCIPALS: Final = _SwitchSql(
-    "SELECT value FROM principal_switches WHERE agent = ? AND principal = ? AND name = ?",
-    "DELETE FROM principal_switches WHERE agent = ? AND principal = ? AND name = ?",
-    "INSERT INTO principal_switches VALUES (?, ?, ?, ?)",
-)
-
-
-def _switch(connection: sqlite3.Connection, query: str, columns: tuple[str | bytes, ...]) -> bool | None:
-    """Return a stored boolean, or None where none is stored."""
-    row = connection.execute(query, columns).fetchone()
-    return bool(row[0]) if row else None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
+from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.switches import other_spellings
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
@@ -54,9 +55,9 @@ def stored_value(name: str, value: object) -> str:
 
 def switches_of(stored: Mapping[str, bool]) -> Mapping[str, bool]:
     """Return the switches that are in force: those of operators, and off whatever the agent took from itself."""
-    if not any(name.startswith(SELF) for name in stored):
+    if not any(name.startswith((SELF, PAUSE)) for name in stored):
         return stored
-    operators = {name: on for name, on in stored.items() if not name.startswith(SELF)}
+    operators = {name: on for name, on in stored.items() if not name.startswith((SELF, PAUSE))}
     return {**operators, **dict.fromkeys(own_settings(stored).off, False)}
 
 

@@ -1,0 +1,200 @@
+"""Switches and pauses of several agents that are set together, all or none, and taken back together (P2, P4)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pegboard.board.permissions import require_name, require_switch
+from pegboard.board.services import Services
+from pegboard.board.session_info import agent_of
+from pegboard.core.access.pauses import PAUSE, pause_name, paused_plugin
+from pegboard.core.access.settings.own_settings import SELF, replaced_by
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.errors import UsageError
+from pegboard.ports import AuditRecord, SessionKey, SwitchAction, SwitchChange
+
+_HINT: Final = "Look at what it is now, and decide again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPlan:
+    """One switch or pause for several agents: its name, what it is to be, and what that changes of what is stored.
+
+    ``seen`` differs wherever any stored switch in question, or which agents there are, differs.
+    """
+
+    agents: tuple[str, ...]
+    name: str
+    value: bool | None
+    changes: tuple[SwitchChange, ...]
+
+    @property
+    def seen(self) -> str:
+        """Return what whoever decides hands back, so that nothing is set on what they no longer see."""
+        changes = [(one.agent, one.name, one.value, one.expected) for one in self.changes]
+        text = json.dumps([self.agents, self.name, self.value, changes])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+async def planned(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
+    """Return what a switch for several agents would change of what is stored; nothing is changed.
+
+    Args:
+        services: the services of the board.
+        agents: the names of the agents.
+        name: a toolkit, plugin or tool.
+        value: True, False, or None to take the stored switches back.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: the name means nothing known, or the value is no boolean.
+        StoreError: the stored switches cannot be read.
+    """
+    for agent in agents:
+        require_switch(services, agent, name, value)
+    return await _plan(services, agents, name, value)
+
+
+async def planned_pause(services: Services, agents: Sequence[str], plugin: str | None, *, on: bool) -> SwitchPlan:
+    """Return what a pause of agents, or of a plugin for them, or the end of it, would change; nothing is changed.
+
+    Args:
+        services: the services of the board.
+        agents: the names of the agents.
+        plugin: what is paused for them; None is all that they may use.
+        on: whether it is paused; False resumes it, and every switch counts as before.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: there is no such plugin.
+        StoreError: the stored switches cannot be read.
+    """
+    for agent in agents:
+        agent_of(services.world, agent)
+    plugins = services.world.catalog.plugins
+    if plugin is not None and on and plugin not in plugins:
+        raise UsageError(
+            f"There is no server or plugin '{one_line(plugin, limit=100)}'.",
+            code="unknown_name",
+            hint=did_you_mean(plugin, plugins),
+        )
+    return await _plan(services, agents, pause_name(plugin), False if on else None)
+
+
+async def _plan(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
+    stored = await services.store.all_switches()
+    changes = (change for agent in agents for change in _changes(services, agent, stored.get(agent, {}), name, value))
+    return SwitchPlan(agents=tuple(agents), name=name, value=value, changes=tuple(changes))
+
+
+def _changes(
+    services: Services, agent: str, stored: Mapping[str, bool], name: str, value: bool | None
+) -> Iterator[SwitchChange]:
+    others = [other for other in replaced_by(name, services.world, stored) if other in stored]
+    if stored.get(name) is not value or others:
+        yield SwitchChange(agent=agent, name=name, value=value, expected=stored.get(name))
+    yield from (SwitchChange(agent=agent, name=other, value=None, expected=stored[other]) for other in others)
+
+
+async def carry_out(services: Services, plan: SwitchPlan, *, by: str, seen: str | None = None) -> SwitchAction:
+    """Set what was planned, all or nothing, in one transaction with one record for each agent (X4).
+
+    Args:
+        services: the services of the board.
+        plan: what is set.
+        by: who sets it, for the audit trail.
+        seen: that of the plan that whoever decides was shown; None is any.
+
+    Returns:
+        What was set, with the mark that its records have in common; where nothing had to be, it has no changes.
+
+    Raises:
+        UsageError: ``by`` is no short text; ``switch_changed`` where somebody else was first.
+        StoreError: it cannot be stored.
+    """
+    require_name(by)
+    if seen is not None and seen != plan.seen:
+        raise _changed()
+    action = _action(plan.name, by, plan.changes)
+    await _store(services, action, f"together {action.mark}")
+    return action
+
+
+async def take_back(services: Services, mark: str, *, by: str, agents: Collection[str] | None = None) -> SwitchAction:
+    """Restore what stood before an action, if all of it is still as that set it.
+
+    Args:
+        services: the services of the board.
+        mark: that of the action.
+        by: who takes it back, for the audit trail.
+        agents: those whose switches whoever decides may set; None is every one.
+
+    Returns:
+        What was set for it: an action of its own, which can be taken back as well.
+
+    Raises:
+        UsageError: ``by`` is no short text; ``unknown_name`` where no such action is kept; ``switch_changed`` where
+            one of its switches was set meanwhile.
+        StoreError: it cannot be read or stored.
+    """
+    require_name(by)
+    found = next((one for one in await services.store.switch_actions() if one.mark == mark), None)
+    if found is None or (agents is not None and any(one.agent not in agents for one in found.changes)):
+        raise UsageError(
+            f"There is no action '{one_line(mark, limit=40)}' to take back.",
+            code="unknown_name",
+            hint="The newest 200 are kept.",
+        )
+    changes = tuple(replace(one, value=one.expected, expected=one.value) for one in found.changes)
+    action = _action(mark, by, changes)
+    await _store(services, action, f"together {action.mark}, takes back {mark}")
+    return action
+
+
+async def last_standing(services: Services, agents: Collection[str]) -> Mapping[str, SwitchAction]:
+    """Return by subject the newest action of each, over these agents alone, that could be taken back now."""
+    stored = await services.store.all_switches()
+    found: dict[str, SwitchAction] = {}
+    for action in await services.store.switch_actions():
+        if action.subject not in found and all(
+            one.agent in agents and stored.get(one.agent, {}).get(one.name) is one.value for one in action.changes
+        ):
+            found[action.subject] = action
+    return found
+
+
+def _action(subject: str, by: str, changes: Sequence[SwitchChange]) -> SwitchAction:
+    return SwitchAction(mark=secrets.token_hex(6), subject=subject, at=time.time(), by=by, changes=changes)
+
+
+async def _store(services: Services, action: SwitchAction, reason: str) -> None:
+    if not action.changes:
+        return
+    records = [_record(services, one, reason, action.by) for one in action.changes if not one.name.startswith(SELF)]
+    if not await services.store.set_together(action, audit=records):
+        raise _changed()
+    for one in action.changes:
+        services.events.emit("permissions_changed", {"agent": one.agent, "subject": one.name, "by": action.by})
+
+
+def _record(services: Services, change: SwitchChange, reason: str, by: str) -> AuditRecord:
+    key = SessionKey(principal="local", agent=change.agent, session="")
+    name, state = change.name, "unset" if change.value is None else "on" if change.value else "off"
+    if name.startswith(PAUSE):
+        name = paused_plugin(name) or change.agent
+        state = "resumed" if change.value is None else "paused"
+    return services.recorder.entry(key, 0, "permission", name, state, reason=reason, by=by)
+
+
+def _changed() -> UsageError:
+    return UsageError(
+        "Somebody has set one of these switches meanwhile, or the agents are others by now; nothing was changed.",
+        code="switch_changed",
+        hint=_HINT,
+    )

@@ -1,0 +1,51 @@
+"""What somebody filled in for fields, as the values that are meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pegboard.operators.masked import ShownNames
+from pegboard.operators.schema_fields import FieldOverview
+
+FIELD: Final = "field."
+"""What the name of an input begins with, before that of its field."""
+
+
+def filled_in(fields: Iterable[FieldOverview], form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was filled in, by the shown names of fields; an input that was left empty is not given."""
+    texts = {one: form.get(FIELD + one.name) for one in fields}
+    return {one.name: value_of(one, text) for one, text in texts.items() if isinstance(text, str) and text}
+
+
+def value_of(field: FieldOverview, text: str) -> Any:
+    """Return the value that a text stands for; a text that stands for none stays one, and does not fit."""
+    match field.type:
+        case "string":
+            return text
+        case "boolean":
+            return {"true": True, "false": False}.get(text, text)
+        case _:
+            try:
+                return parsed(text)
+            except (ValueError, RecursionError):
+                return text
+
+
+def parsed(text: str) -> Any:
+    """Return what JSON says; raises ``ValueError`` or ``RecursionError`` where it is none."""
+    return json.loads(text, parse_constant=_no_number)
+
+
+def meant_fields(fields: Iterable[FieldOverview], given: Mapping[str, Any], names: ShownNames) -> dict[str, Any]:
+    """Return what was filled in, with the names of fields, and the choices of them, that are meant."""
+    choices = {field.name: field.choices for field in fields}
+    return {
+        names.meant(name): names.meant(value) if value in choices.get(name, ()) else value
+        for name, value in given.items()
+    }
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")

@@ -1,0 +1,148 @@
+"""What switches and pauses of several agents would change, summed over all of them, and setting them (P2, P4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pegboard.board.services import Services
+from pegboard.board.switch_actions import SwitchPlan, carry_out, planned, planned_pause, take_back
+from pegboard.core.access.pauses import PAUSE, paused_plugin
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview, preview_stored
+from pegboard.ports import SwitchAction
+
+TogetherKind = Literal["switch", "pause"]
+"""A switch of a toolkit, plugin or tool; a pause of agents, or of a plugin for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """What is to be set for several agents.
+
+    Attributes:
+        kind: a switch or a pause.
+        name: of a switch the toolkit, plugin or tool; of a pause the plugin, nothing for all that the agents may use.
+        value: on, off, or None to take the stored switches back; of a pause whether it begins.
+        agents: the names of the agents.
+    """
+
+    kind: TogetherKind
+    name: str
+    value: bool | None
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TogetherPreview:
+    """What switches of several agents would change, all together.
+
+    Attributes:
+        kind: a switch or a pause.
+        name: what is switched or paused.
+        value: what it would be.
+        agents: how many agents it is about.
+        changed: the agents of which something stored changes, each with what that comes to.
+        sessions: how many sessions change, all agents together.
+        tokens_before: those of what is loaded in these sessions now.
+        tokens_after: those of what is loaded in them then.
+        unchanged: how many other sessions these agents have.
+        unreadable: how many there are whose stored state is damaged.
+        seen: what is handed back with the decision, so that nothing is set on what has changed meanwhile.
+    """
+
+    kind: TogetherKind
+    name: Name
+    value: bool | None
+    agents: int
+    changed: tuple[SwitchPreview, ...]
+    sessions: int
+    tokens_before: int
+    tokens_after: int
+    unchanged: int
+    unreadable: int
+    seen: Verbatim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionDone:
+    """What was set together.
+
+    Attributes:
+        mark: what its records in the audit trail have in common, and what takes it back; nothing where all was so.
+        subject: what was switched or paused, or the mark of what was taken back.
+        agents: the agents of which something stored was changed.
+    """
+
+    mark: Verbatim
+    subject: Name
+    agents: tuple[Name, ...]
+
+
+async def preview_together(services: Services, parsed: ParsedLeases, wanted: Together) -> TogetherPreview:
+    """Return what would change, over all agents; nothing is stored, asked for or started."""
+    plan = await _plan(services, wanted)
+    names = dict.fromkeys(one.agent for one in plan.changes)
+    changed = [await preview_stored(services, parsed, agent, plan.name, plan.value) for agent in names]
+    sessions = [one for of_agent in changed for one in of_agent.sessions]
+    found = TogetherPreview(
+        kind=wanted.kind,
+        name=wanted.name,
+        value=wanted.value,
+        agents=len(wanted.agents),
+        changed=(),
+        sessions=len(sessions),
+        tokens_before=sum(one.tokens_before for one in sessions),
+        tokens_after=sum(one.tokens_after for one in sessions),
+        unchanged=sum(one.unchanged for one in changed),
+        unreadable=sum(one.unreadable for one in changed),
+        seen=plan.seen,
+    )
+    # Those of one agent are masked already: a mark is no name to be marked again.
+    return replace(masked(found, await shown_names(services)), changed=tuple(changed))
+
+
+async def set_together(services: Services, wanted: Together, *, by: str, seen: str | None = None) -> ActionDone:
+    """Set it for all of these agents or for none, in one transaction.
+
+    Args:
+        services: the services of the board.
+        wanted: what is set.
+        by: who sets it, for the audit trail.
+        seen: that of the preview that whoever decides was shown; None is any.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: the name means nothing known; ``switch_changed`` where somebody else was first.
+        StoreError: it cannot be stored.
+    """
+    return await _done(services, await carry_out(services, await _plan(services, wanted), by=by, seen=seen))
+
+
+async def undo_together(services: Services, mark: str, *, by: str, agents: frozenset[str] | None = None) -> ActionDone:
+    """Restore what stood before an action, if all of it still is as that set it.
+
+    Args:
+        services: the services of the board.
+        mark: that of the action.
+        by: who takes it back, for the audit trail.
+        agents: those that the operator sees; None is every one.
+
+    Raises:
+        UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile.
+        StoreError: it cannot be stored.
+    """
+    return await _done(services, await take_back(services, mark, by=by, agents=agents))
+
+
+async def _plan(services: Services, wanted: Together) -> SwitchPlan:
+    if wanted.kind == "switch":
+        return await planned(services, wanted.agents, wanted.name, wanted.value)
+    return await planned_pause(services, wanted.agents, wanted.name or None, on=wanted.value is True)
+
+
+async def _done(services: Services, action: SwitchAction) -> ActionDone:
+    agents = tuple(dict.fromkeys(one.agent for one in action.changes))
+    subject = action.subject if not action.subject.startswith(PAUSE) else paused_plugin(action.subject) or ""
+    done = ActionDone(mark=action.mark if agents else "", subject=subject, agents=agents)
+    return masked(done, await shown_names(services))
