@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -444,6 +445,7 @@ class Session:
     ) -> Called:
         from pegboard.board.calls import call_request, meta_call, pipeline  # no start needs what calls need
 
+        began = time.monotonic()
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 snapshot = await self._read(arrived)
@@ -457,6 +459,7 @@ class Session:
                     client=client,
                     meta=meta,
                     waiting=waiting,
+                    came=began if arrived is None else arrived,
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:

@@ -15,6 +15,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.predicates import conditions
+from pegboard.core.model.recording import UNLESS_STATED, Recording
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
@@ -28,6 +29,7 @@ from pegboard.ports import AuditRecord, Source, StateChange
 
 if TYPE_CHECKING:
     from pegboard.core.access.approvals.demands import ToolRules
+    from pegboard.core.access.decisions import Reason
     from pegboard.core.surface.surfaces import Surface
 
 T = TypeVar("T")
@@ -41,6 +43,7 @@ class DecidedCall:
 
     It counts for the permissions and the stored state that it was decided on. ``renews``: the call is the first use
     of a lease in this turn (S7). ``rules`` is what may demand that a person approves it; None where nothing does.
+    ``because`` is why the tool is loaded, ``record`` what is kept of the call (X4).
     """
 
     permissions: CompiledPermissions
@@ -52,6 +55,8 @@ class DecidedCall:
     guards: JsonObject
     renews: bool
     rules: ToolRules | None = None
+    because: Reason | None = None
+    record: Recording = UNLESS_STATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

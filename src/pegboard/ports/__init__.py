@@ -17,6 +17,7 @@ from pegboard.ports.audit_trail import (
     TrailPage,
     mentions,
 )
+from pegboard.ports.call_details import MOST_DETAILS, MOST_UNWRITTEN, CallDetails
 from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
@@ -36,6 +37,7 @@ from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
 from pegboard.ports.stores import (
     UNCHECKED,
+    CallLog,
     ChangeToken,
     GrantStore,
     ManifestStore,
@@ -72,6 +74,8 @@ __all__ = [
     "APPROVALS_KEPT",
     "BILL_DAYS",
     "LOG_LEVELS",
+    "MOST_DETAILS",
+    "MOST_UNWRITTEN",
     "PART",
     "UNCHECKED",
     "UNLIKELY",
@@ -92,6 +96,8 @@ __all__ = [
     "BillRecord",
     "BillStore",
     "CallContext",
+    "CallDetails",
+    "CallLog",
     "ChangeToken",
     "Client",
     "CodeSource",

@@ -101,6 +101,9 @@ ADDED: Step = (
         within_10000 INTEGER NOT NULL, within_30000 INTEGER NOT NULL, longer INTEGER NOT NULL,
         PRIMARY KEY (seconds, start, agent, server, tool, outcome)
     ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, until REAL NOT NULL, size INTEGER NOT NULL, text TEXT)",
+    "CREATE INDEX IF NOT EXISTS calls_by_end ON calls (until, size)",
+    "CREATE INDEX IF NOT EXISTS audit_by_session ON audit (session, agent, principal)",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 
