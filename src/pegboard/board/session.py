@@ -361,9 +361,11 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.calls.noted_searches import note_search  # no start needs it
+
         needs = checked_search(queries, limit, context)
-        found = (await search(self._services, await self._read(), needs))[1]
-        self._services.metrics.searched(self._info.key)
+        snapshot, found = await search(self._services, await self._read(), needs)
+        note_search(self._services, snapshot, needs, found)
         return found
 
     async def run_cost(self, *, read: int | None = None, of: int | None = None) -> RunCost:

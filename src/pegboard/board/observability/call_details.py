@@ -91,41 +91,36 @@ class EndedCall(NamedTuple):
     result: CallResult | None = None
 
 
-_PLAIN: Final = tuple(field.name for field in fields(KeptCall) if field.name not in ("times", "kept"))
-_TIMES: Final = tuple(field.name for field in fields(CallTimes))
-_KEPT: Final = tuple(field.name for field in fields(Recording))
+_TEXTS: Final = frozenset({"tool", "because", "where", "approval", "error", "arguments", "result"})
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
-    """Return what is kept of a call."""
-    error, error_cut = kept_text(masker, call.error, MOST_ERROR) if call.error and kept.errors else ("", False)
-    arguments = kept_json(masker, call.arguments, MOST_ARGUMENTS) if kept.arguments else None
-    result = call.result
-    answer = (
-        kept_blocks(masker, result.content, result.structured, kept.results)
-        if result is not None and kept.results and not result.is_error
-        else None
-    )
-    because = call.because
-    found = KeptCall(
-        tool=call.tool,
-        times=call.times,
-        sent=call.sent,
-        received=None if result is None else _size_of(result),
-        because="" if because is None else masker.text(because.text),
-        where="" if because is None or because.where is None else masker.text(str(because.where)),
-        approval=call.approval,
-        kept=kept,
-        error=error,
-        error_cut=error_cut,
-        arguments="" if arguments is None else arguments.text,
-        arguments_cut=arguments is not None and arguments.cut,
-        exact=arguments is not None and arguments.exact,
-        result="" if answer is None else answer.text,
-        result_cut=answer is not None and answer.cut,
-    )
-    return CallDetails(_text_of(found), time.time() + kept.days * _DAY)
+    """Return what is kept of a call, as the fields of :class:`KeptCall` that are not as by default."""
+    times, because, result = call.times, call.because, call.result
+    found: dict[str, Any] = {
+        "tool": call.tool,
+        "times": {"queued": times.queued, "waited": times.waited, "upstream": times.upstream},
+        "sent": call.sent,
+        "kept": {"errors": kept.errors, "arguments": kept.arguments, "results": kept.results, "days": kept.days},
+    }
+    if because is not None:
+        found["because"] = masker.text(because.text)
+        if because.where is not None:
+            found["where"] = masker.text(str(because.where))
+    if call.approval:
+        found["approval"] = call.approval
+    if call.error and kept.errors:
+        found["error"], found["error_cut"] = kept_text(masker, call.error, MOST_ERROR)
+    if kept.arguments:
+        arguments = kept_json(masker, call.arguments, MOST_ARGUMENTS)
+        found["arguments"], found["arguments_cut"], found["exact"] = arguments.text, arguments.cut, arguments.exact
+    if result is not None:
+        found["received"] = _size_of(result)
+        if kept.results and not result.is_error:
+            answer = kept_blocks(masker, result.content, result.structured, kept.results)
+            found["result"], found["result_cut"] = answer.text, answer.cut
+    return CallDetails(_ENCODER.encode(found), time.time() + kept.days * _DAY)
 
 
 def call_of_text(text: str | None) -> KeptCall | None:
@@ -135,6 +130,8 @@ def call_of_text(text: str | None) -> KeptCall | None:
     try:
         found: Any = json.loads(text)
         values = {field.name: found[field.name] for field in fields(KeptCall) if field.name in found}
+        if any(type(value) is not str for name, value in values.items() if name in _TEXTS):
+            return None
         values["times"] = CallTimes(**values.get("times", {}))
         values["kept"] = Recording(**values.get("kept", {}))
         return KeptCall(**values)
@@ -181,16 +178,3 @@ def _size_of(result: CallResult) -> int | None:
     """Return how many characters of text a result has; None where it has structured content alone."""
     sizes = [len(text) for block in result.content if isinstance(text := block.get("text"), str)]
     return sum(sizes) if sizes or result.structured is None else None
-
-
-def _text_of(call: KeptCall) -> str:
-    """Return it as JSON, without what is as by default."""
-    written: dict[str, Any] = {
-        name: value
-        for name in _PLAIN
-        if (value := getattr(call, name)) is not None and value is not False and value != ""
-    }
-    times, kept = call.times, call.kept
-    written["times"] = {name: value for name in _TIMES if (value := getattr(times, name)) is not None}
-    written["kept"] = {name: getattr(kept, name) for name in _KEPT}
-    return _ENCODER.encode(written)

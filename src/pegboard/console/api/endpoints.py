@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    call_endpoints,
     pin_endpoints,
     search_endpoints,
     server_endpoints,
@@ -49,6 +50,7 @@ ENDPOINTS: Final = (
     *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
+    *call_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,

@@ -16,7 +16,10 @@ MOST_BLOCKS: Final = 100
 _MORE: Final = "…"
 _LEAST: Final = 2
 """What any item takes: a million empty lists are not gone through."""
+_SHORT: Final = 1_000
+"""Up to how many characters a text is looked up among the secrets: to hash a long one takes as long as it is."""
 _PLAIN_NUMBERS: Final = 2**64
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ def kept_text(masker: Masker, text: str, most: int) -> tuple[str, bool]:
 def kept_json(masker: Masker, value: object, most: int) -> KeptValue:
     """Return a JSON value as text without secrets, cut to about so many bytes; what is cut has ``…`` in its place."""
     copying = _Copying(masker, most)
-    text = json.dumps(copying.value(value, 0), ensure_ascii=False)
+    text = _ENCODER.encode(copying.value(value, 0))
     return KeptValue(text=text, cut=copying.cut, exact=not (copying.cut or copying.masked))
 
 
@@ -59,7 +62,7 @@ def kept_blocks(masker: Masker, content: Sequence[Mapping[str, Any]], structured
     copying.cut = copying.cut or len(blocks) < len(content)
     if structured is not None and not any("text" in block for block in blocks):
         blocks.append({"type": "structured", "value": copying.value(structured, 0)})
-    return KeptValue(text=json.dumps(blocks, ensure_ascii=False), cut=copying.cut)
+    return KeptValue(text=_ENCODER.encode(blocks), cut=copying.cut)
 
 
 class _Copying:
@@ -92,7 +95,7 @@ class _Copying:
 
     def text(self, text: str) -> str:
         """Return a text as it is kept."""
-        if text in self._masker.values:
+        if len(text) <= _SHORT and text in self._masker.values:
             self.masked = True
             return MASK
         found, cut = kept_text(self._masker, text, max(self.left, 0))

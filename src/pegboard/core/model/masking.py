@@ -21,8 +21,8 @@ _SECRET_KEY = re.compile(
 )
 _COUNT_KEY = re.compile(r"(?i)tokens$")
 _USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
-_UNFINISHED = re.compile(r"(?<=://)[^/\s'\"]+\Z")
-"""What may be the beginning of the userinfo of a URL, at the end of a text that is cut."""
+_UNFINISHED = re.compile(r"[^/\s'\"]+\Z")
+"""What may be the beginning of the userinfo of a URL, at the end of a text that is cut there."""
 
 
 class Masker:
@@ -63,7 +63,11 @@ class Masker:
                 if found.start() >= most:
                     break
                 end = max(end, found.end())
-        return _UNFINISHED.sub(MASK, self.text(text[:end]))[:most]
+        found = self.text(text[:end])
+        authority = found.rfind("://") + 3
+        if authority > 2 and _UNFINISHED.match(found, authority):
+            found = f"{found[:authority]}{MASK}"
+        return found[:most]
 
     def replaced(self, text: str, mark: Callable[[str], str]) -> str:
         """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
