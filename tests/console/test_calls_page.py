@@ -164,8 +164,8 @@ async def test_x4_a_limited_operator_sees_no_call_of_another_agent(
     for method, address in (("GET", f"/api/calls/{number}"), ("POST", f"/api/calls/{number}/again")):
         there = await bob.refused(method, address, 404)
         missing = await bob.refused(method, address.replace(str(number), "987654"), 404)
+        assert there == missing
         assert there[0] == "unknown_call"
-        assert there[1].replace(str(number), "987654") == missing[1]
     assert (await bob.refused("GET", "/api/session/timeline?agent=default&session=s", 404))[0] == "unknown_agent"
     page = await bob.client.get(f"/console/call?id={number}")
     assert (page.status_code, "of another" in page.text) == (404, False)

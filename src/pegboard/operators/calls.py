@@ -230,14 +230,14 @@ async def call_again(services: Services, session: Session, again: Repeatable) ->
 async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:
     record = await services.store.numbered(number) if 0 < number < 2**63 else None
     if record is None or record.kind not in CALLS or not sees(record.agent):
-        raise unknown_call(number)
+        raise unknown_call()
     return record, call_of_text(await services.store.call_details(number))
 
 
-def unknown_call(number: object) -> UsageError:
-    """Return the error that there is no call of this number, or none that an operator sees."""
+def unknown_call() -> UsageError:
+    """Return the error that there is no such call, or none that an operator sees."""
     return UsageError(
-        f"There is no call '{one_line(str(number), limit=40)}'.",
+        "There is no such call, or not any more.",
         code="unknown_call",
         hint="The audit trail has those that there are; the oldest give way to new ones.",
     )

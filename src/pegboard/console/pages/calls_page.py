@@ -29,7 +29,7 @@ def number_of(text: str) -> int:
         UsageError: it is none.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
-        raise unknown_call(text)
+        raise unknown_call()
     return int(text)
 
 
