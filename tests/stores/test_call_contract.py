@@ -23,7 +23,9 @@ def entry(subject: str, kind: str = "call", session: str = "thread-42") -> Audit
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    made = MemoryStore(audit_keep=KEEP) if request.param == "memory" else SqliteStore(tmp_path / "x.db", audit_keep=KEEP)
+    made = (
+        MemoryStore(audit_keep=KEEP) if request.param == "memory" else SqliteStore(tmp_path / "x.db", audit_keep=KEEP)
+    )
     await made.open()
     yield made
     await made.aclose()
