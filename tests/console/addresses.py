@@ -24,6 +24,7 @@ FITTING = {
     "session": "s",
     "principal": "carl",
     "id": "a",
+    "number": "1",
     "tool": "send_mail",
     "query": "mail",
     "do": "end-turn",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -360,9 +361,11 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.calls.noted_searches import note_search  # no start needs it
+
         needs = checked_search(queries, limit, context)
-        found = (await search(self._services, await self._read(), needs))[1]
-        self._services.metrics.searched(self._info.key)
+        snapshot, found = await search(self._services, await self._read(), needs)
+        note_search(self._services, snapshot, needs, found)
         return found
 
     async def run_cost(self, *, read: int | None = None, of: int | None = None) -> RunCost:
@@ -444,6 +447,7 @@ class Session:
     ) -> Called:
         from pegboard.board.calls import call_request, meta_call, pipeline  # no start needs what calls need
 
+        began = time.monotonic()
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 snapshot = await self._read(arrived)
@@ -457,6 +461,7 @@ class Session:
                     client=client,
                     meta=meta,
                     waiting=waiting,
+                    came=began if arrived is None else arrived,
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:

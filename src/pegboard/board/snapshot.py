@@ -16,6 +16,7 @@ from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.predicates import conditions
+from pegboard.core.model.recording import UNLESS_STATED, Recording
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
@@ -29,6 +30,7 @@ from pegboard.ports import AuditRecord, Source, StateChange
 
 if TYPE_CHECKING:
     from pegboard.core.access.approvals.demands import ToolRules
+    from pegboard.core.access.decisions import Reason
     from pegboard.core.surface.surfaces import Surface
 
 T = TypeVar("T")
@@ -42,6 +44,7 @@ class DecidedCall:
 
     It counts for the permissions and the stored state that it was decided on. ``renews``: the call is the first use
     of a lease in this turn (S7). ``rules`` is what may demand that a person approves it; None where nothing does.
+    ``because`` is why the tool is loaded, ``record`` what is kept of the call (X4).
     """
 
     permissions: CompiledPermissions
@@ -54,6 +57,8 @@ class DecidedCall:
     guards: JsonObject
     renews: bool
     rules: ToolRules | None = None
+    because: Reason | None = None
+    record: Recording = UNLESS_STATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ Kind = Literal[
     "loadout",
     "deny",
     "call",
+    "search",
     "read",
     "prompt",
     "permission",

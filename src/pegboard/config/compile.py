@@ -20,6 +20,7 @@ from pegboard.config.schema.sections import (
     LimitsSection,
     LoadoutSection,
     PluginSection,
+    RecordSection,
     ServerSection,
 )
 from pegboard.config.schema.validation import ValidatedDocument
@@ -29,6 +30,7 @@ from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
@@ -155,6 +157,7 @@ def _agents(
             anticipate=anticipate(AgentSection(), defaults, dialect),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
+            record=recording(UNLESS_STATED, validated.section.record),
             approval_expires=validated.section.approvals.expires,
             approvals_by=validated.section.approvals.by,
         )
@@ -298,6 +301,7 @@ def _settings(
         "shared_only": shared_only(name, part.shared_only),
         "instance": "all" if isinstance(part, ServerSection) and part.shared else part.instance,
         "idle": part.idle,
+        "record": recording(EVERYTHING, part.record),
         "place": validated.place(section, name, key=True),
     }
 
@@ -391,6 +395,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         approval_expires=validated.section.approvals.expires,
         approvals_by=validated.section.approvals.by,
         remember=defaults.remember if part.remember is None else part.remember,
+        record=recording(UNLESS_STATED, validated.section.record, part.record),
         display_name=part.display_name,
         role=part.role,
         model=part.model or "",
@@ -454,6 +459,19 @@ def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:
         return part.dialect or defaults.dialect or "pegboard"
     others = part.loadout is not None or part.discoverable or part.sub_apps
     return "toolkits" if part.allowed_toolkits and not others else "pegboard"
+
+
+def recording(start: Recording, *parts: RecordSection | None) -> Recording:
+    """Return what is kept of calls (X4): of each key what the last of these sections says that has it.
+
+    Args:
+        start: what counts where none has a key.
+        parts: the sections, None for one that is not written.
+    """
+    for part in parts:
+        if part is not None:
+            start = replace(start, **part.model_dump(exclude_none=True))
+    return start
 
 
 def hint_tokens(part: AgentSection, dialect: DialectName) -> int | None:

@@ -18,6 +18,7 @@ STATUSES: Final = {
     "bad_request": 422,
     "body_too_large": 413,
     "every_agent_required": 403,
+    "not_again": 409,
     "not_json": 415,
     "operator_required": 401,
     "right_required": 403,
@@ -27,11 +28,12 @@ STATUSES: Final = {
     "too_many_pages": 503,
     "unknown_agent": 404,
     "unknown_approval": 404,
+    "unknown_call": 404,
     "unknown_name": 404,
     "unknown_session": 404,
 }
 """The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
-_GONE: Final = {"unknown_agent", "unknown_approval", "unknown_name", "unknown_session"}
+_GONE: Final = {"unknown_agent", "unknown_approval", "unknown_call", "unknown_name", "unknown_session"}
 """What an open page may find when it asks for a part again: no fault, which a browser would write into its console."""
 _CODES: Final = {403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 """What a program reads where nothing but the status says what is wrong."""

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from pegboard.console.visits import Visit
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
+from pegboard.operators.timeline import CALLS
 from pegboard.support.visible_text import visible
 
 FOLDER: Final = Path(__file__).parent
@@ -52,7 +53,9 @@ class Templates:
             moment=moment,
             milliseconds=milliseconds,
         )
-        self._environment.globals.update(query=query, now=time.time, is_folded=is_folded, folded=folded)
+        self._environment.globals.update(
+            query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded
+        )
 
     def page(self, name: str, visit: Visit | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""

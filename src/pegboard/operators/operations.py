@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import date
 
 from pegboard.board.services import Services
+from pegboard.board.session import Session
 from pegboard.core.access.pauses import Pauses, pauses_of
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.tools import JsonObject
 from pegboard.operators import (
     audit,
     bill,
+    calls,
     explain,
     search,
     sent,
@@ -27,6 +29,7 @@ from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
+from pegboard.operators.calls import CallAgain, CallOverview, Repeatable, Sees
 from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
@@ -41,6 +44,7 @@ from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
+from pegboard.operators.timeline import LINES, Timeline, timeline
 from pegboard.operators.together import ActionDone, Together, TogetherPreview
 from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
@@ -135,6 +139,57 @@ class Operations:
             StoreError: it cannot be read.
         """
         return await audit.audit(self._services, query)
+
+    async def call(self, number: int, sees: Sees) -> CallOverview:
+        """Return one call: what it was given and answered, its times, what came before and after it (X4).
+
+        Args:
+            number: that of its record.
+            sees: whether the operator sees an agent.
+
+        Raises:
+            UsageError: there is none of this number, not any more, or the operator does not see its agent.
+            StoreError: it cannot be read.
+        """
+        return await calls.call(self._services, number, sees)
+
+    async def repeatable(self, number: int, sees: Sees) -> Repeatable:
+        """Return how a call is made again.
+
+        Args:
+            number: that of its record.
+            sees: whether the operator sees an agent.
+
+        Raises:
+            UsageError: there is no such call, or its arguments are not kept as they were.
+            StoreError: it cannot be read.
+        """
+        return await calls.repeatable(self._services, number, sees)
+
+    async def call_again(self, session: Session, again: Repeatable) -> CallAgain:
+        """Make a call again as its agent; what decides about any call decides about it.
+
+        Args:
+            session: a scratch session of the operator's.
+            again: the call.
+
+        Raises:
+            StoreError: the session cannot be read or written.
+        """
+        return await calls.call_again(self._services, session, again)
+
+    async def timeline(self, key: SessionKey, *, before: int | None = None, limit: int = LINES) -> Timeline:
+        """Return what happened in a session, turn by turn, the newest first (X4).
+
+        Args:
+            key: whose session, of which agent, under which id.
+            before: the cursor of a part, for what is older.
+            limit: how many records there are at most.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await timeline(self._services, key, before=before, limit=limit)
 
     def export(self, query: AuditQuery) -> AsyncIterator[tuple[AuditLine, ...]]:
         """Return an iterator over all records that are wanted in small parts, newest first.

@@ -125,6 +125,7 @@ class LeaseRow:
 class RecentCall:
     """A call from the audit trail; ``at`` in seconds since the epoch, ``duration`` in milliseconds.
 
+    ``id`` is the number under which it has a page.
     ``error`` is why it failed, nothing where it did not.
     """
 
@@ -135,6 +136,7 @@ class RecentCall:
     duration: float | None
     turn: int
     error: str
+    id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,25 +301,22 @@ async def _found(services: Services, counting: CatalogCounting, key: SessionKey)
 
 
 async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
-    found = await services.store.entries(
-        principal=key.principal, agent=key.agent, session=key.session, kind="call", limit=NEWEST_CALLS
-    )
-    return tuple(_call(record) for record in found)
+    found = await services.store.session_trail(key, kinds=("call",), limit=NEWEST_CALLS)
+    return tuple(_call(one.number, one.record) for one in found)
 
 
 async def _since_deletion(services: Services, key: SessionKey, calls: tuple[RecentCall, ...]) -> tuple[RecentCall, ...]:
     """Return the calls of a session that begins anew where it was deleted: those before are not its own."""
     if not calls:
         return ()
-    found = await services.store.entries(
-        principal=key.principal, agent=key.agent, session=key.session, kind="unload", limit=NEWEST_CALLS
-    )
-    deleted = next((record.at.timestamp() for record in found if is_deletion(record)), 0.0)
+    found = await services.store.session_trail(key, kinds=("unload",), limit=NEWEST_CALLS)
+    deleted = next((one.record.at.timestamp() for one in found if is_deletion(one.record)), 0.0)
     return tuple(call for call in calls if call.at > deleted)
 
 
-def _call(record: AuditRecord) -> RecentCall:
+def _call(number: int, record: AuditRecord) -> RecentCall:
     return RecentCall(
+        id=number,
         at=record.at.timestamp(),
         tool=record.subject,
         decision=record.decision,

@@ -17,6 +17,7 @@ from pegboard.ports.audit_trail import (
     TrailPage,
     mentions,
 )
+from pegboard.ports.call_details import MOST_DETAILS, MOST_UNWRITTEN, CallDetails
 from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
@@ -37,6 +38,7 @@ from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
 from pegboard.ports.stores import (
     ACTIONS_KEPT,
     UNCHECKED,
+    CallLog,
     ChangeToken,
     GrantStore,
     ManifestStore,
@@ -78,6 +80,8 @@ __all__ = [
     "APPROVALS_KEPT",
     "BILL_DAYS",
     "LOG_LEVELS",
+    "MOST_DETAILS",
+    "MOST_UNWRITTEN",
     "PART",
     "UNCHECKED",
     "UNLIKELY",
@@ -98,6 +102,8 @@ __all__ = [
     "BillRecord",
     "BillStore",
     "CallContext",
+    "CallDetails",
+    "CallLog",
     "ChangeToken",
     "Client",
     "CodeSource",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
+    from pegboard.ports.call_details import CallDetails
 
 AuditKind = Literal[
     "load",
@@ -16,6 +17,7 @@ AuditKind = Literal[
     "loadout",
     "deny",
     "call",
+    "search",
     "read",
     "prompt",
     "permission",
@@ -97,22 +99,24 @@ class AuditPart(NamedTuple):
 class AuditLog(Protocol):
     """The audit trail: decisions at once, calls within 50 ms (S2)."""
 
-    async def record(self, *entries: AuditRecord) -> None:
+    async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
         """Store decisions, in order, before returning.
 
         Args:
             entries: What was decided.
+            details: What is kept of the last one, which is a call, beside its record.
 
         Raises:
             StoreError: It cannot be written.
         """
         ...
 
-    def record_later(self, entry: AuditRecord) -> None:
+    def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch.
 
         Args:
             entry: What was called.
+            details: What is kept of it beside its record.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
-from pegboard.ports.audit_trail import AuditLog, AuditRecord
+from pegboard.ports.audit_trail import AuditLog, AuditRecord, NumberedRecord
 from pegboard.ports.past_uses import UseStore
 from pegboard.ports.sealed import SealedStore
 from pegboard.ports.tokens import BillStore
@@ -448,6 +448,64 @@ class ChangeToken(NamedTuple):
     permissions: Hashable
 
 
+class CallLog(Protocol):
+    """What is kept of calls: each under the number of its record, no longer than that is there."""
+
+    async def numbered(self, number: int) -> AuditRecord | None:
+        """Return a record of the audit trail.
+
+        Args:
+            number: Its number.
+
+        Returns:
+            The record, None where there is none, or one that cannot be read.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def call_details(self, number: int) -> str | None:
+        """Return what is kept of a call beside its record.
+
+        Args:
+            number: The number of its record.
+
+        Returns:
+            The text, None where nothing is kept, or not any more.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def session_trail(
+        self,
+        key: SessionKey,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        kinds: Collection[str] = (),
+        limit: int = 100,
+    ) -> Sequence[NumberedRecord]:
+        """Return records of one session, found by an index.
+
+        Args:
+            key: Whose session it is.
+            before: Only those with a smaller number, newest first; None begins with the newest.
+            after: Only those with a greater number, oldest first, instead.
+            kinds: Only records of these kinds; none is all.
+            limit: How many at most.
+
+        Returns:
+            The records that can be read.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+
 class Store(
     SessionStore,
     SessionDataStore,
@@ -457,6 +515,7 @@ class Store(
     PinStore,
     GrantStore,
     AuditLog,
+    CallLog,
     UseStore,
     BillStore,
     UsageStore,

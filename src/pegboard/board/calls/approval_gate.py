@@ -147,9 +147,11 @@ async def _decided(gated: GatedCall) -> Passed:
     while True:
         verdict = await _verdict(gated)
         match verdict:
-            case Stands():
+            case Stands(approval=approval):
+                gated.call.approved = approval.id
                 return gated.call.arguments
             case Use(approval=approval):
+                gated.call.approved = approval.id
                 arguments = await _arguments(gated, approval)
                 if isinstance(arguments, CallAnswer) or gated.call.deciding or await _used(gated, approval):
                     return arguments

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
 from pegboard.ports import CallContext, Client, Progress
@@ -39,6 +42,9 @@ class CallRequest:
         approval: the approval that the call is resumed with, or None.
         deciding: whether it is only decided: nothing is loaded, recorded or run, and no approval is used up.
         asks: whether a person is asked about a call that is only decided.
+        came: when it came (``time.monotonic()``).
+        waited: for how many milliseconds a person was asked through the client.
+        approved: the id of the approval that lets it run, once the gate has found one.
         result: what the call came to where it was run elsewhere (T13), or None.
     """
 
@@ -57,6 +63,9 @@ class CallRequest:
     result: CallResult | None = None
     deciding: bool = False
     asks: bool = True
+    came: float = field(default_factory=time.monotonic)
+    waited: float | None = None
+    approved: str = ""
 
     def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
         """Return what a source is told of the call (G9, G11)."""
@@ -72,6 +81,26 @@ class CallRequest:
             meta=self.meta,
         )
 
+    def times(self, ran: float | None = None) -> CallTimes:
+        """Return where its time went; it has ended now.
+
+        Args:
+            ran: when it was handed to its plugin (``time.monotonic()``), None where it was not.
+        """
+        now, waited = time.monotonic(), self.waited
+        until = now if ran is None else ran
+        queued = max(0.0, (until - self.came) * 1000 - (waited or 0.0))
+        return CallTimes(
+            queued=round(queued, 3), waited=waited, upstream=None if ran is None else round((now - ran) * 1000, 3)
+        )
+
+
+def recording_of(services: Services, snapshot: Snapshot, tool: Tool | None) -> Recording:
+    """Return what is kept of a call: the narrower of what its agent and its plugin say."""
+    spec = services.loader.specs.get(tool.plugin) if tool is not None else None
+    kept = snapshot.permissions.agent.record
+    return kept if spec is None else kept.within(spec.record)
+
 
 async def denied(
     call: CallRequest, snapshot: Snapshot, refusal: Refuse, name: str, *, result: CallResult | None = None
@@ -85,15 +114,17 @@ async def denied(
         name: what was called, for the trail where it is no tool.
         result: what the model reads where it is more than the message.
     """
-    tool, reason = refusal.tool, refusal.reason
+    tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:
-        await call.services.recorder.denied(
+        ended = EndedCall(tool.id if tool is not None else "", call.arguments, call.times(), because=reason)
+        await services.recorder.denied(
             snapshot.info.key,
             snapshot.state.turn,
             subject=tool.wire if tool is not None else name,
             reason=reason.text,
             outcome=reason.code,
             by=snapshot.info.by,
+            details=details_of(services.masker, recording_of(services, snapshot, tool), ended),
         )
     made = answer(refusal.status, refusal.message, tool=tool)
     return replace(made, result=made.result if result is None else result, reason=reason.code)

@@ -54,8 +54,9 @@ async def call_duty(services: Services, snapshot: Snapshot, tool: Tool, argument
         duration = round((time.perf_counter() - started) * 1000, 3)
         key, turn = snapshot.info.key, snapshot.state.turn
         record = services.recorder.entry(
-            key, turn, "call", tool.wire, "allowed", reason=error, duration=duration, outcome=status, arguments=digest
-        )
+            key, turn, "call", tool.wire, "allowed", reason=error, duration=duration, outcome=status, arguments=digest,
+            by=snapshot.info.by,
+        )  # fmt: skip
         services.recorder.note_later(record, "called")
     return snapshot, answered
 

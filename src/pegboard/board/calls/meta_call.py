@@ -13,6 +13,7 @@ from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
 from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins
+from pegboard.board.calls.noted_searches import note_search
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
@@ -156,7 +157,7 @@ async def _step(
     """Return what a step did; a search whose load cannot be stored answers without it."""
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
-        services.metrics.searched(snapshot.info.key)
+        note_search(services, snapshot, step, found)
         return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
     try:
         snapshot, outcome = await carry_out(services, snapshot, step, request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
@@ -13,8 +13,8 @@ from pegboard.board.calls.eliciting import asked_client
 from pegboard.board.calls.login_gate import after_login, missing_logins, needs_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
+from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.services import Services
-from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
@@ -42,11 +42,25 @@ from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.transitions import used
+from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A call on its way: what was measured of it, and when it was handed to its plugin (``time.monotonic()``)."""
+
+    call: CallRequest
+    snapshot: Snapshot
+    decided: DecidedCall
+    digest: str
+    sent: int | None
+    started: float = field(default_factory=time.perf_counter)
+    ran: float | None = None
 
 
 async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
@@ -63,7 +77,9 @@ async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
     approval = answered.approval
     if approval is None or answered.status != "needs_approval" or call.client is None:
         return snapshot, answered
+    asked = time.monotonic()
     why = await asked_client(call, call.client, approval)
+    call.waited = round((time.monotonic() - asked) * 1000, 3)
     if why:
         return snapshot, waiting(approval, answered.tool, why)
     snapshot, decided = await _decided(call, await read(call.services, snapshot.info))
@@ -188,6 +204,8 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         guards=spec.guards,
         renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
         rules=rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name)),
+        because=next(iter(loaded_because(permissions, snapshot.state, plan.loaded)), None),
+        record=permissions.agent.record.within(spec.record),
     )
 
 
@@ -259,42 +277,50 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     ``again``: it is made once more after a login that its server turned out to want (G11).
     """
     services, tool = call.services, decided.tool.tool
-    info, turn, started = snapshot.info, snapshot.state.turn, time.perf_counter()
-    digest = await services.recorder.digest(call.arguments)
+    digest, sent = await services.recorder.measured(call.arguments)
+    running = _Running(call, snapshot, decided, digest, sent)
     arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided, digest)
     if isinstance(arguments, CallAnswer):
-        why = "Its arguments do not fit." if arguments.status == "invalid_arguments" else ""
         if arguments.status in ("invalid_arguments", "ok"):
-            _called(services, info, turn, tool, arguments.status, digest, started, error=why)
+            _called(running, arguments.status, answer=arguments)
         return snapshot, arguments
-    context = call.context(info, decided)
+    context = call.context(snapshot.info, decided)
     if decided.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
+    running.ran = time.monotonic()
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
     except NeedsLoginError as error:
-        failed = await after_login(call, info.key, decided, error)
+        failed = await after_login(call, snapshot.info.key, decided, error)
         if failed is None and again:
             return await _execute(call, snapshot, decided, again=False)
         failed = failed or _failed(services, tool, error)
-        _called(services, info, turn, tool, failed.status, digest, started, error=services.masker.text(error.message))
+        _called(running, failed.status, error=services.masker.text(error.message))
         return snapshot, failed
     except PegboardError as error:
         failed = _failed(services, tool, error)
-        _called(services, info, turn, tool, failed.status, digest, started, error=failed.message)
+        _called(running, failed.status, error=failed.message)
         return snapshot, failed
     except BaseException:
-        _called(services, info, turn, tool, "cancelled", digest, started)
+        _called(running, "cancelled")
         raise
     if not isinstance(decided.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
     if result.meta.get("pegboard/refused_by") == "guard":
         return snapshot, await guarded(call, snapshot, tool, result)
-    status = "error" if result.is_error else "ok"
-    _called(services, info, turn, tool, status, digest, started, error=joined_text(result) if result.is_error else "")
-    if status == "ok" and decided.permissions.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
-        services.uses.remember(info.key, needs, tool.id)
-    return snapshot, CallAnswer(status=status, result=result, tool=tool)
+    answered = CallAnswer(status="error" if result.is_error else "ok", result=result, tool=tool)
+    _called(running, answered.status, error=joined_text(result) if result.is_error else "", answer=answered)
+    _remember(running, answered)
+    return snapshot, answered
+
+
+def _remember(running: _Running, answered: CallAnswer) -> None:
+    """Remember which needs a call that worked has answered, where its agent wants that."""
+    if answered.status != "ok" or not running.decided.permissions.agent.remember:
+        return
+    info, tool = running.snapshot.info, running.decided.tool.tool
+    if needs := info.conversation.add_call(tool.id, running.snapshot.state.turn):
+        running.call.services.uses.remember(info.key, needs, tool.id)
 
 
 def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
@@ -340,26 +366,24 @@ def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
 
-def _called(
-    services: Services,
-    info: SessionInfo,
-    turn: int,
-    tool: Tool,
-    status: str,
-    digest: str,
-    started: float,
-    *,
-    error: str = "",
-) -> None:
+def _called(running: _Running, status: str, *, error: str = "", answer: CallAnswer | None = None) -> None:
     """Note a call in the trail; where it failed, the error is its reason (X4)."""
-    decision = "refused" if status == "invalid_arguments" else "allowed"
-    duration = round((time.perf_counter() - started) * 1000, 3)
-    recorder = services.recorder
+    call, decided, info = running.call, running.decided, running.snapshot.info
+    recorder, tool, kept = call.services.recorder, decided.tool.tool, decided.record
+    refused = status == "invalid_arguments"
+    reason = "Its arguments do not fit." if refused else error if kept.errors else ""
+    if refused and answer is not None:
+        error = answer.message
+    duration = round((time.perf_counter() - running.started) * 1000, 3)
     entry = recorder.entry(
-        info.key, turn, "call", tool.wire, decision, reason=error, duration=duration, outcome=status, arguments=digest,
-        by=info.by,
+        info.key, running.snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
+        duration=duration, outcome=status, arguments=running.digest, by=info.by,
     )  # fmt: skip
-    recorder.note_later(entry, "called")
+    ended = EndedCall(
+        tool.id, call.arguments, call.times(running.ran), running.sent, decided.because, call.approved, error,
+        None if answer is None else answer.result,
+    )  # fmt: skip
+    recorder.note_later(entry, "called", details_of(recorder.masker, kept, ended))
 
 
 def failure_of(error: PegboardError) -> CallStatus:

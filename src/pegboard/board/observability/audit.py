@@ -12,9 +12,11 @@ from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
-from pegboard.ports import AuditKind, AuditLog, AuditRecord, SessionKey
+from pegboard.ports import AuditKind, AuditLog, AuditRecord, CallDetails, SessionKey
 
 _SUBJECT = 300
+_READ = 4_096
+"""How much of a text is looked at for its one line."""
 _SUBJECTS = 4096
 _ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 
@@ -42,15 +44,19 @@ class Recorder:
 
     async def digest(self, arguments: JsonObject) -> str:
         """Return the keyed digest of a call's arguments: 16 hexadecimal digits; nothing where they are not JSON."""
+        return (await self.measured(arguments))[0]
+
+    async def measured(self, arguments: JsonObject) -> tuple[str, int | None]:
+        """Return the keyed digest of a call's arguments, and how many characters they have as JSON."""
         if self._keyed is None:
             self._keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
         try:
             text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
         except (ValueError, TypeError, RecursionError):
-            return ""
+            return "", None
         found = self._keyed.copy()
         found.update(text)
-        return found.hexdigest()
+        return found.hexdigest(), len(text)
 
     def entry(
         self,
@@ -85,11 +91,11 @@ class Recorder:
         return rendered
 
     def _masked(self, text: str) -> str:
-        return self._masker.text(one_line(text, limit=_SUBJECT))
+        return one_line(self._masker.beginning(text, _READ), limit=_SUBJECT)
 
-    async def note(self, record: AuditRecord, event: str | None = None) -> None:
-        """Store a decision at once, then emit its event."""
-        await self._audit.record(record)
+    async def note(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
+        """Store a decision at once, with what is kept of it where it is a call, then emit its event."""
+        await self._audit.record(record, details=details)
         self.emit(event, record)
 
     async def note_all(self, records: Sequence[AuditRecord]) -> None:
@@ -97,17 +103,25 @@ class Recorder:
         if records:
             await self._audit.record(*records)
 
-    def note_later(self, record: AuditRecord, event: str | None = None) -> None:
-        """Store a call within 50 ms (S2), and emit its event."""
-        self._audit.record_later(record)
+    def note_later(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
+        """Store a call within 50 ms (S2), with what is kept of it, and emit its event."""
+        self._audit.record_later(record, details)
         self.emit(event, record)
 
     async def denied(
-        self, key: SessionKey, turn: int, *, subject: str, reason: str, outcome: str, by: str = ""
+        self,
+        key: SessionKey,
+        turn: int,
+        *,
+        subject: str,
+        reason: str,
+        outcome: str,
+        by: str = "",
+        details: CallDetails | None = None,
     ) -> None:
         """Store at once that a call was refused, then emit it."""
         record = self.entry(key, turn, "deny", subject, "refused", reason=reason, outcome=outcome, by=by)
-        await self.note(record, "denied")
+        await self.note(record, "denied", details)
 
     def emit(self, event: str | None, record: AuditRecord) -> None:
         """Count the event of a record that is stored, and emit it; None is none."""

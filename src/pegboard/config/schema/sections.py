@@ -11,9 +11,11 @@ from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
     ApproveRule,
     Count,
+    Days,
     Entries,
     Flag,
     Free,
+    KeptSize,
     Name,
     Names,
     NeedsOfPlugin,
@@ -157,6 +159,18 @@ class AuthSection(Section):
     )
 
 
+class RecordSection(Section):
+    """What is kept of each call beside its line of the audit trail, masked."""
+
+    errors: Flag | None = _optional("Whether error texts are kept. [default: true]")
+    arguments: Flag | None = _optional("Whether arguments are kept. [default: false]")
+    results: KeptSize | None = _optional("How much is kept of each result: 4kB, 100kB; 0 for nothing. [default: 0]")
+    days: Days | None = _optional("For how many days it is kept. [default: 7]")
+
+
+RECORD = "What is kept of calls of it at most; the narrower of what the agent and this say counts."
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -199,6 +213,7 @@ class ServerSection(Section):
     )
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     pins: Pins | None = _optional(PINS)
+    record: RecordSection | None = _optional(RECORD)
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
@@ -232,6 +247,7 @@ class PluginSection(Section):
     instance: InstanceOf | None = _optional(INSTANCE)
     idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
     confine: Confined = _optional(CONFINE)
+    record: RecordSection | None = _optional(RECORD)
 
 
 class FocusRule(Section):
@@ -403,6 +419,9 @@ class AgentSection(Section):
         "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
     )
     self_config: SelfConfigSection | None = _optional("What it may change of itself, where it lists `self_config`.")
+    record: RecordSection | None = _optional(
+        "What is kept of its calls. [default: each key as `record` at the top says]"
+    )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
@@ -445,4 +464,8 @@ class File(Section):
     sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
     search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
     approvals: ApprovalsSection = _optional("How calls wait for a person.", default_factory=ApprovalsSection)
+    record: RecordSection = _optional(
+        "What is kept of each call beside the audit trail, by default error texts for a week.",
+        default_factory=RecordSection,
+    )
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

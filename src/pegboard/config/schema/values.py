@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
 from pegboard.core.model.naming import one_line
+from pegboard.core.model.recording import MOST_DAYS, MOST_RESULT
 from pegboard.core.principals.bearer_tokens import OPERATOR, RIGHTS, Right
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
@@ -145,6 +146,22 @@ def _size(value: Any) -> int:
     if not 0 < value <= _LARGEST:
         raise bad("expected a size of at least one byte and at most 1024GiB.", hint)
     return value
+
+
+def _kept_size(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value == 0:
+        return 0
+    size = _size(value)
+    if size > MOST_RESULT:
+        raise bad(f"expected a size of at most {MOST_RESULT // 1000:,}kB.", "Write it as 4kB or 100kB; 0 keeps none.")
+    return size
+
+
+def _days(value: Any) -> int:
+    days = _count(value)
+    if not 1 <= days <= MOST_DAYS:
+        raise bad(f"expected a whole number of days from 1 to {MOST_DAYS}.")
+    return days
 
 
 def _free(value: Any) -> dict[str, Any]:
@@ -328,6 +345,14 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
+KeptSize = Annotated[
+    int,
+    BeforeValidator(_kept_size),
+    WithJsonSchema({"anyOf": [{"const": 0}, *_SIZE_SCHEMA["anyOf"]]}),
+]
+Days = Annotated[
+    int, BeforeValidator(_days), Strict(), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DAYS})
+]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]

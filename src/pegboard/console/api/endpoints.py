@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    call_endpoints,
     matrix_endpoints,
     pin_endpoints,
     search_endpoints,
@@ -53,6 +54,7 @@ ENDPOINTS: Final = (
     *matrix_endpoints.ENDPOINTS,
     *try_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
+    *call_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,

@@ -23,6 +23,8 @@ from pegboard.ports import SessionKey
 ROWS: Final = 50
 KEEPS: Final = ("", "turn", "idle", "session")
 SUGGESTIONS: Final = 8
+TIMELINE: Final = 30
+"""How many records of its timeline a session's page shows."""
 NAMES: Final = 100
 """How many names a form loads at most."""
 
@@ -62,7 +64,14 @@ async def session_page(context: Context, visit: Visit) -> Response:
     loadouts = sorted({*map(visit.names.shown, world.loadouts), *([found.loadout] if found.loadout else [])})
     configured = key.agent in world.agents
     return context.templates.page(
-        "session.html", visit, found=found, configured=configured, loadouts=loadouts, keeps=KEEPS, here=_address(found)
+        "session.html",
+        visit,
+        found=found,
+        timeline=await context.operations.timeline(key, limit=TIMELINE),
+        configured=configured,
+        loadouts=loadouts,
+        keeps=KEEPS,
+        here=_address(found),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.recording import UNLESS_STATED, Recording
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
 from pegboard.core.model.tools import EMPTY
@@ -53,7 +54,8 @@ class Agent:
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
-    clients may open of it (T9), ``self_config`` which of its own settings it may change. ``provider_model`` is its
+    clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is kept of its
+    calls (X4). ``provider_model`` is its
     model as ``provider:id`` where ``models:`` has both, else "".
     """
 
@@ -84,6 +86,7 @@ class Agent:
     approval_expires: float = 3600.0
     approvals_by: Literal["operator", "client"] = "client"
     remember: bool = True
+    record: Recording = UNLESS_STATED
     display_name: str = ""
     role: str = ""
     model: str = ""

@@ -23,6 +23,8 @@ _SECRET_KEY = re.compile(
 )
 _COUNT_KEY = re.compile(r"(?i)tokens$")
 _USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
+_UNFINISHED = re.compile(r"[^/\s'\"]+\Z")
+"""What may be the beginning of the userinfo of a URL, at the end of a text that is cut there."""
 
 
 class Masker:
@@ -33,7 +35,7 @@ class Masker:
     ``forms`` is another set then.
     """
 
-    __slots__ = ("_given", "_learned", "_pattern", "forms", "values")
+    __slots__ = ("_given", "_learned", "_longest", "_pattern", "forms", "values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._given: frozenset[str] = frozenset(v for v in values if v)
@@ -41,6 +43,7 @@ class Masker:
         self.values: frozenset[str] = frozenset()
         self.forms: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
+        self._longest = 0
         self._compile()
 
     def add(self, values: Iterable[str]) -> None:
@@ -67,6 +70,7 @@ class Masker:
             return
         forms = frozenset(form for v in values if len(v) >= _SHORTEST for form in _forms(v))
         ordered = sorted(forms, key=len, reverse=True)
+        self._longest = len(ordered[0]) if ordered else 0
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
         self.values, self.forms = values, forms
 
@@ -77,6 +81,26 @@ class Masker:
         'login with *** at postgres://***@db/x'
         """
         return self.userinfo(self.known(text))
+
+    def beginning(self, text: str, most: int) -> str:
+        """Return the first characters of a text without secrets, at most so many; a secret at the cut is whole.
+
+        >>> Masker(["hunter22"]).beginning("login with hunter22 and more", 14)
+        'login with ***'
+        """
+        if len(text) <= most:
+            return self.text(text)
+        end = most
+        if self._pattern is not None:
+            for found in self._pattern.finditer(text, 0, most + self._longest):
+                if found.start() >= most:
+                    break
+                end = max(end, found.end())
+        found = self.text(text[:end])
+        authority = found.rfind("://") + 3
+        if authority > 2 and _UNFINISHED.match(found, authority):
+            found = f"{found[:authority]}{MASK}"
+        return found[:most]
 
     def replaced(self, text: str, mark: Callable[[str], str]) -> str:
         """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
@@ -125,7 +149,7 @@ class Masker:
         return self.text(key) if isinstance(key, str) else key
 
     def _item(self, key: Any, value: Any, secret_keys: frozenset[str]) -> Any:
-        secret = key in secret_keys or (_SECRET_KEY.search(str(key)) is not None and not _counts(key, value))
+        secret = key in secret_keys or is_secret(key, value)
         return MASK if secret else self.value(value, secret_keys=secret_keys)
 
 
@@ -152,6 +176,15 @@ def names_secret(key: str) -> bool:
     (True, False)
     """
     return _SECRET_KEY.search(key) is not None
+
+
+def is_secret(key: object, value: object) -> bool:
+    """Return whether a value is not shown because of its key.
+
+    >>> is_secret("api_key", "x"), is_secret("max_tokens", 5)
+    (True, False)
+    """
+    return names_secret(str(key)) and not _counts(key, value)
 
 
 def _counts(key: Any, value: Any) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.recording import EVERYTHING, Recording
 from pegboard.core.model.references import ByReference
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
@@ -35,7 +36,7 @@ class PluginSettings:
     ``approve_places`` is where each rule stands.
     ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
     ``idle`` seconds without use; None is the default of who uses it. ``confine`` is what its process may reach (A7);
-    None is all that its user may.
+    None is all that its user may. ``record`` is what is kept of its calls at most (X4).
     """
 
     name: str
@@ -54,6 +55,7 @@ class PluginSettings:
     instance: Instance | None = None
     idle: float | None = None
     confine: Confinement | None = None
+    record: Recording = EVERYTHING
     place: Place | None = None
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pegboard.ports import PART, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
+from pegboard.ports import (
+    MOST_DETAILS,
+    PART,
+    AuditPart,
+    AuditRecord,
+    CallDetails,
+    NumberedRecord,
+    SessionKey,
+    TrailPage,
+    mentions,
+)
 
 if TYPE_CHECKING:
     from pegboard.ports import AuditFilter
@@ -16,23 +27,75 @@ if TYPE_CHECKING:
 class MemoryTrail:
     """The part of a store that keeps the audit trail; ``audit_keep`` is how many of the newest records are kept."""
 
-    __slots__ = ("_audit", "_audited")
+    __slots__ = ("_audit", "_audited", "_details", "_kept")
 
     def __init__(self, *, audit_keep: int) -> None:
         self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
         self._audited = 0
+        self._details: OrderedDict[int, CallDetails] = OrderedDict()
+        self._kept = 0
 
-    async def record(self, *entries: AuditRecord) -> None:
-        """Store entries."""
+    async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
+        """Store entries, with the details of the last."""
         self._append(entries)
+        self._keep(details)
 
-    def record_later(self, entry: AuditRecord) -> None:
+    def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store an entry; in memory, later is now."""
         self._append((entry,))
+        self._keep(details)
 
     def _append(self, entries: Sequence[AuditRecord]) -> None:
         self._audit.extend(entries)
         self._audited += len(entries)
+
+    def _keep(self, details: CallDetails | None) -> None:
+        """Keep the details of the newest record; the oldest go where their record has, or they are too many."""
+        if details is not None:
+            self._details[self._audited] = details
+            self._kept += len(details.text)
+        gone = self._audited - len(self._audit)
+        while self._details:
+            oldest, (text, until) = next(iter(self._details.items()))
+            if oldest > gone and self._kept <= MOST_DETAILS and until > time.time():
+                return
+            del self._details[oldest]
+            self._kept -= len(text)
+
+    async def numbered(self, number: int) -> AuditRecord | None:
+        """Return a record by its number."""
+        at = number - (self._audited - len(self._audit)) - 1
+        return self._audit[at] if 0 <= at < len(self._audit) else None
+
+    async def call_details(self, number: int) -> str | None:
+        """Return what is kept of a call."""
+        found = self._details.get(number)
+        return found.text if found is not None and found.until > time.time() else None
+
+    async def session_trail(
+        self,
+        key: SessionKey,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        kinds: Collection[str] = (),
+        limit: int = 100,
+    ) -> Sequence[NumberedRecord]:
+        """Return records of one session."""
+        found = (
+            one
+            for one in self._all_numbered(newest_first=after is None)
+            if (one.record.principal, one.record.agent, one.record.session) == (key.principal, key.agent, key.session)
+            and (before is None or one.number < before)
+            and (after is None or one.number > after)
+            and (not kinds or one.record.kind in kinds)
+        )
+        return list(islice(found, max(limit, 0)))
+
+    def _all_numbered(self, *, newest_first: bool) -> Iterator[NumberedRecord]:
+        if newest_first:
+            return map(NumberedRecord, range(self._audited, 0, -1), reversed(self._audit))
+        return map(NumberedRecord, range(self._audited - len(self._audit) + 1, self._audited + 1), self._audit)
 
     async def entries(
         self,

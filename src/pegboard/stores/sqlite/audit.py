@@ -10,7 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
-from pegboard.ports import PART, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
+from pegboard.ports import (
+    MOST_UNWRITTEN,
+    PART,
+    AuditPart,
+    AuditRecord,
+    CallDetails,
+    NumberedRecord,
+    TrailPage,
+    mentions,
+)
+from pegboard.stores.sqlite import calls
 from pegboard.stores.sqlite.codec import (
     AUDIT_COLUMNS,
     entry_from_row,
@@ -27,6 +37,8 @@ if TYPE_CHECKING:
 
 DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
 MOST_WAITING = 100_000
+TRIMMED_EVERY = 16 * 1024 * 1024
+"""After how many characters of details it is looked whether they are too many."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -42,19 +54,35 @@ _MENTIONS = (
     f" AND {_MENTIONED})"
 )
 
+_NONE: Mapping[int, CallDetails] = {}
+
 log = logging.getLogger(__name__)
 
 
 class AuditQueue:
     """The audit entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
 
-    __slots__ = ("_entries", "_flush", "_keep", "_loop", "_task", "_timer", "_trim_every")
+    __slots__ = (
+        "_details",
+        "_entries",
+        "_flush",
+        "_keep",
+        "_loop",
+        "_size",
+        "_task",
+        "_timer",
+        "_trim_every",
+        "_untrimmed",
+    )
 
     def __init__(self, flush: Callable[[], Awaitable[None]], *, keep: int) -> None:
         self._flush = flush
         self._keep = keep
         self._trim_every = max(1, min(1024, keep // 10))
         self._entries: list[AuditRecord] = []
+        self._details: dict[int, CallDetails] = {}  # by the place of the entry
+        self._size = 0
+        self._untrimmed = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -63,13 +91,16 @@ class AuditQueue:
         """Return whether entries wait."""
         return bool(self._entries)
 
-    def add(self, *entries: AuditRecord) -> None:
-        """Take entries; the caller flushes."""
+    def add(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
+        """Take entries, with the details of the last; the caller flushes."""
         self._entries.extend(entries)
+        if details is not None and self._size + len(details.text) <= MOST_UNWRITTEN:
+            self._details[len(self._entries) - 1] = details
+            self._size += len(details.text)
 
-    def add_later(self, entry: AuditRecord) -> None:
+    def add_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
-        self._entries.append(entry)
+        self.add(entry, details=details)
         self.schedule()
 
     def schedule(self) -> None:
@@ -84,9 +115,11 @@ class AuditQueue:
 
     def insert(self, connection: sqlite3.Connection) -> int:
         """Write what waits, inside the caller's transaction; return how many entries that were."""
-        return self.write(connection, self._entries)
+        return self.write(connection, self._entries, self._details)
 
-    def write(self, connection: sqlite3.Connection, entries: Sequence[AuditRecord]) -> int:
+    def write(
+        self, connection: sqlite3.Connection, entries: Sequence[AuditRecord], details: Mapping[int, CallDetails] = _NONE
+    ) -> int:
         """Write entries inside the caller's transaction, and remove surplus old ones; return how many were written."""
         if not entries:
             return 0
@@ -94,13 +127,23 @@ class AuditQueue:
         if rows[:-1]:
             connection.executemany(_INSERT, rows[:-1])
         last = connection.execute(_INSERT, rows[-1]).lastrowid or 0
+        if details:
+            calls.write(connection, last - len(rows) + 1, details)
+            self._untrimmed += self._size
+        if self._untrimmed > TRIMMED_EVERY:
+            self._untrimmed = 0
+            calls.trim(connection, last - self._keep)
         if last // self._trim_every != (last - len(rows)) // self._trim_every:
             connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))
+            calls.trim(connection, last - self._keep)
         return len(rows)
 
     def drop(self, taken: int) -> None:
         """Forget the oldest entries: they are committed."""
         del self._entries[:taken]
+        if self._details:
+            self._details = {at - taken: one for at, one in self._details.items() if at >= taken}
+            self._size = sum(len(one.text) for one in self._details.values())
 
     def stop(self) -> None:
         """Start no more flushes and end the one that runs; what waits stays."""

@@ -112,6 +112,9 @@ ADDED: Step = (
     """CREATE TABLE IF NOT EXISTS leases (
         name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL
     ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, until REAL NOT NULL, size INTEGER NOT NULL, text TEXT)",
+    "CREATE INDEX IF NOT EXISTS calls_by_end ON calls (until, size)",
+    "CREATE INDEX IF NOT EXISTS audit_by_session ON audit (session, agent, principal)",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 

@@ -11,6 +11,7 @@ from pegboard.errors import StoreError
 from pegboard.ports import (
     AuditRecord,
     BillRecord,
+    CallDetails,
     ChangeToken,
     SessionKey,
     StateChange,
@@ -177,10 +178,10 @@ class SqliteStates:
             token = await database.read(newest)
         return token
 
-    def record_later(self, entry: AuditRecord) -> None:
+    def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""
         self._opened()
-        self._queue.add_later(entry)
+        self._queue.add_later(entry, details)
 
     def remember_later(self, *uses: UseRecord) -> None:
         """Store uses within 50 ms, in a batch with the calls; where no loop runs, with the next that is written."""

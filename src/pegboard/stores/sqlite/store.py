@@ -11,12 +11,14 @@ from pegboard.ports import (
     AuditPart,
     AuditRecord,
     BillPage,
+    CallDetails,
+    NumberedRecord,
     SessionKey,
     TrailPage,
     UsageSums,
     UsageUnit,
 )
-from pegboard.stores.sqlite import session_data
+from pegboard.stores.sqlite import calls, session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, to_column
@@ -127,11 +129,36 @@ class SqliteStore(SqliteSwitches):
         asked = await self._opened().read(lambda connection: connection.execute(known, (name,)).fetchone()[0])
         return False if asked else await self._write(first)
 
-    async def record(self, *entries: AuditRecord) -> None:
+    async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
         """Store decisions, after the calls that wait, before returning."""
         self._opened()
-        self._queue.add(*entries)
+        self._queue.add(*entries, details=details)
         await self._flush()
+
+    async def numbered(self, number: int) -> AuditRecord | None:
+        """Return a record by its number; what waits is written before."""
+        await self._flush()
+        return await self._opened().read(lambda connection: calls.select_numbered(connection, number))
+
+    async def call_details(self, number: int) -> str | None:
+        """Return what is kept of a call; what waits is written before."""
+        await self._flush()
+        return await self._opened().read(lambda connection: calls.select_details(connection, number))
+
+    async def session_trail(
+        self,
+        key: SessionKey,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        kinds: Collection[str] = (),
+        limit: int = 100,
+    ) -> Sequence[NumberedRecord]:
+        """Return records of one session by the index; what waits is written before."""
+        await self._flush()
+        return await self._opened().read(
+            lambda connection: calls.select_session(connection, key, before, after, kinds, limit)
+        )
 
     async def entries(
         self,

@@ -1,0 +1,117 @@
+"""One call, making it again, and what happened in a session turn by turn."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from starlette.responses import Response
+
+from pegboard.console.call_forms import as_curl, as_json
+from pegboard.console.context import Context, Page
+from pegboard.console.operated_sessions import made_again
+from pegboard.console.pages.forms import Notice, after_form, text_of
+from pegboard.console.pages.sessions_page import key_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+from pegboard.operators.calls import unknown_call
+
+_CALL: Final = "/console/call"
+_AGAIN: Final = "/console/call/again"
+DIGITS: Final = 18
+
+
+def number_of(text: str) -> int:
+    """Return the number of a call that an address names.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
+        raise unknown_call()
+    return int(text)
+
+
+def cursor_of(text: str) -> int | None:
+    """Return the cursor that an address has, None where it has none.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
+        raise UsageError("`before` is no number.", hint="Go back to the newest.")
+    return int(text) if text else None
+
+
+async def call_page(context: Context, visit: Visit) -> Response:
+    """Show one call."""
+    number = number_of(visit.request.query_params.get("id", ""))
+    call = await context.operations.call(number, visit.operator.sees)
+    names = {"principal": call.principal, "agent": call.agent, "session": call.session}
+    return context.templates.page(
+        "call.html",
+        visit,
+        call=call,
+        arguments=_indented(call.arguments),
+        json=as_json(call),
+        curl=as_curl(call, str(visit.request.base_url).rstrip("/")),
+        session=query("/console/session", **names),
+        explain=query("/console/explain", **names, tool=call.tool),
+        here=query(_CALL, id=number),
+    )
+
+
+async def again_form(context: Context, visit: Visit) -> Response:
+    """Ask whether a call is to be made again."""
+    number = number_of(visit.request.query_params.get("id", ""))
+    call = await context.operations.call(number, visit.operator.sees)
+    return context.templates.page("call_again.html", visit, call=call, arguments=_indented(call.arguments))
+
+
+async def again(context: Context, visit: Visit) -> Response:
+    """Make a call again, and go to the page of the new one."""
+    form = await visit.request.form()
+    number = number_of(text_of(form, "id"))
+    done = await made_again(context, visit, number)
+    back = query(_CALL, id=done.id or number)
+    kind = "done" if done.status == "ok" else "error"
+    message = f"Made again in session {done.session}: {done.status}."
+    notice = Notice(message=message, hint="" if done.status == "ok" else done.message[:300], kind=kind)
+    if done.id is None or not visit.partial or visit.sign_in is None:
+        return after_form(context, visit, notice, back=back)
+    visit.sign_in.notices.append(notice)
+    return Response(headers={"HX-Redirect": back})
+
+
+async def timeline_page(context: Context, visit: Visit) -> Response:
+    """Show what happened in a session, turn by turn."""
+    key = key_of(context, visit, visit.request.query_params)
+    before = cursor_of(visit.request.query_params.get("before", ""))
+    found = await context.operations.timeline(key, before=before)
+    names = {"principal": found.principal, "agent": found.agent, "session": found.session}
+    return context.templates.page(
+        "timeline.html",
+        visit,
+        timeline=found,
+        before=before,
+        session=query("/console/session", **names),
+        here=query("/console/session/timeline", **names, before=before),
+    )
+
+
+def _indented(arguments: str) -> str:
+    """Return the JSON of arguments as people read it."""
+    try:
+        return json.dumps(json.loads(arguments), indent=2, ensure_ascii=False) if arguments else ""
+    except ValueError:
+        return arguments
+
+
+PAGES: Final = (
+    Page(_CALL, call_page),
+    Page(_AGAIN, again_form),
+    Page(_AGAIN, again, "POST", "approve"),
+    Page("/console/session/timeline", timeline_page),
+)
+"""The addresses of calls."""

@@ -1,0 +1,338 @@
+"""One call as operators see it: what it was given and answered, its times, what came before and after it (X4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pegboard.board.observability.call_details import KeptCall, call_of_text, tokens_of_call
+from pegboard.board.services import Services
+from pegboard.board.session import Session
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.recording import KEPT_DAYS
+from pegboard.core.model.tools import JsonObject, joined_text
+from pegboard.errors import UsageError
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.timeline import CALLS, TimelineLine, line_of
+from pegboard.ports import AuditRecord, SessionKey
+
+BESIDE: Final = 4
+"""How many records before and after a call are shown."""
+SCRATCH: Final = "try"
+"""How the ids of sessions begin in which operators make calls again."""
+LONGEST_ANSWER: Final = 2_000
+"""How many characters of an answer are handed back to whoever made a call again."""
+Sees = Callable[[str], bool]
+"""Whether an operator sees an agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBlock:
+    """One block of an answer as it was kept: its text, or what it is where it is no text.
+
+    ``bytes`` is how large what is not kept was; ``structured`` is whether the text is JSON.
+    """
+
+    type: str
+    text: str = ""
+    mime: str = ""
+    uri: str = ""
+    bytes: int | None = None
+    structured: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOverview:
+    """One call.
+
+    Attributes:
+        id: the number of its record on the audit trail.
+        at: when it ended, ISO text.
+        kind: call, deny, search, read or prompt.
+        principal: whose session it was made in.
+        agent: whose model made it.
+        session: in which session.
+        turn: in which turn.
+        tool: the wire name that was called.
+        plugin: the plugin of the tool, or nothing.
+        decision: whether it was allowed.
+        outcome: what became of it.
+        reason: why it failed or was refused, in a line.
+        by: the operator who made it, or nothing.
+        because: why it was allowed to run or not.
+        where: where the configuration says so, or nothing.
+        approval: the id of the approval that let it run, or nothing.
+        approved_by: who gave it, where that is still known.
+        duration: how long it took, in milliseconds; this and the next are null where they were not measured.
+        queued: from its arrival until it ran, without the next.
+        waited: for a person who was asked through the client.
+        upstream: in the plugin that answered.
+        sent_tokens: those of its arguments, which a model wrote.
+        received_tokens: those of its answer, which a model reads.
+        estimated: whether one of both is estimated, of how many characters there were.
+        digest: the keyed digest of its arguments.
+        arguments: as JSON, or nothing.
+        arguments_cut: whether some of them is missing.
+        arguments_missing: what keeps them, where they are not kept.
+        error: the error text, or nothing.
+        error_cut: whether some of it is missing.
+        answer: the blocks of its answer.
+        answer_cut: whether some of it is missing.
+        answer_missing: what keeps it, where it is not kept.
+        not_again: why it cannot be made again, or nothing.
+        before: what came before it in its session, the newest first.
+        after: what came after it, the oldest first.
+    """
+
+    id: int
+    at: Verbatim
+    kind: Verbatim
+    principal: Name
+    agent: Name
+    session: Name
+    turn: int
+    tool: Name
+    plugin: Name
+    decision: Verbatim
+    outcome: str
+    reason: str
+    by: Name
+    because: str
+    where: str
+    approval: str
+    approved_by: str
+    duration: float | None
+    queued: float | None
+    waited: float | None
+    upstream: float | None
+    sent_tokens: int | None
+    received_tokens: int | None
+    estimated: bool
+    digest: Verbatim
+    arguments: str
+    arguments_cut: bool
+    arguments_missing: str
+    error: str
+    error_cut: bool
+    answer: tuple[CallBlock, ...]
+    answer_cut: bool
+    answer_missing: str
+    not_again: str
+    before: tuple[TimelineLine, ...]
+    after: tuple[TimelineLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAgain:
+    """What became of a call that an operator made again.
+
+    Attributes:
+        id: the number of its record, null where it left none.
+        session: the scratch session that it was made in, of the operator's own name.
+        status: what it came to.
+        message: why it did not run, or what it answered, cut.
+    """
+
+    id: int | None
+    session: Name
+    status: Verbatim
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeatable:
+    """A call that can be made again: with what, as which agent; ``session`` is the id of the scratch session."""
+
+    agent: str
+    tool: str
+    tool_id: str
+    arguments: JsonObject
+    session: str
+
+
+async def call(services: Services, number: int, sees: Sees) -> CallOverview:
+    """Return one call.
+
+    Raises:
+        UsageError: there is none of this number, not any more, or the operator does not see its agent.
+    """
+    record, kept = await _found(services, number, sees)
+    key = SessionKey(principal=record.principal, agent=record.agent, session=record.session)
+    before = await services.store.session_trail(key, before=number, limit=BESIDE)
+    after = await services.store.session_trail(key, after=number, limit=BESIDE)
+    approval = await services.store.approval(kept.approval) if kept is not None and kept.approval else None
+    found = CallOverview(
+        id=number,
+        at=record.at.isoformat(),
+        kind=record.kind,
+        principal=record.principal,
+        agent=record.agent,
+        session=record.session,
+        turn=record.turn,
+        tool=record.subject,
+        plugin=_plugin(kept),
+        decision=record.decision,
+        outcome=record.outcome,
+        reason=record.reason,
+        by=record.by,
+        approved_by=approval.by if approval is not None else "",
+        duration=record.duration,
+        digest=record.arguments,
+        not_again=_not_again(services, record, kept),
+        before=tuple(map(line_of, before)),
+        after=tuple(map(line_of, after)),
+        **_of_kept(services, record, kept),
+    )
+    return masked(found, await shown_names(services))
+
+
+async def repeatable(services: Services, number: int, sees: Sees) -> Repeatable:
+    """Return how a call is made again.
+
+    Raises:
+        UsageError: there is no such call, or it cannot be made again.
+    """
+    record, kept = await _found(services, number, sees)
+    if why := _not_again(services, record, kept):
+        raise UsageError(f"This call cannot be made again: {why}", code="not_again", hint="Its page says what is kept.")
+    assert kept is not None
+    return Repeatable(
+        agent=record.agent,
+        tool=record.subject,
+        tool_id=kept.tool,
+        arguments=json.loads(kept.arguments),
+        session=f"{SCRATCH}-{number}",
+    )
+
+
+async def call_again(services: Services, session: Session, again: Repeatable) -> CallAgain:
+    """Make a call in a scratch session of the operator's; permission, approvals and budget decide as for a model.
+
+    What its agent would have to load first is loaded first.
+    """
+    outcome = await session.load(f"tool:{again.tool_id}")
+    if outcome.takes_effect == "next_request":
+        await session.end_turn()
+    answered = await session.call(again.tool, again.arguments)
+    newest = await services.store.session_trail(session.key, kinds=("call", "deny"), limit=1)
+    text = answered.message or joined_text(answered.result)
+    done = CallAgain(
+        id=newest[0].number if newest and answered.status != "needs_approval" else None,
+        session=again.session,
+        status=answered.status,
+        message=one_line(services.masker.beginning(text, LONGEST_ANSWER), limit=LONGEST_ANSWER),
+    )
+    return masked(done, await shown_names(services))
+
+
+async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:
+    record = await services.store.numbered(number) if 0 < number < 2**63 else None
+    if record is None or record.kind not in CALLS or not sees(record.agent):
+        raise unknown_call()
+    return record, call_of_text(await services.store.call_details(number))
+
+
+def unknown_call() -> UsageError:
+    """Return the error that there is no such call, or none that an operator sees."""
+    return UsageError(
+        "There is no such call, or not any more.",
+        code="unknown_call",
+        hint="The audit trail has those that there are; the oldest give way to new ones.",
+    )
+
+
+def _plugin(kept: KeptCall | None) -> str:
+    return kept.tool.partition("/")[0] if kept is not None else ""
+
+
+def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> dict[str, Any]:
+    """Return what is shown of what is kept, and what would keep the rest."""
+    if kept is None:
+        why = f"Nothing is kept of this call but its line: its days are over (`record: {{days: {KEPT_DAYS}}}`),"
+        why = f"{why} or it is none that runs or refuses a tool."
+        return _nothing(why)
+    blocks = _blocks(kept.result)
+    whole = "\n".join(block.text for block in blocks)
+    exact = blocks and not kept.result_cut and all(block.bytes is None for block in blocks)
+    tokens = tokens_of_call(
+        services.counter,
+        kept.arguments if kept.arguments and not kept.arguments_cut else kept.sent,
+        whole if exact else kept.error if kept.error and not kept.error_cut else kept.received,
+    )
+    ran = record.decision == "allowed" and record.outcome == "ok"
+    return {
+        "because": kept.because,
+        "where": kept.where,
+        "approval": kept.approval,
+        "queued": kept.times.queued,
+        "waited": kept.times.waited,
+        "upstream": kept.times.upstream,
+        "sent_tokens": tokens.sent,
+        "received_tokens": tokens.received,
+        "estimated": tokens.estimated,
+        "arguments": kept.arguments,
+        "arguments_cut": kept.arguments_cut,
+        "arguments_missing": "" if kept.arguments else _keeps(services, record, kept, "arguments"),
+        "error": kept.error,
+        "error_cut": kept.error_cut,
+        "answer": blocks,
+        "answer_cut": kept.result_cut,
+        "answer_missing": _keeps(services, record, kept, "results") if ran and not kept.result else "",
+    }
+
+
+def _nothing(why: str) -> dict[str, Any]:
+    texts = dict.fromkeys(("because", "where", "approval", "arguments", "error"), "")
+    numbers = dict.fromkeys(("queued", "waited", "upstream", "sent_tokens", "received_tokens"))
+    cut = dict.fromkeys(("estimated", "arguments_cut", "error_cut", "answer_cut"), False)
+    return {**texts, **numbers, **cut, "answer": (), "arguments_missing": why, "answer_missing": ""}
+
+
+_LINES: Final[Mapping[str, str]] = {"arguments": "{arguments: true}", "results": "{results: 4kB}"}
+
+
+def _keeps(services: Services, record: AuditRecord, kept: KeptCall, what: str) -> str:
+    """Return the line of the configuration that keeps something of calls to come, and where it belongs."""
+    line, plugin = f"`record: {_LINES[what]}`", _plugin(kept)
+    spec = services.loader.specs.get(plugin)
+    text = f"Not kept. {line}, for every agent or in `agents: {record.agent}`, keeps those of calls to come"
+    if spec is not None and not getattr(spec.record, what):
+        return f"{text}; what is kept of '{plugin}' says less, and has to say it too."
+    return f"{text}."
+
+
+def _blocks(text: str) -> tuple[CallBlock, ...]:
+    try:
+        found: Any = json.loads(text) if text else []
+    except ValueError:
+        return ()
+    blocks = cast("list[Any]", found if isinstance(found, list) else [])
+    return tuple(_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict))
+
+
+def _block(block: Mapping[str, Any]) -> CallBlock:
+    if block.get("type") == "structured":
+        value = json.dumps(block.get("value"), indent=2, ensure_ascii=False)
+        return CallBlock(type="structured", text=value, structured=True)
+    texts = {name: str(block.get(name, "")) for name in ("type", "text", "mimeType", "uri")}
+    size = block.get("bytes")
+    return CallBlock(
+        type=texts["type"],
+        text=texts["text"],
+        mime=texts["mimeType"],
+        uri=texts["uri"],
+        bytes=size if isinstance(size, int) else None,
+    )
+
+
+def _not_again(services: Services, record: AuditRecord, kept: KeptCall | None) -> str:
+    """Return why a call cannot be made again as it was, or nothing."""
+    if record.kind not in ("call", "deny") or kept is None or not kept.tool:
+        return "it is not known any more what it was."
+    if not kept.arguments:
+        return f"its arguments are not kept. {_keeps(services, record, kept, 'arguments')}"
+    if not kept.exact:
+        return "its arguments are kept without what is secret in them, or cut."
+    return ""
