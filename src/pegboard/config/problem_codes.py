@@ -13,6 +13,7 @@ ProblemCode = Literal[
     "bad_key",
     "bad_override",
     "bad_pattern",
+    "bad_price",
     "bad_store",
     "bad_switch",
     "bad_tag",

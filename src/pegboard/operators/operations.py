@@ -65,6 +65,7 @@ class Operations:
         session: str | None = None,
         by: BillUnit = "day",
         limit: int = 400,
+        step_hours: int | None = None,
     ) -> Bill:
         """Return what models were sent and did (F4).
 
@@ -77,6 +78,7 @@ class Operations:
             session: only what was done in this one.
             by: what a row stands for.
             limit: how many rows there are at most; the others are summed up.
+            step_hours: how many hours a step of the curve has; None is days.
 
         Raises:
             StoreError: it cannot be read.
@@ -90,6 +92,7 @@ class Operations:
             agents=agents,
             session=session,
             limit=limit,
+            step_hours=step_hours,
         )
         return await bill.bill(self._services, query)
 

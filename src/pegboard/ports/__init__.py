@@ -50,7 +50,16 @@ from pegboard.ports.stores import (
     StoredState,
     Unchecked,
 )
-from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
+from pegboard.ports.tokens import (
+    BILL_DAYS,
+    BillCounts,
+    BillName,
+    BillPage,
+    BillRecord,
+    BillStore,
+    BillSums,
+    TokenCounter,
+)
 from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageStore, UsageSums, UsageUnit
 
 if TYPE_CHECKING:
@@ -88,9 +97,11 @@ __all__ = [
     "AuditPart",
     "AuditRecord",
     "BillCounts",
+    "BillName",
     "BillPage",
     "BillRecord",
     "BillStore",
+    "BillSums",
     "CallContext",
     "ChangeToken",
     "Client",

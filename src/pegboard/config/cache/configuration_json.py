@@ -18,6 +18,7 @@ from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.prices import Prices
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import Toolkit
@@ -35,6 +36,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     Loadout,
     Member,
     Place,
+    Prices,
     Problem,
     PythonSpec,
     RegisteredSpec,

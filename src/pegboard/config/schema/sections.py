@@ -13,7 +13,7 @@ from pegboard.config.schema.values import (
     Count,
     Entries,
     Flag,
-    Free,
+    Model,
     Name,
     Names,
     NeedsOfPlugin,
@@ -425,7 +425,9 @@ class File(Section):
     tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
     servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
     plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)
-    models: dict[Name, Free] = _optional("Models, as your framework reads them.", default_factory=dict)
+    models: dict[Name, Model] = _optional(
+        "Models, as your framework reads them, and what their tokens cost.", default_factory=dict
+    )
     defaults: DefaultsSection = _optional("What every agent has.", default_factory=DefaultsSection)
     toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)

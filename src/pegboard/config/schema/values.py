@@ -315,6 +315,23 @@ _DURATION_SCHEMA: Final = {
         {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|h|d)|\$\{.*\})$"},
     ]
 }
+_PRICE_SCHEMA: Final = {"type": ["number", "string"], "minimum": 0}
+_MODEL_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "additionalProperties": True,
+    "properties": {
+        "prices": {
+            "description": "What a million tokens cost: input, cached and written input, output.",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["input", "output"],
+            "properties": {
+                **dict.fromkeys(("input", "cached", "written", "output"), _PRICE_SCHEMA),
+                "currency": {"type": "string", "minLength": 1, "maxLength": 12},
+            },
+        }
+    },
+}
 _SIZE_SCHEMA: Final = {
     "anyOf": [
         {"type": "integer", "minimum": 1},
@@ -328,7 +345,7 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
-Free = Annotated[dict[str, Any], BeforeValidator(_free)]
+Model = Annotated[dict[str, Any], BeforeValidator(_free), WithJsonSchema(_MODEL_SCHEMA)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
