@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard stats --since 7d --by agent"
 By = Literal["tool", "agent", "server"]
-COLUMNS = ("calls", "failed", "refused", "asked", "p50", "p95")
+COLUMNS = ("calls", "failed", "refused", "asked", "p50", "p95", "arguments", "results")
 _SECONDS: Final = {"h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 400 * 86_400
 
@@ -60,6 +60,8 @@ def _seconds(text: str) -> int:
 
 
 def _print(found: Usage, by: By, printer: Printer) -> None:
+    from pegboard.operators.money import price_text
+
     rows = {"tool": found.tools, "agent": found.agents, "server": found.servers}[by]
     more = {"tool": found.more_tools, "agent": found.more_agents, "server": found.more_servers}[by]
     if not rows:
@@ -72,6 +74,12 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
     totals = found.totals
     if totals.lists:
         printer.say(f"{totals.tokens:,} tokens of tools sent, {totals.saved:,} saved.")
+    if totals.arguments or totals.results:
+        estimated = f", {totals.estimated:,} of these an estimate" if totals.estimated else ""
+        printer.say(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
+    if found.money:
+        printer.say(f"It cost {price_text(found.money)}, and saved {price_text(found.money, 'saved')}.")
+        printer.note(found.assumed)
     if found.damaged:
         printer.note(f"{plural(found.damaged, 'row')} of the store cannot be read.")
 
@@ -79,7 +87,8 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
 def _cells(row: UsageRow) -> tuple[str, ...]:
     name = "others, too rare to be told apart" if row.name == "*" else row.name
     counts = (row.calls, row.errors, row.refused, row.waits)
-    return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95))
+    texts = (f"{count:,}" for count in (row.arguments, row.results))
+    return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95), *texts)
 
 
 def _milliseconds(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 WIDTH: Final = 600
 HEIGHT: Final = 120
+_DAY: Final = 86_400
 _GAP: Final = 0.15
 """Which part of a step is left free beside its bar."""
 
@@ -68,6 +70,18 @@ def areas(series: Sequence[Series], notes: Sequence[str], text: str) -> Markup:
             outline = [(0.0, float(HEIGHT)), (0.0, points[0][1]), *points, (WIDTH, points[-1][1]), (WIDTH, HEIGHT)]
             drawn.append(_AREA.format(one.style, " ".join(f"{_n(x)},{_n(y)}" for x, y in outline)))
     return _picture(drawn, notes, text)
+
+
+def step_names(starts: Sequence[int], seconds: int) -> tuple[str, ...]:
+    """Return when each step begins (UTC), as shortly as tells it from the others."""
+    begins = [datetime.fromtimestamp(start, UTC) for start in starts]
+    if seconds >= _DAY:
+        form = "%Y-%m-%d"
+    elif seconds * len(begins) > _DAY:
+        form = "%a %d %b, %H:%M"
+    else:
+        form = "%H:%M"
+    return tuple(begin.strftime(form) for begin in begins)
 
 
 _RECT: Final = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>')

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from typing import Final, Literal
 
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.prices import Prices, Tokens, amount, cost
+from pegboard.core.model.prices import PLACES, Prices, Tokens, amount, cost
 from pegboard.operators.masked import Name, Verbatim
 from pegboard.ports import BillCounts, UsageCounts
+
+MoneyPart = Literal["lists", "arguments", "results", "total", "saved"]
 
 ASSUMED: Final = (
     "At the prices that the configuration has now. Lists are input; where a host keeps a prompt cache, the first"
@@ -103,6 +106,21 @@ def costs_of(counts: BillCounts | UsageCounts, prices: Prices) -> tuple[int, int
         cost(Tokens(input=counts.results), prices),
         cost(saved, prices),
     )
+
+
+def price_text(money: Iterable[Money], part: MoneyPart = "total") -> str:
+    """Return amounts for people; nothing where there are none.
+
+    >>> one = Money(currency="USD", lists="1234.5", arguments="0", results="0.004", total="1234.504", saved="-2")
+    >>> price_text([one]), price_text([one], "results"), price_text([one], "saved"), price_text([one], "arguments")
+    ('USD 1,234.50', 'USD 0.004', '-USD 2.00', 'USD 0.00')
+    """
+    return ", ".join(_price(one.currency, Decimal(getattr(one, part))) for one in money)
+
+
+def _price(currency: str, value: Decimal) -> str:
+    places = 2 if not value or abs(value) >= Decimal("0.1") else max(2, 1 - value.adjusted())
+    return f"{'-' if value < 0 else ''}{currency} {abs(value):,.{min(places, PLACES)}f}"
 
 
 def without_prices(agents: Mapping[str, Agent], names: Iterable[str]) -> tuple[AgentWithoutPrices, ...]:
