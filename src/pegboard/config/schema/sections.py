@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
+    MODEL_KEYS,
     ApproveRule,
     Count,
     Entries,
@@ -70,7 +71,7 @@ _KEYS: dict[type[BaseModel], tuple[str, ...]] = {}
 
 def every_key() -> frozenset[str]:
     """Return the keys that may be written in any section, names that an author chooses not among them."""
-    return frozenset(key for section in Section.__subclasses__() for key in known_keys(section))
+    return MODEL_KEYS.union(key for section in Section.__subclasses__() for key in known_keys(section))
 
 
 class TokenSection(Section):

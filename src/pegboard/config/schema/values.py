@@ -316,6 +316,9 @@ _DURATION_SCHEMA: Final = {
     ]
 }
 _PRICE_SCHEMA: Final = {"type": ["number", "string"], "minimum": 0}
+_PRICES: Final = ("input", "cached", "written", "output")
+MODEL_KEYS: Final = frozenset({"prices", "currency", *_PRICES})
+"""The keys of a model that mean something here; the others are free."""
 _MODEL_SCHEMA: Final = {
     "type": ["object", "null"],
     "additionalProperties": True,
@@ -326,7 +329,7 @@ _MODEL_SCHEMA: Final = {
             "additionalProperties": False,
             "required": ["input", "output"],
             "properties": {
-                **dict.fromkeys(("input", "cached", "written", "output"), _PRICE_SCHEMA),
+                **dict.fromkeys(_PRICES, _PRICE_SCHEMA),
                 "currency": {"type": "string", "minLength": 1, "maxLength": 12},
             },
         }
