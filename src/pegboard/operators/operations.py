@@ -9,6 +9,7 @@ from datetime import date
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches
+from pegboard.operators.agent_flow import AgentFlow, agent_flow
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
@@ -20,10 +21,12 @@ from pegboard.operators.known_problems import KnownProblems
 from pegboard.operators.pins import OperatorPins, waiting
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
+from pegboard.operators.server_usage import ServerUsage, server_usage
 from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
+from pegboard.operators.token_map import TokenMap, TokenMaps
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -44,6 +47,7 @@ class Operations:
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
         self._usage = UsageReader(services)
+        self._maps = TokenMaps(services, self._counting)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
 
@@ -193,6 +197,41 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return await servers.servers(self._services, self._counting)
+
+    async def server_usage(self) -> tuple[ServerUsage, ...]:
+        """Return what came of every server and plugin that was called in the last 24 hours, the busiest first.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await server_usage(self._services)
+
+    async def token_map(self, *, servers: int = 20, tools: int = 10) -> TokenMap | None:
+        """Return which servers and tools take how many tokens where all of them are listed.
+
+        Args:
+            servers: how many servers and plugins are listed at most, the greatest first.
+            tools: how many tools of each.
+
+        Returns:
+            The map of what is known, or None while its tokens are being counted.
+
+        Raises:
+            StoreError: names cannot be shown.
+        """
+        return await self._maps.newest(servers=servers, tools=tools)
+
+    async def agent_flow(self, agent: str) -> AgentFlow:
+        """Return what an agent reaches by which toolkit, and whether it is loaded.
+
+        Args:
+            agent: its name.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await agent_flow(self._services, self._counting, agent)
 
     async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.
