@@ -59,6 +59,9 @@ PATHS = {
     "/api/audit": "GET",
     "/api/audit/export": "GET",
     "/api/bill": "GET",
+    "/api/usage/servers": "GET",
+    "/api/token_map": "GET",
+    "/api/agents/mailer/flow": "GET",
     "/api/events": "GET",
     "/api/openapi.json": "GET",
 }
@@ -140,6 +143,9 @@ QUERIES = {
                           "agent=deskless&until=2020-01-01T00:00:00Z", "format=jsonl&format=csv"),
     "/api/bill": ("by=week", "since=2020-01-01T00:00:00", "since=2020-01-01T10:00:00", "since=2020-02-30",
                   "since=2020-01-01&until=2020-01-02", "limit=0", "agent=nobody"),
+    "/api/usage/servers": ("x=1",),
+    "/api/token_map": ("servers=0", "tools=201", "x=1"),
+    "/api/agents/nobody/flow": ("",),
 }  # fmt: skip
 ODD_ADDRESSES = (
     "/api", "/api/", "/api/nowhere", "/api/agents/", "//api/agents", "/api//agents", "/api/agents;x", "/api/agents%2F",
