@@ -39,10 +39,7 @@ Kind = Literal[
 BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
 By = Literal["day", "agent", "principal", "session"]
 """``BillUnit``, likewise."""
-COUNTS = (
-    *("requests", "tokens", "saved", "arguments", "results"),
-    *("searches", "loads", "unloads", "meta_calls", "calls", "denials"),
-)
+COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
 COLUMNS = tuple(Column(name) for name in ("time", "what", "subject", "who", "more"))
 
 
@@ -155,8 +152,10 @@ def _print(found: Bill, printer: Printer) -> None:
     if found.totals.unknown:
         which = plural(found.totals.unknown, "request")
         printer.note(f"What was saved is not known of {which}: some tools that the agents may use were not known.")
-    if found.totals.estimated:
-        printer.note(f"{found.totals.estimated:,} tokens of arguments and results are an estimate.")
+    totals = found.totals
+    if totals.arguments or totals.results:
+        estimated = f", {totals.estimated:,} of these an estimate" if totals.estimated else ""
+        printer.note(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
     if costs:
         printer.note(found.assumed)
     if found.without_prices:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard stats --since 7d --by agent"
 By = Literal["tool", "agent", "server"]
-COLUMNS = ("calls", "failed", "refused", "asked", "p50", "p95", "arguments", "results")
+COLUMNS = ("calls", "failed", "refused", "asked", "p50", "p95")
 _SECONDS: Final = {"h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST: Final = 400 * 86_400
 
@@ -67,8 +67,10 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
     if not rows:
         printer.say("Nothing was called.")
     else:
-        columns = (Column(by, flexible=True), *(Column(name, "right") for name in COLUMNS))
-        printer.table(columns, [_cells(row) for row in rows])
+        names = (*COLUMNS, "cost") if found.money else COLUMNS
+        columns = (Column(by, flexible=True), *(Column(name, "right") for name in names))
+        costs = [(price_text(row.money),) if found.money else () for row in rows]
+        printer.table(columns, [(*_cells(row), *cost) for row, cost in zip(rows, costs, strict=True)])
     if more:
         printer.note(f"{plural(more, by)} more {'is' if more == 1 else 'are'} not listed: --limit lists more.")
     totals = found.totals
@@ -76,9 +78,10 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
         printer.say(f"{totals.tokens:,} tokens of tools sent, {totals.saved:,} saved.")
     if totals.arguments or totals.results:
         estimated = f", {totals.estimated:,} of these an estimate" if totals.estimated else ""
-        printer.say(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
+        printer.note(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
     if found.money:
-        printer.say(f"It cost {price_text(found.money)}, and saved {price_text(found.money, 'saved')}.")
+        saved = price_text(found.money, "saved")
+        printer.note(f"Together that cost {price_text(found.money)}; listing everything would have cost {saved} more.")
         printer.note(found.assumed)
     if found.damaged:
         printer.note(f"{plural(found.damaged, 'row')} of the store cannot be read.")
@@ -87,8 +90,7 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
 def _cells(row: UsageRow) -> tuple[str, ...]:
     name = "others, too rare to be told apart" if row.name == "*" else row.name
     counts = (row.calls, row.errors, row.refused, row.waits)
-    texts = (f"{count:,}" for count in (row.arguments, row.results))
-    return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95), *texts)
+    return (name, *(f"{count:,}" for count in counts), _milliseconds(row.p50), _milliseconds(row.p95))
 
 
 def _milliseconds(value: float | None) -> str:
