@@ -129,9 +129,7 @@ async def test_what_has_no_prices_is_in_tokens_with_the_line_that_adds_them(brow
         await expect(page.locator("#prices")).to_have_count(0)
 
 
-async def test_the_picture_of_an_agent_leads_on_by_keyboard(
-    browser: Browser, config: Path
-) -> None:
+async def test_the_picture_of_an_agent_leads_on_by_keyboard(browser: Browser, config: Path) -> None:
     """F5: each part says in words what it is, and in which state."""
     async with shown(config, browser, width=1440) as (_, page):
         await page.goto("/console/agent?agent=assistant")

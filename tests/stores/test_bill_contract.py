@@ -59,7 +59,7 @@ async def test_sums_of_a_bill_are_told_apart_by_what_is_asked_for(store: Store) 
     )
     count = 3 + len(STRANGE)
     whole = BillCounts(*(count * one for one in ONE))
-    assert await store.bill_sums(by=()) == ([BillRecord("", "", "", "", whole)], 0)
+    assert await store.bill_sums(by=()) == ([BillRecord("", "", "", "", whole)], 0, 0)
     by_agent = {one.agent: one for one in (await store.bill_sums(by=("agent",))).records}
     assert by_agent["assistant"] == BillRecord("", "", "assistant", "", ONE)
     assert by_agent["coder"].counts.plus(ONE) == whole
@@ -70,6 +70,8 @@ async def test_sums_of_a_bill_are_told_apart_by_what_is_asked_for(store: Store) 
         BillRecord("", "ada", "", "", ONE)
     ]
     assert len((await store.bill_sums(by=("session",))).records) == 1 + len(STRANGE)
+    (greatest,), _, more = await store.bill_sums(by=("session",), greatest=1)
+    assert (greatest.session, greatest.counts.calls, more) == (RECORD.session, 3 * ONE.calls, len(STRANGE))
     assert (await store.bill_sums(by=("agent",), agents=["assistant"])).records == [by_agent["assistant"]]
     assert (await store.bill_sums(by=("agent",), agents=[], principal="ada", session="none")).records == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -12,9 +11,10 @@ from heapq import nsmallest
 from typing import Final, Literal, TypedDict
 
 from pegboard.board.services import Services
+from pegboard.core.model.agents import Agent
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
-from pegboard.ports import BillCounts, BillName, BillRecord, UsageCounts
+from pegboard.ports import BillCounts, BillName, BillRecord, BillSums, UsageCounts
 from pegboard.ports.usage import HOUR
 
 BillUnit = Literal["day", "agent", "principal", "session"]
@@ -131,31 +131,27 @@ class BillQuery:
 async def bill(services: Services, query: BillQuery) -> Bill:
     """Return the bill of what is stored, and of what this process has counted by now."""
     await services.billing.flush()
-    records, damaged = await _sums(services, query, _NAMES[query.by])
-    days = records if query.by == "day" else (await _sums(services, query, _NAMES["day"]))[0]
-    sums: dict[Unit, BillCounts] = {}
-    tills: dict[Unit, Till] = {}
+    by_hours = query.step_hours is not None and query.principal is None and query.session is None
+    by_day = await _sums(services, query, ("agent",) if by_hours else ("day", "agent"))
+    rows = by_day
+    if query.by in ("principal", "session") or (query.by == "day" and by_hours):
+        most = max(query.limit, 0) if query.by == "session" else None
+        rows = await _sums(services, query, _NAMES[query.by], most)
     agents = services.world.agents
-    for at, record in enumerate(records):
-        unit = _unit(record, query.by)
-        sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
-        tills.setdefault(unit, Till(agents)).add(record.agent, record.counts)
-        if at % 1000 == 999:
-            await asyncio.sleep(0)
     found = Bill(
         by=query.by,
         since=_iso(query.since),
         until=_iso(query.until),
-        **_listed(query, sums, tills, records, Till(agents), Till(agents)),
-        damaged=damaged,
-        steps=await _steps(services, query, days),
+        **_listed(query, rows, by_day.records, agents),
+        damaged=max(rows.damaged, by_day.damaged),
+        steps=await _steps(services, query, by_day.records, by_hours=by_hours),
         assumed=ASSUMED,
-        without_prices=without_prices(agents, (record.agent for record in records)),
+        without_prices=without_prices(agents, (record.agent for record in by_day.records)),
     )
     return masked(found, await shown_names(services))
 
 
-async def _sums(services: Services, query: BillQuery, by: Sequence[BillName]) -> tuple[Sequence[BillRecord], int]:
+async def _sums(services: Services, query: BillQuery, by: Sequence[BillName], greatest: int | None = None) -> BillSums:
     return await services.store.bill_sums(
         by=by,
         since=_iso(query.since),
@@ -164,6 +160,7 @@ async def _sums(services: Services, query: BillQuery, by: Sequence[BillName]) ->
         agent=query.agent,
         session=query.session,
         agents=query.agents,
+        greatest=greatest,
     )
 
 
@@ -179,37 +176,40 @@ def _unit(record: BillRecord, by: BillUnit) -> Unit:
             return None, record.principal, record.agent, record.session
 
 
-def _listed(
-    query: BillQuery,
-    sums: Mapping[Unit, BillCounts],
-    tills: Mapping[Unit, Till],
-    records: Sequence[BillRecord],
-    rest: Till,
-    totals: Till,
-) -> _Listed:
-    """Return the greatest, or the newest days, and what the others came to together."""
+def _listed(query: BillQuery, rows: BillSums, whole: Sequence[BillRecord], agents: Mapping[str, Agent]) -> _Listed:
+    """Return the dearest or greatest rows, or the newest days, and what the others came to together."""
+    sums: dict[Unit, BillCounts] = {}
+    tills: dict[Unit, Till] = {}
+    parts: dict[Unit, list[BillRecord]] = {}
+    for record in rows.records:
+        unit = _unit(record, query.by)
+        sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
+        tills.setdefault(unit, Till(agents)).add(record.agent, record.counts)
+        parts.setdefault(unit, []).append(record)
 
     def place(unit: Unit) -> tuple[int, ...]:
         counts, day = sums[unit], unit[0]
         if day is not None:
             return (-date.fromisoformat(day).toordinal(),)
-        tokens = counts.tokens + counts.arguments + counts.results
-        return -tills[unit].total(), -tokens, -counts.calls
+        return -tills[unit].total(), -counts.all_tokens, -counts.calls
 
     shown = nsmallest(max(query.limit, 0), sums, key=place)
-    listed = {*shown}
-    all_counts, rest_counts = BillCounts(), BillCounts()
-    for record in records:
-        all_counts = all_counts.plus(record.counts)
+    totals, rest = Till(agents), Till(agents)
+    counts = BillCounts()
+    for record in whole:
+        counts = counts.plus(record.counts)
         totals.add(record.agent, record.counts)
-        if _unit(record, query.by) not in listed:
-            rest_counts = rest_counts.plus(record.counts)
-            rest.add(record.agent, record.counts)
+        rest.add(record.agent, record.counts)
+    left = counts
+    for record in (record for unit in shown for record in parts[unit]):
+        less = BillCounts(*(-one for one in record.counts))
+        left = left.plus(less)
+        rest.add(record.agent, less)
     return _Listed(
         rows=tuple(_row(unit, sums[unit], tills[unit]) for unit in shown),
-        others=len(sums) - len(shown),
-        rest=_row(_ALL, rest_counts, rest),
-        totals=_row(_ALL, all_counts, totals),
+        others=len(sums) - len(shown) + rows.more,
+        rest=_row(_ALL, left, rest),
+        totals=_row(_ALL, counts, totals),
     )
 
 
@@ -238,13 +238,15 @@ def _row(unit: Unit, counts: BillCounts, till: Till) -> BillRow:
     )
 
 
-async def _steps(services: Services, query: BillQuery, days: Sequence[BillRecord]) -> tuple[BillStep, ...]:
+async def _steps(
+    services: Services, query: BillQuery, days: Sequence[BillRecord], *, by_hours: bool
+) -> tuple[BillStep, ...]:
     """Return the curve: by hours where that is wanted and known, else by days."""
-    known = [(_start(date.fromisoformat(one.day)), one.agent, one.counts) for one in days]
+    known = [(_start(date.fromisoformat(one.day)), one.agent, one.counts) for one in days if one.day]
     until = _start(query.until or datetime.fromtimestamp(time.time(), UTC).date()) + _DAY
     since = _start(query.since) if query.since is not None else min((at for at, _, _ in known), default=until - _DAY)
     length = _DAY * max(1, math.ceil((until - since) / _DAY / MOST_STEPS))
-    if query.step_hours is not None and query.principal is None and query.session is None:
+    if by_hours and query.step_hours is not None:
         agents = query.agents if query.agent is None else frozenset({query.agent}) & (query.agents or {query.agent})
         sums = await services.store.usage(HOUR, since=since, until=until, by=("start", "agent"), agents=agents)
         counted = [(one.start, one.agent, one.counts) for one in sums.records]

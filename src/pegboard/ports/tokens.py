@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from heapq import nsmallest
 from typing import Final, Literal, NamedTuple, Protocol
 
 BILL_DAYS: Final = 400
@@ -59,6 +60,11 @@ class BillCounts(NamedTuple):
     results: int = 0
     estimated: int = 0
 
+    @property
+    def all_tokens(self) -> int:
+        """Return the tokens of lists, arguments and results."""
+        return self.tokens + self.arguments + self.results
+
     def plus(self, other: BillCounts) -> BillCounts:
         """Return the sums.
 
@@ -83,13 +89,14 @@ BillName = Literal["day", "principal", "agent", "session"]
 
 
 class BillSums(NamedTuple):
-    """Sums of the bill, in no order; ``damaged`` records do not count.
+    """Sums of the bill; ``damaged`` records do not count, ``more`` sums are not among them.
 
     Names that they are not told apart by are empty.
     """
 
     records: Sequence[BillRecord]
     damaged: int = 0
+    more: int = 0
 
 
 class BillPage(NamedTuple):
@@ -119,6 +126,20 @@ def summed(
             key = _NOTHING._replace(**{name: getattr(record, name) for name in by})
             sums[key] = sums[key].plus(record.counts) if key in sums else record.counts
     return [key._replace(counts=counts) for key, counts in sums.items()]
+
+
+def greatest_of(sums: Sequence[BillRecord], most: int | None, damaged: int = 0) -> BillSums:
+    """Return the sums of the most tokens.
+
+    Args:
+        sums: All of them.
+        most: How many there may be; None is all.
+        damaged: How many records could not be read.
+    """
+    if most is None:
+        return BillSums(sums, damaged)
+    found = nsmallest(most, sums, key=lambda one: (-one.counts.all_tokens, one[:4]))
+    return BillSums(found, damaged, len(sums) - len(found))
 
 
 _NOTHING: Final = BillRecord("", "", "", "", BillCounts())
@@ -180,6 +201,7 @@ class BillStore(Protocol):
         agent: str | None = None,
         session: str | None = None,
         agents: Collection[str] | None = None,
+        greatest: int | None = None,
     ) -> BillSums:
         """Return sums of the bill.
 
@@ -191,6 +213,7 @@ class BillStore(Protocol):
             agent: Only what was done for this one.
             session: Only what was done in this one.
             agents: Only what these did; None is everything.
+            greatest: Only so many, those of the most tokens, the greatest first; None is all, in no order.
 
         Returns:
             The sums.

@@ -31,7 +31,7 @@ from pegboard.ports import (
     UsageUnit,
     UseRecord,
 )
-from pegboard.ports.tokens import summed
+from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
 from pegboard.stores.memory.memory_usage import MemoryUsage
 
@@ -304,12 +304,13 @@ class MemoryStore(MemoryApprovals):
         agent: str | None = None,
         session: str | None = None,
         agents: Collection[str] | None = None,
+        greatest: int | None = None,
     ) -> BillSums:
         """Return sums of the bill."""
         page = await self.bill(
             since=since, until=until, principal=principal, agent=agent, session=session, limit=len(self._bill) + 1
         )
-        return BillSums(summed(by, page.records, agents))
+        return greatest_of(summed(by, page.records, agents), greatest)
 
     def usage_later(self, *records: UsageRecord) -> None:
         """Add to the counts by time; in memory, later is now."""

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.ports import BILL_DAYS, BillCounts, BillName, BillPage, BillRecord, BillSums
-from pegboard.ports.tokens import summed
+from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -20,12 +20,7 @@ _ADD: Final = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in BillCounts._fields)}"
 )
 _SUMS: Final = ", ".join(f"sum({name})" for name in BillCounts._fields)
-_WRONG: Final = (
-    "day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'",
-    *(f"typeof({name}) NOT IN ('text', 'blob')" for name in _NAMES),
-    *(f"typeof({name}) <> 'integer'" for name in BillCounts._fields),
-)
-_DAMAGED: Final = f"sum({' OR '.join(_WRONG)})"
+_WRONG_DAY: Final = "sum(day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]')"
 Key = tuple[str, str, str, str]
 
 
@@ -62,29 +57,39 @@ def select_sums(
     since: str | None,
     until: str | None,
     agents: Collection[str] | None,
+    greatest: int | None = None,
 ) -> BillSums:
     """Return sums; where a row of them holds something else than counts, those that can be read are summed here."""
     where, values = _filters(wanted, since, until)
     if agents is not None:
         where += f" AND agent IN ({', '.join('?' * len(agents))})"
         values += map(to_column, agents)
-    if (sums := _summed(connection, by, where, values)) is not None:
-        return BillSums(sums)
+    if (sums := _summed(connection, by, where, values, greatest)) is not None:
+        return sums
     rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM bill WHERE {where}", values).fetchall()  # noqa: S608 - constants
     records = [record for row in rows if (record := _intact(row)) is not None]
-    return BillSums(summed(by, records), len(rows) - len(records))
+    return greatest_of(summed(by, records), greatest, len(rows) - len(records))
 
 
 def _summed(
-    connection: sqlite3.Connection, by: Sequence[BillName], where: str, values: Sequence[Any]
-) -> list[BillRecord] | None:
-    """Return the sums as the database makes them, or None where one of the rows is damaged."""
+    connection: sqlite3.Connection, by: Sequence[BillName], where: str, values: Sequence[Any], greatest: int | None
+) -> BillSums | None:
+    """Return the sums as the database makes them, or None where one of the rows is damaged.
+
+    A sum is no whole number where one of its rows is none.
+    """
     import sqlite3  # nothing of this package loads it before a store is opened
 
     names = ", ".join(by)
-    query = f"SELECT {names or 1}, {_SUMS}, {_DAMAGED} FROM bill WHERE {where}"  # noqa: S608 - constants
+    query = f"SELECT {names or 1}, {_SUMS}, {_WRONG_DAY}, count(*) OVER () FROM bill WHERE {where}"  # noqa: S608 - constants
+    query += f" GROUP BY {names}" if by else ""
+    if greatest is not None:
+        query += f" ORDER BY sum(tokens + arguments + results) DESC{''.join(f', {name}' for name in by)} LIMIT ?"
+        values = (*values, greatest)
     try:
-        rows = connection.execute(f"{query} GROUP BY {names}" if by else query, values).fetchall()
+        rows = connection.execute(query, values).fetchall()
+        if greatest is not None and not _is_sound(connection, where, values[:-1]):
+            return None
     except sqlite3.OperationalError as error:
         if "integer overflow" in str(error):
             return None
@@ -94,11 +99,18 @@ def _summed(
     for row in rows:
         if row[width] is None:  # nothing is there to be summed
             continue
-        record = _intact((*_in_place(by, row[:width]), *row[width:-1])) if not row[-1] else None
+        record = _intact((*_in_place(by, row[:width]), *row[width:-2])) if not row[-2] else None
         if record is None:
             return None
         found.append(record if "day" in by else record._replace(day=""))
-    return found
+    return BillSums(found, 0, rows[0][-1] - len(rows) if rows else 0)
+
+
+def _is_sound(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> bool:
+    """Return whether all rows can be summed, also those that are not among the greatest."""
+    query = f"SELECT {_SUMS}, {_WRONG_DAY} FROM bill WHERE {where}"  # noqa: S608 - constants
+    *sums, wrong = connection.execute(query, values).fetchone()
+    return not wrong and all(one is None or type(one) is int for one in sums)
 
 
 def _in_place(by: Sequence[BillName], names: Sequence[Any]) -> tuple[Any, ...]:

@@ -247,12 +247,13 @@ class SqliteStore(SqlitePins):
         agent: str | None = None,
         session: str | None = None,
         agents: Collection[str] | None = None,
+        greatest: int | None = None,
     ) -> BillSums:
         """Return sums of the bill; what waits is written before."""
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session}
         return await self._opened().read(
-            lambda connection: select_sums(connection, tuple(by), wanted, since, until, agents)
+            lambda connection: select_sums(connection, tuple(by), wanted, since, until, agents, greatest)
         )
 
     async def usage(
