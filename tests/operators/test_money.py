@@ -196,6 +196,18 @@ async def test_the_curve_of_a_bill_has_all_of_it_by_days_and_by_hours(board: Peg
         assert [one.money for one in bill.steps if one.money] == [bill.totals.money]
 
 
+async def test_a_bill_of_some_seconds_ago_is_given_again_where_that_is_enough(board: Pegboard) -> None:
+    """F4: to whoever asks for the same, of the same agents."""
+    operations, session = Operations(board.services), await board.session(agent="ada", session_id="s")
+    await session.surface()
+    first = await operations.bill(kept=60.0)
+    await session.surface()
+    assert await operations.bill(kept=60.0) is first
+    other = await operations.bill(kept=60.0, agents=frozenset({"eve"}))
+    assert (other.totals.requests, first.totals.requests) == (0, 1)
+    assert (await operations.bill()).totals.requests == 2
+
+
 async def test_what_was_counted_when_a_process_ends_is_an_estimate_and_reads_no_vocabulary(
     lasting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

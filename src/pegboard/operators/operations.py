@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL
@@ -30,6 +32,9 @@ from pegboard.operators.token_map import TokenMap, TokenMaps
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
+MOST_KEPT: Final = 60.0
+"""For how many seconds a bill is kept at most."""
+
 
 class Operations:
     """What operators see and do, for adapters; each subject has a file of its own beside this one.
@@ -47,6 +52,7 @@ class Operations:
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
         self._usage = UsageReader(services)
+        self._bills: dict[BillQuery, tuple[float, Bill]] = {}
         self._maps = TokenMaps(services, self._counting)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
@@ -70,6 +76,7 @@ class Operations:
         by: BillUnit = "day",
         limit: int = 400,
         step_hours: int | None = None,
+        kept: float = 0.0,
     ) -> Bill:
         """Return what models were sent and did (F4).
 
@@ -83,6 +90,7 @@ class Operations:
             by: what a row stands for.
             limit: how many rows there are at most; the others are summed up.
             step_hours: how many hours a step of the curve has; None is days.
+            kept: an answer to the same of so many seconds ago is enough.
 
         Raises:
             StoreError: it cannot be read.
@@ -98,7 +106,14 @@ class Operations:
             limit=limit,
             step_hours=step_hours,
         )
-        return await bill.bill(self._services, query)
+        now = time.monotonic()
+        at, found = self._bills.get(query, (-kept, None))
+        if found is None or now - at >= kept:
+            found = await bill.bill(self._services, query)
+            self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
+            if kept:
+                self._bills[query] = now, found
+        return found
 
     async def usage(self, query: UsageQuery) -> Usage:
         """Return what went on in the last so many seconds: curves, and what was busiest (F4).

@@ -22,6 +22,8 @@ UNITS: Final = get_args(BillUnit)
 PERIODS: Final = (1, 7, 30, 90, 400)
 """How many days back a bill goes, today among them."""
 _STEP_HOURS: Final = {1: 1, 7: 6}
+FRESH: Final = 10.0
+"""For how many seconds the bill of more than a week is given again: reading it takes up to a second."""
 _HOUR: Final = 3_600
 _KINDS: Final[tuple[MoneyPart, ...]] = ("lists", "arguments", "results")
 _STYLES: Final = ("sent", "arguments", "results")
@@ -55,6 +57,7 @@ async def bill_page(context: Context, visit: Visit) -> Response:
         by=unit,
         limit=ROWS,
         step_hours=_STEP_HOURS.get(days),
+        kept=0.0 if days in _STEP_HOURS else FRESH,
     )
     narrowed = {"agent": visit.names.shown(agent), "principal": visit.names.shown(principal)}
     return context.templates.page(
