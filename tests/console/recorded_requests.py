@@ -416,7 +416,7 @@ VOLATILE = {
     r'"arguments":(\s?)"[\da-f]{16}"': r'"arguments":\1{digest}',
     r",[.e\d-]+,(\w+),[\da-f]{16},": r",{number},\1,{digest},",
     r'"pid":\d+': '"pid":{number}',
-    r'"(start|end|results|p50|p95)":\d[\d.]*': r'"\1":{number}',
+    r'"(start|end|results|unpriced|p50|p95)":\d[\d.]*': r'"\1":{number}',
     r'"hourly":\[[^]]*\]': '"hourly":[{number}]',
     r"\b(?!2020-)20\d\d-\d\d-\d\dT[\d:.]+(\+00:00|Z)": "{moment}",
     r"\b(?!2020-)20\d\d-\d\d-\d\d\b": "{day}",
