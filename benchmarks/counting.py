@@ -1,4 +1,4 @@
-"""What counting a call by time costs in processor time: with it and without it in turns, and one count by itself."""
+"""What counting a call and its texts costs in processor time: with it and without it in turns, and one by itself."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from benchmarks.spans import CONFIG
 from pegboard import Pegboard, Session
+from pegboard.board.observability.call_texts import CallTexts
 from pegboard.board.observability.usage import UsageTally
 from pegboard.ports import SessionKey
 
@@ -56,7 +57,10 @@ async def _calls(session: Session) -> float:
 
 @contextmanager
 def _no_counting() -> Generator[None]:
-    with patch.object(UsageTally, "add", lambda *_: False):
+    with (
+        patch.object(UsageTally, "add", lambda *_: False),
+        patch.object(CallTexts, "add", lambda *_, **__: None),
+    ):
         yield
 
 

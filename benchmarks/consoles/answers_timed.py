@@ -45,8 +45,10 @@ PAGES = {
     "configuration": "/console/configuration",
     "audit": "/console/audit",
     "audit, of an agent": f"/console/audit?agent={FULL}&kind=call",
-    "bill, by day": "/console/bill",
-    "bill, by session": "/console/bill?by=session",
+    "bill, by agent": "/console/bill",
+    "bill, by day": "/console/bill?by=day&days=90",
+    "bill, by principal": "/console/bill?by=principal&days=90",
+    "bill, by session": "/console/bill?by=session&days=90",
 }
 JSON = {
     "/api/attention": "/api/attention",
@@ -64,6 +66,9 @@ JSON = {
     "/api/configuration": "/api/configuration",
     "/api/audit": "/api/audit",
     "/api/bill": "/api/bill",
+    "/api/usage/servers": "/api/usage/servers",
+    "/api/token_map": "/api/token_map",
+    "/api/agents/…/flow": f"/api/agents/{FULL}/flow",
     "/api/openapi.json": "/api/openapi.json",
 }
 

@@ -8,9 +8,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from pegboard.ports import UsageCounts, UsageRecord
+from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
 from pegboard.ports.usage import LATENCY_LIMITS
 from pegboard.stores.sqlite import SqliteStore
 
@@ -50,6 +51,7 @@ async def filled(
             ),
             *sent,
         )
+        store.bill_later(*_billed(start, agents, at))
         await store.record()  # writes what waits
         if at % 1000 == 999:
             await _bytes(store)
@@ -61,12 +63,22 @@ async def filled(
     }  # fmt: skip
 
 
+def _billed(start: int, agents: Sequence[str], at: int) -> list[BillRecord]:
+    """Return what the sessions of a quarter of an hour came to: of each agent another one, so that a day has many."""
+    day = datetime.fromtimestamp(start, UTC).date().isoformat()
+    counts = BillCounts(requests=5, tokens=9_000, saved=60_000, calls=4, arguments=160, results=1_600)
+    return [
+        BillRecord(day, f"person-{(at + number) % 40}", agent, f"{day}-{at % 4}", counts)
+        for number, agent in enumerate(agents)
+    ]
+
+
 def _took(dice: random.Random, outcome: str, times: int) -> UsageCounts:
     places = [0] * (len(LATENCY_LIMITS) + 1)
     if outcome in ("ok", "error"):
         for _ in range(times):
             places[min(int(dice.lognormvariate(1.2, 0.5)), len(places) - 1)] += 1
-    return UsageCounts(times, 0, 0, 0, *places)
+    return UsageCounts(times, 0, 0, 0, *places, arguments=40 * times, results=400 * times)
 
 
 async def _bytes(store: SqliteStore) -> int:

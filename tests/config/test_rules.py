@@ -395,6 +395,93 @@ RULES = {
         "unknown_model",
         "pegboard.yaml:3:21: agents.a.model: model 'defalt' is not defined. Did you mean 'default'?",
     ),
+    "F4: a price of a model is a number": (
+        """
+        models: {default: {prices: {input: free, output: 15}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:36: models.default.prices.input: a price is a number, such as 3.00. "
+            "It is what a million tokens cost."
+        ),
+    ),
+    "F4: a price of a model is not negative": (
+        """
+        models: {default: {prices: {input: 3, output: -0.1}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:47: models.default.prices.output: a price is not negative. "
+            "It is what a million tokens cost."
+        ),
+    ),
+    "F4: a price of a model is finite": (
+        """
+        models: {default: {prices: {input: .nan, output: 1}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:36: models.default.prices.input: a price is a finite number, such as 3.00. "
+            "It is what a million tokens cost."
+        ),
+    ),
+    "F4: a price of a model is one that somebody can mean": (
+        """
+        models: {default: {prices: {input: 1, output: 1e300}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:47: models.default.prices.output: a price of a million tokens is 1,000,000 at most. "
+            "It is what a million tokens cost."
+        ),
+    ),
+    "F4: a price of a model is exact": (
+        """
+        models: {default: {prices: {input: 1, output: 0.1234567}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:47: models.default.prices.output: a price has 6 decimals at most. "
+            "It is what a million tokens cost."
+        ),
+    ),
+    "F4: input and output of a model have a price": (
+        """
+        models: {default: {prices: {input: 1}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:28: models.default.prices: the price of 'output' is missing. "
+            "Write {input: 3.00, cached: 0.30, written: 3.75, output: 15.00, currency: USD}."
+        ),
+    ),
+    "F4: prices of a model are a mapping": (
+        """
+        models: {default: {prices: 3}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:28: models.default.prices: prices are a mapping of numbers. "
+            "Write {input: 3.00, cached: 0.30, written: 3.75, output: 15.00, currency: USD}."
+        ),
+    ),
+    "F4: a key of the prices of a model is a kind of token": (
+        """
+        models: {default: {prices: {input: 1, output: 1, cache: 1}}}
+        """,
+        "bad_price",
+        "pegboard.yaml:2:50: models.default.prices.cache: 'cache' is no price. Did you mean 'cached'?",
+    ),
+    "F4: a currency is a short text": (
+        """
+        models: {default: {prices: {input: 1, output: 1, currency: ""}}}
+        """,
+        "bad_price",
+        (
+            "pegboard.yaml:2:60: models.default.prices.currency: a currency is a text of 1 to 12 characters. "
+            "Write a code such as USD."
+        ),
+    ),
     "G2: a token is for agents that are defined": (
         """
         tokens: {ada: {token: abcdefgh, agents: [asistant]}}

@@ -63,6 +63,9 @@ PATHS = {
     "/api/audit": "GET",
     "/api/audit/export": "GET",
     "/api/bill": "GET",
+    "/api/usage/servers": "GET",
+    "/api/token_map": "GET",
+    "/api/agents/mailer/flow": "GET",
     "/api/events": "GET",
     "/api/openapi.json": "GET",
 }
@@ -156,6 +159,9 @@ QUERIES = {
                           "agent=deskless&until=2020-01-01T00:00:00Z", "format=jsonl&format=csv"),
     "/api/bill": ("by=week", "since=2020-01-01T00:00:00", "since=2020-01-01T10:00:00", "since=2020-02-30",
                   "since=2020-01-01&until=2020-01-02", "limit=0", "agent=nobody"),
+    "/api/usage/servers": ("x=1",),
+    "/api/token_map": ("servers=0", "tools=201", "x=1"),
+    "/api/agents/nobody/flow": ("",),
 }  # fmt: skip
 ODD_ADDRESSES = (
     "/api", "/api/", "/api/nowhere", "/api/agents/", "//api/agents", "/api//agents", "/api/agents;x", "/api/agents%2F",
@@ -426,6 +432,8 @@ VOLATILE = {
     r'"arguments":(\s?)"[\da-f]{16}"': r'"arguments":\1{digest}',
     r",[.e\d-]+,(\w+),[\da-f]{16},": r",{number},\1,{digest},",
     r'"pid":\d+': '"pid":{number}',
+    r'"(start|end|results|unpriced|p50|p95)":\d[\d.]*': r'"\1":{number}',
+    r'"hourly":\[[^]]*\]': '"hourly":[{number}]',
     r"\b(?!2020-)20\d\d-\d\d-\d\dT[\d:.]+(\+00:00|Z)": "{moment}",
     r"\b(?!2020-)20\d\d-\d\d-\d\d\b": "{day}",
 }

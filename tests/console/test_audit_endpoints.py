@@ -63,7 +63,10 @@ async def test_the_bill_counts_what_was_sent_and_done(ada: Program, mailer: Pegb
     by_session = await ada.ask("GET", "/api/bill?by=session&agent=mailer&since=2020-01-01")
     assert [one["session"] for one in by_session["rows"]] == [FORMULA]
     code, message, _ = await ada.refused("GET", "/api/bill?by=week", 422)
-    assert (code, message) == ("bad_request", "The query does not fit: `by` should be 'day', 'agent' or 'session'.")
+    assert (code, message) == (
+        "bad_request",
+        "The query does not fit: `by` should be 'day', 'agent', 'principal' or 'session'.",
+    )
 
 
 async def test_an_operator_of_some_agents_reads_nothing_of_the_others(

@@ -65,7 +65,7 @@ async def test_servers_are_shown_with_what_is_wrong_with_them(
     """F5: state, last error, tools, tokens and agents of each; nothing that they say becomes markup."""
     async with shown(config, browser, theme=theme, width=width) as (_, page):
         await page.goto("/console/servers")
-        git, odd, keyed = page.locator("#server-1"), page.locator("#server-2"), page.locator("#server-3")
+        odd, keyed, git = page.locator("#server-1"), page.locator("#server-2"), page.locator("#server-3")
         await expect(git).to_contain_text("up")
         await expect(git.locator("td.number").first).to_have_text("13")
         await expect(git.locator("td.number").last).to_have_text("2")

@@ -10,7 +10,7 @@ from test_store_contract import ENTRY, STRANGE, make
 
 from pegboard.ports import PART, AuditFilter, BillCounts, BillRecord, Store
 
-ONE = BillCounts(*range(1, 11))
+ONE = BillCounts(*range(1, 19))
 RECORD = BillRecord("2026-07-28", "ada", "assistant", "thread-42", ONE)
 
 
@@ -49,6 +49,31 @@ async def test_a_bill_is_read_of_days_and_of_names(store: Store) -> None:
     assert [record.agent for record in (await store.bill(agent="coder")).records] == ["coder"]
     assert (await store.bill(principal="bob")).records == []
     assert len((await store.bill(session="thread-42", principal="ada")).records) == 11
+
+
+async def test_sums_of_a_bill_are_told_apart_by_what_is_asked_for(store: Store) -> None:
+    """F4: and are of days, of names and of some agents."""
+    other = RECORD._replace(agent="coder", principal="bob")
+    store.bill_later(
+        RECORD, other, other._replace(day="2026-07-29"), *(other._replace(session=text) for text in STRANGE)
+    )
+    count = 3 + len(STRANGE)
+    whole = BillCounts(*(count * one for one in ONE))
+    assert await store.bill_sums(by=()) == ([BillRecord("", "", "", "", whole)], 0, 0)
+    by_agent = {one.agent: one for one in (await store.bill_sums(by=("agent",))).records}
+    assert by_agent["assistant"] == BillRecord("", "", "assistant", "", ONE)
+    assert by_agent["coder"].counts.plus(ONE) == whole
+    assert (await store.bill_sums(by=("agent", "day"), since="2026-07-29")).records == [
+        other._replace(day="2026-07-29", principal="", session="")
+    ]
+    assert (await store.bill_sums(by=("principal",), until="2026-07-28", agent="assistant")).records == [
+        BillRecord("", "ada", "", "", ONE)
+    ]
+    assert len((await store.bill_sums(by=("session",))).records) == 1 + len(STRANGE)
+    (greatest,), _, more = await store.bill_sums(by=("session",), greatest=1)
+    assert (greatest.session, greatest.counts.calls, more) == (RECORD.session, 3 * ONE.calls, len(STRANGE))
+    assert (await store.bill_sums(by=("agent",), agents=["assistant"])).records == [by_agent["assistant"]]
+    assert (await store.bill_sums(by=("agent",), agents=[], principal="ada", session="none")).records == []
 
 
 async def test_a_bill_of_any_length_is_read_in_parts(store: Store) -> None:

@@ -76,8 +76,9 @@ async def test_a_damaged_row_is_counted_and_stops_nothing(store: SqliteStore) ->
     await store.bill()
     with closing(sqlite3.connect(store.path)) as file:
         file.execute("UPDATE bill SET tokens = 'many' WHERE session = 'other'")
-        file.execute("INSERT INTO bill SELECT 'a day', principal, agent, session, 1,1,1,1,1,1,1,1,1,1 FROM bill")
-        file.execute("INSERT INTO bill SELECT day, x'ff', agent, session, 1,1,1,1,1,1,1,1,1,1 FROM bill")
+        counts = ",1" * len(BillCounts._fields)
+        file.execute(f"INSERT INTO bill SELECT 'a day', principal, agent, session {counts} FROM bill")
+        file.execute(f"INSERT INTO bill SELECT day, x'ff', agent, session {counts} FROM bill")
         row = "'no time', 'call', 'ada', 'assistant', 'thread', 1, 'tool', 'allowed', '', NULL, 'ok', ''"
         columns = "at, kind, principal, agent, session, turn, subject, decision, reason, duration, outcome, arguments"
         file.execute(f"INSERT INTO audit ({columns}) VALUES ({row})")
@@ -85,6 +86,10 @@ async def test_a_damaged_row_is_counted_and_stops_nothing(store: SqliteStore) ->
     page = await store.bill()
     assert page.records == [ONE]
     assert page.damaged >= 3
+    greatest = await store.bill_sums(by=("session",), greatest=0)
+    assert (greatest.records, greatest.more > 0, greatest.damaged > 0) == ([], True, True)
+    sums = await store.bill_sums(by=("day", "principal"))
+    assert sums == ([ONE._replace(agent="", session="")], page.damaged, 0)
     assert (await store.bill(limit=1)).next is not None
     part = await store.part(AuditFilter(text="TOOL"))
     assert (part.records, part.damaged, part.next) == ([], 1, None)

@@ -469,6 +469,7 @@ class Session:
                 else:
                     snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
                 self._requests.note_answer(answered, meta=tool is not None)
+                self._services.metrics.texts_of_call(self.key, arguments, answered, meta=tool is not None)
                 changed = bool(snapshot.unloaded or request.brought)
                 if changed:
                     self._note_shown(snapshot, request)
@@ -559,7 +560,9 @@ class Session:
 
         async def resumed() -> Called:
             snapshot = await self._read()
-            return snapshot, await resume(self._services, snapshot, self._shown, approval_id, result), False
+            answered = await resume(self._services, snapshot, self._shown, approval_id, result)
+            self._services.metrics.texts_of_call(self.key, None, answered, meta=False)
+            return snapshot, answered, False
 
         return await self._traced("", None, call_id, approval_id, resumed)
 

@@ -10,6 +10,7 @@ import typer
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ Kind = Literal[
 ]
 """``AuditKind``, which costs too much to import before a command is chosen."""
 BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
-By = Literal["day", "agent", "session"]
+By = Literal["day", "agent", "principal", "session"]
 """``BillUnit``, likewise."""
 COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
 COLUMNS = tuple(Column(name) for name in ("time", "what", "subject", "who", "more"))
@@ -138,18 +139,30 @@ def _day(text: str | None, option: str) -> date | None:
 
 
 def _print(found: Bill, printer: Printer) -> None:
-    columns = (Column(found.by, flexible=True), *(Column(name.replace("_", " "), "right") for name in COUNTS))
-    rows = [(_name(row), *_counts(row)) for row in found.rows]
+    costs = bool(found.totals.money)
+    names = (*(["cost"] if costs else []), *(name.replace("_", " ") for name in COUNTS))
+    columns = (Column(found.by, flexible=True), *(Column(name, "right") for name in names))
+    rows = [(_name(row), *_counts(row, costs=costs)) for row in found.rows]
     if found.others:
-        rows.append((f"{found.others} more", *_counts(found.rest)))
+        rows.append((f"{found.others} more", *_counts(found.rest, costs=costs)))
     if len(rows) > 1:
-        rows.append(("all", *_counts(found.totals)))
+        rows.append(("all", *_counts(found.totals, costs=costs)))
     printer.table(columns, rows)
     if any(row.saved < 0 for row in (*found.rows, found.totals)):
         printer.note("Where 'saved' is negative, listing everything would have cost less.")
     if found.totals.unknown:
         which = plural(found.totals.unknown, "request")
         printer.note(f"What was saved is not known of {which}: some tools that the agents may use were not known.")
+    totals = found.totals
+    if totals.arguments or totals.results:
+        estimated = f", {totals.estimated:,} of these an estimate" if totals.estimated else ""
+        printer.note(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
+    if costs:
+        printer.note(found.assumed)
+    if found.without_prices:
+        names = some_of([one.agent for one in found.without_prices])
+        model = found.without_prices[0].model
+        printer.note(f"Without prices: {names}. Write them: models: {{{model}: {{prices: {{input: …, output: …}}}}}}.")
     if found.damaged:
         printer.note(f"{plural(found.damaged, 'record')} of the store cannot be read.")
 
@@ -157,8 +170,10 @@ def _print(found: Bill, printer: Printer) -> None:
 def _name(row: BillRow) -> str:
     if row.session is not None:
         return f"{row.principal}/{row.agent}/{row.session}"
-    return row.day or row.agent or ""
+    return row.day or row.agent or row.principal or ""
 
 
-def _counts(row: BillRow) -> tuple[str, ...]:
-    return tuple(f"{getattr(row, name):,}" for name in COUNTS)
+def _counts(row: BillRow, *, costs: bool) -> tuple[str, ...]:
+    from pegboard.operators.money import price_text
+
+    return (*([price_text(row.money)] if costs else []), *(f"{getattr(row, name):,}" for name in COUNTS))

@@ -60,18 +60,29 @@ def _seconds(text: str) -> int:
 
 
 def _print(found: Usage, by: By, printer: Printer) -> None:
+    from pegboard.operators.money import price_text
+
     rows = {"tool": found.tools, "agent": found.agents, "server": found.servers}[by]
     more = {"tool": found.more_tools, "agent": found.more_agents, "server": found.more_servers}[by]
     if not rows:
         printer.say("Nothing was called.")
     else:
-        columns = (Column(by, flexible=True), *(Column(name, "right") for name in COLUMNS))
-        printer.table(columns, [_cells(row) for row in rows])
+        names = (*COLUMNS, "cost") if found.money else COLUMNS
+        columns = (Column(by, flexible=True), *(Column(name, "right") for name in names))
+        costs = [(price_text(row.money),) if found.money else () for row in rows]
+        printer.table(columns, [(*_cells(row), *cost) for row, cost in zip(rows, costs, strict=True)])
     if more:
         printer.note(f"{plural(more, by)} more {'is' if more == 1 else 'are'} not listed: --limit lists more.")
     totals = found.totals
     if totals.lists:
         printer.say(f"{totals.tokens:,} tokens of tools sent, {totals.saved:,} saved.")
+    if totals.arguments or totals.results:
+        estimated = f", {totals.estimated:,} of these an estimate" if totals.estimated else ""
+        printer.note(f"{totals.arguments:,} tokens of arguments, {totals.results:,} of results{estimated}.")
+    if found.money:
+        saved = price_text(found.money, "saved")
+        printer.note(f"Together that cost {price_text(found.money)}; listing everything would have cost {saved} more.")
+        printer.note(found.assumed)
     if found.damaged:
         printer.note(f"{plural(found.damaged, 'row')} of the store cannot be read.")
 

@@ -30,6 +30,7 @@ from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.prices import Prices, millionths
 from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
@@ -400,6 +401,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         role=part.role,
         model=part.model or "",
         provider_model=_provider_model(validated, part.model or "default"),
+        prices=_prices(validated, part.model or "default"),
         rooms=tuple(part.rooms),
         place=validated.place("agents", name, key=True),
     )
@@ -410,6 +412,22 @@ def _provider_model(validated: ValidatedDocument[File], name: str) -> str:
     model = validated.section.models.get(name, EMPTY)
     provider, known = model.get("provider"), model.get("id")
     return f"{provider}:{known}" if provider and known else ""
+
+
+def _prices(validated: ValidatedDocument[File], name: str) -> Prices | None:
+    """Return the prices of a model of ``models:``; None where it has none, or wrong ones, which is a problem."""
+    written: Any = validated.section.models.get(name, EMPTY).get("prices")
+    try:
+        plain = millionths(written["input"])
+        return Prices(
+            input=plain,
+            cached=millionths(written.get("cached", written["input"])),
+            written=millionths(written.get("written", written["input"])),
+            output=millionths(written["output"]),
+            currency=str(written.get("currency", "USD")).strip(),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def boolean(value: Any) -> bool | None:

@@ -14,6 +14,7 @@ ProblemCode = Literal[
     "bad_override",
     "bad_pattern",
     "bad_reference",
+    "bad_price",
     "bad_store",
     "bad_switch",
     "bad_tag",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
@@ -11,6 +12,9 @@ from markupsafe import Markup
 
 WIDTH: Final = 600
 HEIGHT: Final = 120
+SPARK_WIDTH: Final = 120
+SPARK_HEIGHT: Final = 24
+_DAY: Final = 86_400
 _GAP: Final = 0.15
 """Which part of a step is left free beside its bar."""
 
@@ -70,6 +74,34 @@ def areas(series: Sequence[Series], notes: Sequence[str], text: str) -> Markup:
     return _picture(drawn, notes, text)
 
 
+def step_names(starts: Sequence[int], seconds: int) -> tuple[str, ...]:
+    """Return when each step begins (UTC), as shortly as tells it from the others."""
+    begins = [datetime.fromtimestamp(start, UTC) for start in starts]
+    if seconds >= _DAY:
+        form = "%Y-%m-%d"
+    elif seconds * len(begins) > _DAY:
+        form = "%a %d %b, %H:%M"
+    else:
+        form = "%H:%M"
+    return tuple(begin.strftime(form) for begin in begins)
+
+
+def spark(values: Sequence[float | None], text: str) -> Markup:
+    """Return a small line without axes, which is interrupted where there is no value; see :func:`bars`."""
+    top = _top([Series(style="", values=values)])
+    wide, high = SPARK_WIDTH / max(len(values), 1), SPARK_HEIGHT - 2
+    drawn: list[Markup] = []
+    for points in _runs(values, top):
+        small = [(x * SPARK_WIDTH / WIDTH, 1 + y * high / HEIGHT) for x, y in points]
+        (x, y) = small[0]
+        line = small if len(small) > 1 else [(x - wide / 2, y), (x + wide / 2, y)]
+        drawn.append(_LINE.format("p95", " ".join(f"{_n(x)},{_n(y)}" for x, y in line)))
+    return _SPARK.format(SPARK_WIDTH, SPARK_HEIGHT, text, Markup("").join(drawn))
+
+
+_SPARK: Final = Markup(
+    '<svg class="curve spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
+)
 _RECT: Final = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>')
 _LINE: Final = Markup('<polyline class="line {}" points="{}"/>')
 _AREA: Final = Markup('<polygon class="area {}" points="{}"/>')

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from pegboard.console.visits import Visit
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
+from pegboard.operators.money import price_text
 from pegboard.operators.timeline import CALLS
 from pegboard.support.visible_text import visible
 
@@ -52,6 +53,7 @@ class Templates:
             ahead=ahead,
             moment=moment,
             milliseconds=milliseconds,
+            money=price_text,
         )
         self._environment.globals.update(
             query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded

@@ -144,6 +144,7 @@ def _model_of(configured: Configured, profile: Profile) -> Model:
             hint=f"`models:` has: {known}. Add it, or give `agno_agent(…, model=…)`.",
         )
     rest = dict(written)
+    rest.pop("prices", None)
     provider, model_id = rest.pop("provider", None), rest.pop("id", None)
     if not isinstance(provider, str) or not isinstance(model_id, str):
         raise UsageError(f"models.{name}: 'provider' and 'id' say which model it is.")

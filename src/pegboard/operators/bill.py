@@ -1,34 +1,51 @@
-"""The bill as operators read it: by day, by agent or by session, with what remains beside the greatest (F4)."""
+"""The bill as operators read it: by day, agent, principal or session, in tokens and money, with its curve (F4)."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Hashable, Mapping
+import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from heapq import nsmallest
-from typing import Literal
+from typing import Final, Literal, TypedDict
 
 from pegboard.board.services import Services
+from pegboard.core.model.agents import Agent
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.ports import BillCounts, BillRecord
+from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
+from pegboard.ports import BillCounts, BillName, BillRecord, BillSums, UsageCounts
+from pegboard.ports.usage import HOUR
 
-BillUnit = Literal["day", "agent", "session"]
+BillUnit = Literal["day", "agent", "principal", "session"]
 """What a row of a bill stands for."""
 Unit = tuple[str | None, str | None, str | None, str | None]
 """Day, principal, agent and session, None where a row stands for all of them."""
+MOST_STEPS: Final = 100
+"""How many steps the curve of a bill has at most."""
+_DAY: Final = 86_400
+_NAMES: Final[Mapping[BillUnit, tuple[BillName, ...]]] = {
+    "day": ("day", "agent"),
+    "agent": ("agent",),
+    "principal": ("principal", "agent"),
+    "session": ("principal", "agent", "session"),
+}
+"""What the sums are told apart by from which the rows are made; prices are those of agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillRow:
-    """What was sent and done in one day, by one agent or in one session; a sum has None in place of the names.
+    """What was sent and done in one day, by one agent, for one principal or in one session; a sum has no names.
 
     ``requests`` are the tool lists that a model was sent. In the library those are the surfaces or wire lists of its
     steps. A gateway does not see the requests of its clients' models: there they are the calls that came while no other
     of the session ran; the request that a model answers with text alone is not among them. ``tokens`` are those of
-    their tools and texts, ``saved`` what listing everything that the agent may use would have cost more; it is not
-    known of ``unknown`` of the requests, which do not count in it. ``meta_calls`` are calls of meta-tools: each is a
-    model call that discovery costs.
+    their tools and texts, of which ``texts`` are no tools, ``saved`` what listing everything that the agent may use
+    would have cost more; it is not known of ``unknown`` of the requests, which do not count in it. ``written`` and
+    ``cached`` are how many of ``tokens`` a prompt cache took, ``saved_written`` and ``saved_cached`` how many more it
+    would have. ``arguments`` are the tokens that models wrote to call, ``results`` those of what they were answered,
+    ``estimated`` how many of both are an estimate. ``meta_calls`` are calls of meta-tools: each is a model call that
+    discovery costs. ``money`` is what it cost, ``unpriced`` how many of the tokens have no price.
     """
 
     day: Verbatim | None = None
@@ -45,6 +62,29 @@ class BillRow:
     calls: int
     meta_calls: int
     denials: int
+    texts: int
+    written: int
+    cached: int
+    saved_written: int
+    saved_cached: int
+    arguments: int
+    results: int
+    estimated: int
+    money: tuple[Money, ...] = ()
+    unpriced: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillStep:
+    """What came of the time from ``start`` to ``end``, in seconds since the epoch."""
+
+    start: int
+    end: int
+    tokens: int
+    saved: int
+    arguments: int
+    results: int
+    money: tuple[Money, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +92,8 @@ class Bill:
     """The rows, newest day first or most tokens first, ``rest`` of them that are not listed, and what all came to.
 
     ``others`` is how many are not listed, ``damaged`` how many records of the store could not be read and do not count.
+    ``steps`` are the curve, oldest first. ``assumed`` is what the money stands on, ``without_prices`` which agents have
+    no prices.
     """
 
     by: BillUnit
@@ -62,11 +104,18 @@ class Bill:
     rest: BillRow
     totals: BillRow
     damaged: int
+    steps: tuple[BillStep, ...]
+    assumed: Verbatim
+    without_prices: tuple[AgentWithoutPrices, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillQuery:
-    """What a bill is wanted of; both days count, in UTC; None is any. Of others than ``agents`` nothing is in it."""
+    """What a bill is wanted of; both days count, in UTC; None is any. Of others than ``agents`` nothing is in it.
+
+    ``step_hours`` is how many hours a step of the curve has, None as many days as make it short; hours are known of
+    eight days and of agents only.
+    """
 
     by: BillUnit = "day"
     since: date | None = None
@@ -76,34 +125,43 @@ class BillQuery:
     agents: frozenset[str] | None = None
     session: str | None = None
     limit: int = 400
+    step_hours: int | None = None
 
 
 async def bill(services: Services, query: BillQuery) -> Bill:
     """Return the bill of what is stored, and of what this process has counted by now."""
     await services.billing.flush()
-    sums: dict[Unit, BillCounts] = {}
-    since, until = _iso(query.since), _iso(query.until)
-    after: Hashable = None
-    damaged = 0
-    while True:
-        page = await services.store.bill(
-            since=since,
-            until=until,
-            principal=query.principal,
-            agent=query.agent,
-            session=query.session,
-            after=after,
-        )
-        for record in page.records:
-            if query.agents is not None and record.agent not in query.agents:
-                continue
-            unit = _unit(record, query.by)
-            sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
-        damaged += page.damaged
-        after = page.next
-        if after is None:
-            return masked(_listed(query, sums, damaged), await shown_names(services))
-        await asyncio.sleep(0)
+    by_hours = query.step_hours is not None and query.principal is None and query.session is None
+    by_day = await _sums(services, query, ("agent",) if by_hours else ("day", "agent"))
+    rows = by_day
+    if query.by in ("principal", "session") or (query.by == "day" and by_hours):
+        most = max(query.limit, 0) if query.by == "session" else None
+        rows = await _sums(services, query, _NAMES[query.by], most)
+    agents = services.world.agents
+    found = Bill(
+        by=query.by,
+        since=_iso(query.since),
+        until=_iso(query.until),
+        **_listed(query, rows, by_day.records, agents),
+        damaged=max(rows.damaged, by_day.damaged),
+        steps=await _steps(services, query, by_day.records, by_hours=by_hours),
+        assumed=ASSUMED,
+        without_prices=without_prices(agents, (record.agent for record in by_day.records)),
+    )
+    return masked(found, await shown_names(services))
+
+
+async def _sums(services: Services, query: BillQuery, by: Sequence[BillName], greatest: int | None = None) -> BillSums:
+    return await services.store.bill_sums(
+        by=by,
+        since=_iso(query.since),
+        until=_iso(query.until),
+        principal=query.principal,
+        agent=query.agent,
+        session=query.session,
+        agents=query.agents,
+        greatest=greatest,
+    )
 
 
 def _unit(record: BillRecord, by: BillUnit) -> Unit:
@@ -112,42 +170,123 @@ def _unit(record: BillRecord, by: BillUnit) -> Unit:
             return record.day, None, None, None
         case "agent":
             return None, None, record.agent, None
+        case "principal":
+            return None, record.principal, None, None
         case "session":
             return None, record.principal, record.agent, record.session
 
 
-def _listed(query: BillQuery, sums: Mapping[Unit, BillCounts], damaged: int) -> Bill:
-    """Return the greatest, or the newest days, and what the others came to together."""
+def _listed(query: BillQuery, rows: BillSums, whole: Sequence[BillRecord], agents: Mapping[str, Agent]) -> _Listed:
+    """Return the dearest or greatest rows, or the newest days, and what the others came to together."""
+    sums: dict[Unit, BillCounts] = {}
+    tills: dict[Unit, Till] = {}
+    parts: dict[Unit, list[BillRecord]] = {}
+    for record in rows.records:
+        unit = _unit(record, query.by)
+        sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
+        tills.setdefault(unit, Till(agents)).add(record.agent, record.counts)
+        parts.setdefault(unit, []).append(record)
 
     def place(unit: Unit) -> tuple[int, ...]:
         counts, day = sums[unit], unit[0]
-        return (-date.fromisoformat(day).toordinal(),) if day is not None else (-counts.tokens, -counts.calls)
+        if day is not None:
+            return (-date.fromisoformat(day).toordinal(),)
+        return -tills[unit].total(), -counts.all_tokens, -counts.calls
 
     shown = nsmallest(max(query.limit, 0), sums, key=place)
-    totals, rest = BillCounts(), BillCounts()
-    for counts in sums.values():
-        totals = totals.plus(counts)
-    rest = totals
-    for unit in shown:
-        rest = BillCounts(*(all_ - one for all_, one in zip(rest, sums[unit], strict=True)))
-    return Bill(
-        by=query.by,
-        since=_iso(query.since),
-        until=_iso(query.until),
-        rows=tuple(_row(unit, sums[unit]) for unit in shown),
-        others=len(sums) - len(shown),
-        rest=_row(_ALL, rest),
-        totals=_row(_ALL, totals),
-        damaged=damaged,
+    totals, rest = Till(agents), Till(agents)
+    counts = BillCounts()
+    for record in whole:
+        counts = counts.plus(record.counts)
+        totals.add(record.agent, record.counts)
+        rest.add(record.agent, record.counts)
+    left = counts
+    for record in (record for unit in shown for record in parts[unit]):
+        less = BillCounts(*(-one for one in record.counts))
+        left = left.plus(less)
+        rest.add(record.agent, less)
+    return _Listed(
+        rows=tuple(_row(unit, sums[unit], tills[unit]) for unit in shown),
+        others=len(sums) - len(shown) + rows.more,
+        rest=_row(_ALL, left, rest),
+        totals=_row(_ALL, counts, totals),
     )
 
 
-_ALL: Unit = (None, None, None, None)
+class _Listed(TypedDict):
+    """The rows of a bill, and its sums."""
+
+    rows: tuple[BillRow, ...]
+    others: int
+    rest: BillRow
+    totals: BillRow
 
 
-def _row(unit: Unit, counts: BillCounts) -> BillRow:
+_ALL: Final[Unit] = (None, None, None, None)
+
+
+def _row(unit: Unit, counts: BillCounts, till: Till) -> BillRow:
     day, principal, agent, session = unit
-    return BillRow(day=day, principal=principal, agent=agent, session=session, **counts._asdict())
+    return BillRow(
+        day=day,
+        principal=principal,
+        agent=agent,
+        session=session,
+        **counts._asdict(),
+        money=till.money(),
+        unpriced=till.without,
+    )
+
+
+async def _steps(
+    services: Services, query: BillQuery, days: Sequence[BillRecord], *, by_hours: bool
+) -> tuple[BillStep, ...]:
+    """Return the curve: by hours where that is wanted and known, else by days."""
+    known = [(_start(date.fromisoformat(one.day)), one.agent, one.counts) for one in days if one.day]
+    until = _start(query.until or datetime.fromtimestamp(time.time(), UTC).date()) + _DAY
+    since = _start(query.since) if query.since is not None else min((at for at, _, _ in known), default=until - _DAY)
+    length = _DAY * max(1, math.ceil((until - since) / _DAY / MOST_STEPS))
+    if by_hours and query.step_hours is not None:
+        agents = query.agents if query.agent is None else frozenset({query.agent}) & (query.agents or {query.agent})
+        sums = await services.store.usage(HOUR, since=since, until=until, by=("start", "agent"), agents=agents)
+        counted = [(one.start, one.agent, one.counts) for one in sums.records]
+        return _curve(services, counted, since, until, 3_600 * query.step_hours)
+    return _curve(services, known, until - math.ceil((until - since) / length) * length, until, length)
+
+
+def _curve(
+    services: Services,
+    counted: Sequence[tuple[int, str, BillCounts | UsageCounts]],
+    since: int,
+    until: int,
+    length: int,
+) -> tuple[BillStep, ...]:
+    steps = [(start, Till(services.world.agents), [0, 0, 0, 0]) for start in range(since, until, length)]
+    for start, agent, counts in counted:
+        if since <= start < until:
+            _, till, sums = steps[(start - since) // length]
+            till.add(agent, counts)
+            for at, one in enumerate((counts.tokens, counts.saved, counts.arguments, counts.results)):
+                sums[at] += one
+    return tuple(
+        BillStep(
+            start=start,
+            end=start + length,
+            tokens=tokens,
+            saved=saved,
+            arguments=arguments,
+            results=results,
+            money=till.money(),
+        )
+        for start, till, (tokens, saved, arguments, results) in steps
+    )
+
+
+def _start(day: date) -> int:
+    return (day - _EPOCH) // timedelta(seconds=1)
+
+
+_EPOCH: Final = date(1970, 1, 1)
 
 
 def _iso(day: date | None) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.board.session import Session
@@ -25,6 +27,7 @@ from pegboard.operators import (
     together,
     trying,
 )
+from pegboard.operators.agent_flow import AgentFlow, agent_flow
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
@@ -40,15 +43,20 @@ from pegboard.operators.pins import OperatorPins, waiting
 from pegboard.operators.schema_fields import FieldProblem
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.sent import SentToModel
+from pegboard.operators.server_usage import ServerUsage, server_usage
 from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
 from pegboard.operators.timeline import LINES, Timeline, timeline
 from pegboard.operators.together import ActionDone, Together, TogetherPreview
+from pegboard.operators.token_map import TokenMap, TokenMaps
 from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
+
+MOST_KEPT: Final = 60.0
+"""For how many seconds a bill is kept at most."""
 
 
 class Operations:
@@ -67,6 +75,8 @@ class Operations:
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
         self._usage = UsageReader(services)
+        self._bills: dict[BillQuery, tuple[float, Bill]] = {}
+        self._maps = TokenMaps(services, self._counting)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
         self.logins = OperatorLogins(services)
@@ -90,6 +100,8 @@ class Operations:
         session: str | None = None,
         by: BillUnit = "day",
         limit: int = 400,
+        step_hours: int | None = None,
+        kept: float = 0.0,
     ) -> Bill:
         """Return what models were sent and did (F4).
 
@@ -102,6 +114,8 @@ class Operations:
             session: only what was done in this one.
             by: what a row stands for.
             limit: how many rows there are at most; the others are summed up.
+            step_hours: how many hours a step of the curve has; None is days.
+            kept: an answer to the same of so many seconds ago is enough.
 
         Raises:
             StoreError: it cannot be read.
@@ -115,8 +129,16 @@ class Operations:
             agents=agents,
             session=session,
             limit=limit,
+            step_hours=step_hours,
         )
-        return await bill.bill(self._services, query)
+        now = time.monotonic()
+        at, found = self._bills.get(query, (-kept, None))
+        if found is None or now - at >= kept:
+            found = await bill.bill(self._services, query)
+            self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
+            if kept:
+                self._bills[query] = now, found
+        return found
 
     async def usage(self, query: UsageQuery) -> Usage:
         """Return what went on in the last so many seconds: curves, and what was busiest (F4).
@@ -266,6 +288,41 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return await servers.servers(self._services, self._counting)
+
+    async def server_usage(self) -> tuple[ServerUsage, ...]:
+        """Return what came of every server and plugin that was called in the last 24 hours, the busiest first.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await server_usage(self._services)
+
+    async def token_map(self, *, servers: int = 20, tools: int = 10) -> TokenMap | None:
+        """Return which servers and tools take how many tokens where all of them are listed.
+
+        Args:
+            servers: how many servers and plugins are listed at most, the greatest first.
+            tools: how many tools of each.
+
+        Returns:
+            The map of what is known, or None while its tokens are being counted.
+
+        Raises:
+            StoreError: names cannot be shown.
+        """
+        return await self._maps.newest(servers=servers, tools=tools)
+
+    async def agent_flow(self, agent: str) -> AgentFlow:
+        """Return what an agent reaches by which toolkit, and whether it is loaded.
+
+        Args:
+            agent: its name.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await agent_flow(self._services, self._counting, agent)
 
     async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.

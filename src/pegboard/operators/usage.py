@@ -13,11 +13,13 @@ from heapq import nlargest
 from typing import Final, Literal, TypeVar, get_args
 
 from pegboard.board.services import Services
+from pegboard.core.model.agents import Agent
 from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.money import ASSUMED, Money, Till
 from pegboard.ports import UsageCounts, UsageOutcome, UsageUnit
-from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, start_of
+from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, Names, start_of
 from pegboard.support.background import Background
 
 UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
@@ -63,6 +65,9 @@ class UsageStep:
         tokens: what those took.
         saved: what listing everything that the agent may use would have cost more.
         unknown: of how many lists that is not known.
+        arguments: the tokens that models wrote to call.
+        results: those of what they were answered.
+        estimated: how many of both are an estimate.
     """
 
     start: int
@@ -77,11 +82,17 @@ class UsageStep:
     tokens: int
     saved: int
     unknown: int
+    arguments: int
+    results: int
+    estimated: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
     """What came of one agent, server or tool; of a tool ``server`` is what it is of. ``calls`` are those that ran.
+
+    ``tokens`` and ``saved`` are of lists, which agents have; ``arguments`` and ``results`` of calls. ``money`` is what
+    all of them cost, ``unpriced`` how many have no price.
 
     ``name`` is empty where what was refused is no tool, ``*`` of what was called too rarely to be told apart.
     """
@@ -96,6 +107,10 @@ class UsageRow:
     p95: float | None
     tokens: int
     saved: int
+    arguments: int
+    results: int
+    money: tuple[Money, ...] = ()
+    unpriced: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +122,9 @@ class Usage:
         again_at: when it may be asked for anew, in seconds since the epoch, where it is of some seconds ago; else None.
         steps: what came of each step.
         totals: what came of all of them.
+        money: what that cost.
+        unpriced: how many tokens have no price.
+        assumed: what the money stands on.
         agents: the busiest agents.
         servers: the busiest servers and plugins.
         tools: the busiest tools.
@@ -120,6 +138,9 @@ class Usage:
     again_at: float | None
     steps: tuple[UsageStep, ...]
     totals: UsageStep
+    money: tuple[Money, ...]
+    unpriced: int
+    assumed: Verbatim
     agents: tuple[UsageRow, ...]
     servers: tuple[UsageRow, ...]
     tools: tuple[UsageRow, ...]
@@ -193,7 +214,8 @@ class UsageReader:
         if query.agent is not None:
             agents = frozenset({query.agent}) if agents is None else agents & {query.agent}
         sums = await self._sums(unit, since, until, agents)
-        found = masked(_usage(query, sums, since, length, steps), await shown_names(self._services))
+        agents_now = self._services.world.agents
+        found = masked(_usage(query, sums, since, length, steps, agents_now), await shown_names(self._services))
         self._kept = {one: kept for one, kept in self._kept.items() if 0 <= now - kept[0] < STALE}
         if unit is not STEP:
             self._kept[query] = now, found
@@ -226,21 +248,29 @@ def _steps_of(seconds: int) -> tuple[UsageUnit, int]:
     return DAY, math.ceil(seconds / DAY.seconds / MOST_STEPS)
 
 
-def _usage(query: UsageQuery, sums: _Sums, since: int, length: int, steps: int) -> Usage:
+def _usage(
+    query: UsageQuery, sums: _Sums, since: int, length: int, steps: int, configured: Mapping[str, Agent]
+) -> Usage:
     by_step: list[dict[str, UsageCounts]] = [{} for _ in range(steps)]
     totals: dict[str, UsageCounts] = {}
     for (start, outcome), counts in sums.by_step.items():
         _add(by_step[(start - since) // length], outcome, counts)
         _add(totals, outcome, counts)
-    agents, more_agents = _busiest(query.limit, _told_apart(sums.by_names, lambda names: (names[0], "")))
+    whole = Till(configured)
+    for names, counts in sums.by_names.items():
+        whole.add(names[0], counts)
     of_calls = {names: counts for names, counts in sums.by_names.items() if names[2]}
-    servers, more_servers = _busiest(query.limit, _told_apart(of_calls, lambda names: (names[1], "")))
-    tools, more_tools = _busiest(query.limit, _told_apart(of_calls, lambda names: (names[2], names[1])))
+    agents, more_agents = _busiest(query.limit, sums.by_names, lambda names: (names[0], ""), configured)
+    servers, more_servers = _busiest(query.limit, of_calls, lambda names: (names[1], ""), configured)
+    tools, more_tools = _busiest(query.limit, of_calls, lambda names: (names[2], names[1]), configured)
     return Usage(
         seconds=length,
         again_at=None,
         steps=tuple(_step(since + at * length, length, counts) for at, counts in enumerate(by_step)),
         totals=_step(since, steps * length, totals),
+        money=whole.money(),
+        unpriced=whole.without,
+        assumed=ASSUMED,
         agents=agents,
         servers=servers,
         tools=tools,
@@ -254,6 +284,8 @@ def _usage(query: UsageQuery, sums: _Sums, since: int, length: int, steps: int) 
 _Key = TypeVar("_Key")
 _None: Final = UsageCounts()
 _ByOutcome = Mapping[str, UsageCounts]
+_ByNames = Mapping[Names, UsageCounts]
+_NameOf = Callable[[Names], tuple[str, str]]
 _OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
 
 
@@ -261,10 +293,7 @@ def _add(sums: dict[_Key, UsageCounts], key: _Key, counts: UsageCounts) -> None:
     sums[key] = sums[key].plus(counts) if key in sums else counts
 
 
-def _told_apart(
-    by_names: Mapping[tuple[str, str, str, str], UsageCounts],
-    name_of: Callable[[tuple[str, str, str, str]], tuple[str, str]],
-) -> dict[tuple[str, str], dict[str, UsageCounts]]:
+def _told_apart(by_names: _ByNames, name_of: _NameOf) -> dict[tuple[str, str], dict[str, UsageCounts]]:
     """Return counts by outcome for each name, with what it is of; nothing has no name."""
     found: dict[tuple[str, str], dict[str, UsageCounts]] = {}
     for names, counts in by_names.items():
@@ -273,8 +302,11 @@ def _told_apart(
     return found
 
 
-def _busiest(limit: int, found: Mapping[tuple[str, str], _ByOutcome]) -> tuple[tuple[UsageRow, ...], int]:
+def _busiest(
+    limit: int, by_names: _ByNames, name_of: _NameOf, configured: Mapping[str, Agent]
+) -> tuple[tuple[UsageRow, ...], int]:
     """Return the rows of the busiest, what was too rare to be told apart behind them, and how many more there are."""
+    found = _told_apart(by_names, name_of)
     rest: dict[str, UsageCounts] = {}
     names: list[tuple[str, str]] = []
     for name, counts in found.items():
@@ -288,11 +320,18 @@ def _busiest(limit: int, found: Mapping[tuple[str, str], _ByOutcome]) -> tuple[t
         ok, error, refused, waits, listed = (found[name].get(one, _None) for one in _OUTCOMES)
         return ok.calls + error.calls, refused.calls + waits.calls, listed.tokens
 
-    shown = [_row(*name, found[name]) for name in nlargest(limit, names, key=busy)]
-    return (*shown, *([_row(OTHER, "", rest)] if rest else [])), len(names) - len(shown)
+    shown = nlargest(limit, names, key=busy)
+    tills = {name: Till(configured) for name in shown}
+    others = Till(configured)
+    for of, counts in by_names.items():
+        name = name_of(of)
+        if (till := tills.get(name) or (others if name[0] == OTHER else None)) is not None:
+            till.add(of[0], counts)
+    rows = [_row(*name, found[name], tills[name]) for name in shown]
+    return (*rows, *([_row(OTHER, "", rest, others)] if rest else [])), len(names) - len(shown)
 
 
-def _row(name: str, server: str, counts: _ByOutcome) -> UsageRow:
+def _row(name: str, server: str, counts: _ByOutcome, till: Till) -> UsageRow:
     step = _step(0, 0, counts)
     return UsageRow(
         name=name,
@@ -305,6 +344,10 @@ def _row(name: str, server: str, counts: _ByOutcome) -> UsageRow:
         p95=step.p95,
         tokens=step.tokens,
         saved=step.saved,
+        arguments=step.arguments,
+        results=step.results,
+        money=till.money(),
+        unpriced=till.without,
     )
 
 
@@ -324,6 +367,9 @@ def _step(start: int, length: int, counts: _ByOutcome) -> UsageStep:
         tokens=listed.tokens,
         saved=listed.saved,
         unknown=listed.unknown,
+        arguments=sum(one.arguments for one in counts.values()),
+        results=sum(one.results for one in counts.values()),
+        estimated=sum(one.estimated for one in counts.values()),
     )
 
 

@@ -55,7 +55,16 @@ from pegboard.ports.stores import (
     SwitchChange,
     Unchecked,
 )
-from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
+from pegboard.ports.tokens import (
+    BILL_DAYS,
+    BillCounts,
+    BillName,
+    BillPage,
+    BillRecord,
+    BillStore,
+    BillSums,
+    TokenCounter,
+)
 from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageStore, UsageSums, UsageUnit
 
 if TYPE_CHECKING:
@@ -98,9 +107,11 @@ __all__ = [
     "AuditPart",
     "AuditRecord",
     "BillCounts",
+    "BillName",
     "BillPage",
     "BillRecord",
     "BillStore",
+    "BillSums",
     "CallContext",
     "CallDetails",
     "CallLog",

@@ -39,8 +39,9 @@ UNITS: Final = (STEP, HOUR, DAY)
 class UsageCounts(NamedTuple):
     """Numbers that add up.
 
-    ``calls`` is how many there were. ``tokens``, ``saved`` and ``unknown`` are those of the bill, of lists. The others
-    are how many calls took up to so many milliseconds; what was refused or waits took none.
+    ``calls`` is how many there were. ``tokens``, ``saved`` and ``unknown`` are those of the bill, of lists. The
+    ``within_…`` are how many calls took up to so many milliseconds; what was refused or waits took none. The others are
+    those of the bill; of meta-tools they stand in what was ``listed``.
     """
 
     calls: int = 0
@@ -58,6 +59,14 @@ class UsageCounts(NamedTuple):
     within_10000: int = 0
     within_30000: int = 0
     longer: int = 0
+    texts: int = 0
+    written: int = 0
+    cached: int = 0
+    saved_written: int = 0
+    saved_cached: int = 0
+    arguments: int = 0
+    results: int = 0
+    estimated: int = 0
 
     def plus(self, other: UsageCounts) -> UsageCounts:
         """Return the sums.
@@ -70,7 +79,7 @@ class UsageCounts(NamedTuple):
     @property
     def latencies(self) -> tuple[int, ...]:
         """Return how many calls took up to each of ``LATENCY_LIMITS``, and how many longer."""
-        return self[4:]
+        return self[4:15]
 
 
 class UsageRecord(NamedTuple):

@@ -74,15 +74,17 @@ class Recorder:
     ) -> AuditRecord:
         """Return a record of now, masked; the fields are those of ``AuditRecord``."""
         principal, agent, session = key.principal, key.agent, key.session
-        if self._hidden is not self._masker.forms:  # a value has become known
-            self.masker = self._masker
-        rendered = self._rendered.get(subject)
-        if rendered is None:
-            rendered = self._subject(subject)
         return AuditRecord(
-            datetime.now(UTC), kind, principal, agent, session, turn, rendered, decision,
+            datetime.now(UTC), kind, principal, agent, session, turn, self.rendered(subject), decision,
             self._masked(reason) if reason else "", duration, outcome, arguments, self._masked(by) if by else "",
         )  # fmt: skip
+
+    def rendered(self, subject: str) -> str:
+        """Return a subject as the trail has it: masked, on one line, cut."""
+        if self._hidden is not self._masker.forms:  # a value has become known
+            self.masker = self._masker
+        found = self._rendered.get(subject)
+        return self._subject(subject) if found is None else found
 
     def _subject(self, text: str) -> str:
         if len(self._rendered) >= _SUBJECTS:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from pegboard.board.observability.call_texts import CallTokens, CountMany
 from pegboard.board.observability.metrics import SentList, SessionMetrics
 from pegboard.board.observability.usage import PluginOf, of_lists
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.ports import BillCounts, BillRecord, BillStore, UsageStore
+from pegboard.ports import BillCounts, BillRecord, BillStore, UsageCounts, UsageRecord, UsageStore
 from pegboard.ports.usage import STEP, start_of
 
 Price = Callable[[Sequence[Tool]], int]
@@ -34,7 +35,11 @@ class CountStore(BillStore, UsageStore, Protocol):
 
 
 class Billing:
-    """The bill of one board's sessions; ``clock`` gives seconds since the epoch, ``plugin_of`` what a tool is of."""
+    """The bill of one board's sessions.
+
+    ``clock`` gives seconds since the epoch, ``plugin_of`` what a tool is of, ``rendered`` the name of a tool as the
+    trail has it. ``count_apart`` counts texts of which nothing is kept.
+    """
 
     def __init__(
         self,
@@ -44,6 +49,9 @@ class Billing:
         count: Callable[[str], int],
         plugin_of: PluginOf,
         clock: Callable[[], float] = time.time,
+        *,
+        rendered: Callable[[str], str] = str,
+        count_apart: CountMany | None = None,
     ) -> None:
         self._metrics = metrics
         self._store = store
@@ -51,22 +59,30 @@ class Billing:
         self._count = count
         self._plugin_of = plugin_of
         self._clock = clock
+        self._rendered = rendered
+        self._count_apart = count_apart or self._count_in_turns
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._flushing = asyncio.Lock()
         metrics.on_news = self._begin
 
-    async def flush(self) -> None:
-        """Price what was counted since the last time, and hand it to the store, which adds it in its next batch."""
+    async def flush(self, *, at_once: bool = False) -> None:
+        """Price what was counted since the last time, and hand it to the store, which adds it in its next batch.
+
+        With ``at_once`` no tokenizer is read for what calls took and gave: it is estimated where it is not known.
+        """
         async with self._flushing:
             day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
             start = start_of(STEP, self._since)
             news = self._metrics.take_news()
             used = [*self._metrics.usage.take(start, self._plugin_of)]
+            of_calls = [*await self._metrics.call_texts.take(None if at_once else self._count_apart)]
+            used += self._of_calls(start, of_calls)
             if used:
                 self._store.usage_later(*used)
             records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
+            records += [BillRecord(day, *one.key, BillCounts(**_texts(one))) for one in of_calls]
             if records:
                 self._store.bill_later(*records)
             if listed := [one for record in records if (one := of_lists(start, record.agent, record.counts))]:
@@ -78,7 +94,7 @@ class Billing:
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._store.lasts:
-            await self.flush()
+            await self.flush(at_once=True)
 
     def _begin(self) -> None:
         """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
@@ -105,17 +121,29 @@ class Billing:
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 
+    def _of_calls(self, start: int, of_calls: Iterable[CallTokens]) -> Iterator[UsageRecord]:
+        for one in of_calls:
+            counts = UsageCounts(**_texts(one))
+            plugin = self._plugin_of(one.tool) if one.tool else None
+            tool = self._rendered(one.tool) if one.tool else ""
+            yield UsageRecord(start, one.key[1], plugin or "", tool, one.outcome, counts)
+
+    async def _count_in_turns(self, texts: Sequence[str]) -> Sequence[int]:
+        found: list[int] = []
+        for text in texts:
+            found.append(self._count(text))
+            await asyncio.sleep(0)
+        return found
+
     async def _priced(self, counts: BillCounts, sent: Sequence[SentList]) -> BillCounts:
-        tokens = saved = unknown = 0
         for one in sent:
-            of_list = await self._tokens(one.tools) + sum(map(self._count, one.texts))
-            tokens += of_list * one.requests
+            if not one.requests:
+                continue
+            texts = sum(map(self._count, one.texts))
+            of_list = await self._tokens(one.tools) + texts
             everything = await self._everything(one.permissions)
-            if everything is None:
-                unknown += one.requests
-            else:
-                saved += (everything - of_list) * one.requests
-        return counts._replace(tokens=tokens, saved=saved, unknown=unknown)
+            counts = counts.plus(_counts_of(one, of_list, texts, everything))
+        return counts
 
     async def _everything(self, permissions: CompiledPermissions) -> int | None:
         """Return the tokens of everything that an agent may use, or None while some of it is unknown (F4)."""
@@ -132,6 +160,33 @@ class Billing:
             total += self._price(tools[place : place + AT_ONCE])
             await asyncio.sleep(0)
         return total
+
+
+def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None) -> BillCounts:
+    """Return what a list came to; under a prompt cache one that is new is written once, and read from then on.
+
+    Everything listed would never change: it would be written once in a session.
+    """
+    requests = sent.requests
+    fresh, begins = (int(sent.fresh), int(sent.begins)) if sent.cached else (0, 0)
+    written, cached = of_list * fresh, of_list * (requests - fresh) if sent.cached else 0
+    found = BillCounts(tokens=of_list * requests, texts=texts * requests, written=written, cached=cached)
+    if everything is None:
+        return found._replace(unknown=requests)
+    all_cached = everything * (requests - begins) if sent.cached else 0
+    return found._replace(
+        saved=(everything - of_list) * requests,
+        saved_written=everything * begins - written,
+        saved_cached=all_cached - cached,
+    )
+
+
+def _texts(of_calls: CallTokens) -> dict[str, int]:
+    return {
+        "arguments": of_calls.arguments,
+        "results": of_calls.results,
+        "estimated": of_calls.estimated,
+    }
 
 
 @dataclass(slots=True)

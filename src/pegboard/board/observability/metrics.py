@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pegboard.board.observability.call_texts import CallTexts
 from pegboard.board.observability.usage import UsageTally
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import AuditRecord, BillCounts, SessionKey
 
@@ -24,12 +26,19 @@ KEPT: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class SentList:
-    """A tool list and the texts beside it, and for how many requests it stood since the last bill."""
+    """A tool list and the texts beside it, and for how many requests it stood since the last bill.
+
+    ``cached`` is whether the host has a prompt cache; ``fresh`` whether the list is another than the one before, and
+    ``begins`` whether it is the first of its session, both as of the bill.
+    """
 
     permissions: CompiledPermissions
     tools: tuple[Tool, ...]
     texts: tuple[str, ...]
+    cached: bool = False
     requests: int = 0
+    fresh: bool = False
+    begins: bool = False
     billed: bool = False
 
 
@@ -52,6 +61,7 @@ class Counted:
     tools: tuple[Tool, ...] | None = None
     texts: tuple[str, ...] = ()
     newest: Surface | None = None
+    in_cache: SentTexts | None = None
 
 
 _OF: Final[Mapping[str, str]] = {
@@ -80,6 +90,8 @@ class SessionMetrics:
         self._news: set[Counted] = set()
         self.usage = UsageTally()
         """Calls by agent, tool and outcome since the last bill."""
+        self.call_texts = CallTexts()
+        """What models wrote to call and were answered since the last bill."""
         self._told = False
 
     def recorded(self, event: str, record: AuditRecord) -> None:
@@ -116,16 +128,23 @@ class SessionMetrics:
         counted = self._sessions.get((key.principal, key.agent, key.session))
         return None if counted is None or counted.tools is None else (counted.tools, counted.texts)
 
-    def requested(self, key: SessionKey, permissions: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
+    def requested(
+        self,
+        key: SessionKey,
+        permissions: CompiledPermissions,
+        listed: SentTexts | None = None,
+        *,
+        cached: bool = False,
+    ) -> SentList:
         """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
 
-        They are priced with the next bill.
+        They are priced with the next bill; ``cached`` is whether the host has a prompt cache.
         """
         counted = self._counted((key.principal, key.agent, key.session))
         tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
         if last is None or last.permissions is not permissions or last.tools != tools or last.texts != texts:
-            last = SentList(permissions, tools, texts)
+            last = SentList(permissions, tools, texts, cached)
             counted.sent.append(last)
         last.requests += 1
         self._is_news(counted)
@@ -148,6 +167,11 @@ class SessionMetrics:
         counted = self._counted((key.principal, key.agent, key.session))
         counted.meta_calls += 1
         self._is_news(counted)
+
+    def texts_of_call(self, key: SessionKey, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool) -> None:
+        """Note what a model wrote to call, None where it did before, and was answered: counted with the next bill."""
+        self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta)
+        self._tell()
 
     def take_news(self) -> list[News]:
         """Return what has come since this was called last; its counts have no price."""
@@ -199,6 +223,9 @@ def _news_of(counted: Counted) -> News:
     sent, counted.sent, counted.billed = counted.sent, [], now
     for one in sent:
         one.billed = True
+        if one.cached and one.requests:
+            one.begins, one.fresh = counted.in_cache is None, counted.in_cache != (one.tools, one.texts)
+            counted.in_cache = one.tools, one.texts
     counts = BillCounts(
         requests=sum(one.requests for one in sent),
         loads=loads,

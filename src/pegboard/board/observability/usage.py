@@ -17,7 +17,6 @@ MOST: Final = 10_000
 _OF: Final[Mapping[str, UsageOutcome]] = {"called": "error", "denied": "refused", "approval_asked": "waits"}
 """The events that are counted, with the outcome where the record says nothing else."""
 _PLACES: Final = len(LATENCY_LIMITS) + 1
-_NONE: Final = (0,) * (len(UsageCounts._fields) - 1 - _PLACES)
 
 
 class UsageTally:
@@ -60,7 +59,7 @@ class UsageTally:
         for (agent, subject, outcome), counts in taken.items():
             plugin = plugin_of(subject)
             named = plugin is not None or outcome in ("ok", "error")
-            of_calls = UsageCounts(counts[0], *_NONE, *counts[1:])
+            of_calls = UsageCounts(counts[0], 0, 0, 0, *counts[1:])
             yield UsageRecord(start, agent, plugin or "", subject if named else "", outcome, of_calls)
 
 
@@ -68,5 +67,15 @@ def of_lists(start: int, agent: str, counts: BillCounts) -> UsageRecord | None:
     """Return what an agent's models were sent, as of a stretch of time, or None where that is nothing."""
     if not counts.requests:
         return None
-    of_lists = UsageCounts(counts.requests, counts.tokens, counts.saved, counts.unknown)
+    of_lists = UsageCounts(
+        calls=counts.requests,
+        tokens=counts.tokens,
+        saved=counts.saved,
+        unknown=counts.unknown,
+        texts=counts.texts,
+        written=counts.written,
+        cached=counts.cached,
+        saved_written=counts.saved_written,
+        saved_cached=counts.saved_cached,
+    )
     return UsageRecord(start, agent, "", "", "listed", of_lists)

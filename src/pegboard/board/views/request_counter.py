@@ -67,7 +67,9 @@ class RequestCounter:
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
         elif host is not COMMAND:
-            counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions)
+            counted = self._services.metrics.requested(
+                snapshot.info.key, snapshot.permissions, cached=host.cache is not None
+            )
             self.run.requested(snapshot, shown, [loaded.tool for loaded in shown.tools])
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
@@ -83,7 +85,9 @@ class RequestCounter:
             if not metrics.withdraw(step.sent):
                 self._step = replace(step, wired=True)
                 return
-        counted = metrics.requested(snapshot.info.key, snapshot.permissions, (wire_list, sent(shown)[1]))
+        info = snapshot.info
+        listed = wire_list, sent(shown)[1]
+        counted = metrics.requested(info.key, snapshot.permissions, listed, cached=info.host.cache is not None)
         self._step = _Step(sent=counted, wired=True, again=again)
 
     def count_call(self, snapshot: Snapshot, request: Request) -> None:
@@ -95,4 +99,5 @@ class RequestCounter:
         listed = self._listed if "array" in info.host.delivery else None
         if listed is None:
             listed = sent_at_start(snapshot.permissions, self._services, info.host, info.stable)
-        self._services.metrics.requested(info.key, snapshot.permissions, listed)
+        cached = info.host.cache is not None
+        self._services.metrics.requested(info.key, snapshot.permissions, listed, cached=cached)

@@ -18,6 +18,7 @@ from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.prices import Prices
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.references import ByReference, Reference, refers
 from pegboard.core.model.selectors import Member
@@ -38,6 +39,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     Loadout,
     Member,
     Place,
+    Prices,
     Problem,
     PythonSpec,
     Reference,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pegboard.config.check.agent_checks import check_agent
 from pegboard.config.check.member_checks import DEFAULTS, check_members
 from pegboard.config.check.member_names import Names
+from pegboard.config.check.model_checks import check_models
 from pegboard.config.check.plugin_checks import check_plugins
 from pegboard.config.check.text_checks import check_texts
 from pegboard.config.check.toolkit_checks import check_toolkits
@@ -25,6 +26,7 @@ def check(config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Pro
     for name, items in config.sub_apps.items():
         yield from check_members(items, names, f"sub-app '{name}'")
     yield from _defaults(config, names)
+    yield from check_models(config)
     for agent in config.agents.values():
         yield from check_agent(agent, config, names, masker)
     yield from check_tokens(config)

@@ -9,13 +9,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
+    MODEL_KEYS,
     ApproveRule,
     Count,
     Days,
     Entries,
     Flag,
-    Free,
     KeptSize,
+    Model,
     Name,
     Names,
     NeedsOfPlugin,
@@ -72,7 +73,7 @@ _KEYS: dict[type[BaseModel], tuple[str, ...]] = {}
 
 def every_key() -> frozenset[str]:
     """Return the keys that may be written in any section, names that an author chooses not among them."""
-    return frozenset(key for section in Section.__subclasses__() for key in known_keys(section))
+    return MODEL_KEYS.union(key for section in Section.__subclasses__() for key in known_keys(section))
 
 
 class TokenSection(Section):
@@ -457,7 +458,9 @@ class File(Section):
     tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
     servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
     plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)
-    models: dict[Name, Free] = _optional("Models, as your framework reads them.", default_factory=dict)
+    models: dict[Name, Model] = _optional(
+        "Models, as your framework reads them, and what their tokens cost.", default_factory=dict
+    )
     defaults: DefaultsSection = _optional("What every agent has.", default_factory=DefaultsSection)
     toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)

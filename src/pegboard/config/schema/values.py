@@ -332,6 +332,26 @@ _DURATION_SCHEMA: Final = {
         {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|h|d)|\$\{.*\})$"},
     ]
 }
+_PRICE_SCHEMA: Final = {"type": ["number", "string"], "minimum": 0}
+_PRICES: Final = ("input", "cached", "written", "output")
+MODEL_KEYS: Final = frozenset({"prices", "currency", *_PRICES})
+"""The keys of a model that mean something here; the others are free."""
+_MODEL_SCHEMA: Final = {
+    "type": ["object", "null"],
+    "additionalProperties": True,
+    "properties": {
+        "prices": {
+            "description": "What a million tokens cost: input, cached and written input, output.",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["input", "output"],
+            "properties": {
+                **dict.fromkeys(_PRICES, _PRICE_SCHEMA),
+                "currency": {"type": "string", "minLength": 1, "maxLength": 12},
+            },
+        }
+    },
+}
 _SIZE_SCHEMA: Final = {
     "anyOf": [
         {"type": "integer", "minimum": 1},
@@ -354,6 +374,7 @@ Days = Annotated[
     int, BeforeValidator(_days), Strict(), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DAYS})
 ]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
+Model = Annotated[dict[str, Any], BeforeValidator(_free), WithJsonSchema(_MODEL_SCHEMA)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]

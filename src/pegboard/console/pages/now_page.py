@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from pegboard.console.charts import Series, areas, bars, lines
+from pegboard.console.charts import Series, areas, bars, lines, step_names
 from pegboard.console.context import Context, Page
 from pegboard.console.templating import milliseconds, number
 from pegboard.console.visits import Visit
@@ -23,7 +22,6 @@ TICKS: Final = 10
 """How many of the newest records are shown."""
 _HOME: Final = "/console"
 _PARTS: Final = "/console/now"
-_DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +135,7 @@ def curves_of(usage: Usage) -> Curves:
 
 def times_of(usage: Usage) -> tuple[str, ...]:
     """Return when each step begins (UTC), as shortly as tells it from the others."""
-    begins = [datetime.fromtimestamp(one.start, UTC) for one in usage.steps]
-    if usage.seconds >= _DAY:
-        form = "%Y-%m-%d"
-    elif usage.seconds * len(begins) > _DAY:
-        form = "%a %d %b, %H:%M"
-    else:
-        form = "%H:%M"
-    return tuple(begin.strftime(form) for begin in begins)
+    return step_names([one.start for one in usage.steps], usage.seconds)
 
 
 def _outcomes(one: UsageStep) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, get_args
 
+from markupsafe import Markup
 from starlette.responses import Response
 
+from pegboard.console.charts import spark
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
-from pegboard.console.templating import query
+from pegboard.console.templating import milliseconds, query
+from pegboard.console.token_picture import token_picture
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
+from pegboard.operators.server_usage import ServerUsage
 from pegboard.operators.servers import ServerPhase, ServerState
 
 ROWS: Final = 50
 """How many servers or tools a page shows."""
+NOT_RUNNING: Final = frozenset[ServerPhase]({"unavailable", "down", "backing_off"})
 PHASES: Final[tuple[ServerPhase, ...]] = get_args(ServerPhase)
 _HOME: Final = "/console/servers"
 _ONE: Final = "/console/server"
@@ -38,7 +44,8 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
     if phase and phase not in PHASES:
         raise UsageError("There is no such state of a server.", hint=f"States: {', '.join(PHASES)}.")
     states = await context.operations.servers()
-    own = [state for state in states if (state.kind == "server") is servers]
+    lately = {one.name: one for one in await context.operations.server_usage()}
+    own = ranked([state for state in states if (state.kind == "server") is servers], lately)
     found = [state for state in own if _fits(state, text, phase)]
     return context.templates.page(
         template,
@@ -46,6 +53,8 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
         rows=found[offset : offset + ROWS],
         found=len(found),
         total=len(own),
+        lately={name: LastDay(usage=one, spark=_spark(one)) for name, one in lately.items()},
+        picture=await token_picture(context) if servers and not (text or phase or offset) else None,
         plugins=len(states) - len(own),
         failing=_failing([state for state in states if state.kind != "server"]),
         text=text,
@@ -55,6 +64,32 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
         limit=ROWS,
         here=query(address, q=text, state=phase, offset=offset or None),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastDay:
+    """What came of a server in the last day, and the picture of how long its calls took."""
+
+    usage: ServerUsage
+    spark: Markup
+
+
+def ranked(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> list[ServerState]:
+    """Return servers, those first that do not run, then those of which most calls failed, then the busiest."""
+
+    def place(state: ServerState) -> tuple[bool, int, int]:
+        usage = lately.get(state.name)
+        errors, calls = (usage.errors, usage.calls) if usage is not None else (0, 0)
+        return state.state not in NOT_RUNNING, -errors, -calls
+
+    return sorted(states, key=place)
+
+
+def _spark(usage: ServerUsage) -> Markup:
+    longest = max((one for one in usage.hourly if one is not None), default=None)
+    hours = sum(one is not None for one in usage.hourly)
+    text = f"How long calls took, by hour: 95% within {milliseconds(longest)} in the slowest of {hours} hours."
+    return spark(usage.hourly, text)
 
 
 def _fits(state: ServerState, text: str, phase: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.prices import Prices
 from pegboard.core.model.recording import UNLESS_STATED, Recording
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
@@ -55,8 +56,8 @@ class Agent:
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
     clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is kept of its
-    calls (X4). ``provider_model`` is its
-    model as ``provider:id`` where ``models:`` has both, else "".
+    calls (X4). ``provider_model`` is its model as ``provider:id`` where ``models:`` has both, else "", ``prices`` what
+    it costs, None where it says not.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Agent:
     role: str = ""
     model: str = ""
     provider_model: str = ""
+    prices: Prices | None = None
     rooms: tuple[str, ...] = ()
     place: Place | None = None
 

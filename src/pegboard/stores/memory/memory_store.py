@@ -20,6 +20,7 @@ from pegboard.ports import (
     BillCounts,
     BillPage,
     BillRecord,
+    BillSums,
     ChangeToken,
     PinChange,
     SessionKey,
@@ -32,12 +33,13 @@ from pegboard.ports import (
     UsageUnit,
     UseRecord,
 )
+from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
 from pegboard.stores.memory.memory_sealed import MemorySealed
 from pegboard.stores.memory.memory_usage import MemoryUsage
 
 if TYPE_CHECKING:
-    from pegboard.ports import SealedKind, SealedText
+    from pegboard.ports import BillName, SealedKind, SealedText
     from pegboard.ports.usage import UsageName
 
 
@@ -343,6 +345,24 @@ class MemoryStore(MemoryApprovals):
             and (after is None or key > cast("tuple[str, ...]", after))
         )
         return BillPage(found[:limit], found[limit - 1][:4] if len(found) > limit else None)
+
+    async def bill_sums(
+        self,
+        *,
+        by: Sequence[BillName],
+        since: str | None = None,
+        until: str | None = None,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        agents: Collection[str] | None = None,
+        greatest: int | None = None,
+    ) -> BillSums:
+        """Return sums of the bill."""
+        page = await self.bill(
+            since=since, until=until, principal=principal, agent=agent, session=session, limit=len(self._bill) + 1
+        )
+        return greatest_of(summed(by, page.records, agents), greatest)
 
     def usage_later(self, *records: UsageRecord) -> None:
         """Add to the counts by time; in memory, later is now."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pegboard.ports import BILL_DAYS, BillCounts, BillPage, BillRecord
+from pegboard.ports import BILL_DAYS, BillCounts, BillName, BillPage, BillRecord, BillSums
+from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 _NAMES: Final = ("day", "principal", "agent", "session")
 _COLUMNS: Final = (*_NAMES, *BillCounts._fields)
 _ADD: Final = (
-    f"INSERT INTO bill VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
+    f"INSERT INTO bill ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in BillCounts._fields)}"
 )
+_SUMS: Final = ", ".join(f"sum({name})" for name in BillCounts._fields)
+_WRONG_DAY: Final = "sum(day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]')"
 Key = tuple[str, str, str, str]
 
 
@@ -47,6 +50,82 @@ class BillQueue:
         self.waiting = {}
 
 
+def select_sums(
+    connection: sqlite3.Connection,
+    by: Sequence[BillName],
+    wanted: dict[str, str | None],
+    since: str | None,
+    until: str | None,
+    agents: Collection[str] | None,
+    greatest: int | None = None,
+) -> BillSums:
+    """Return sums; where a row of them holds something else than counts, those that can be read are summed here."""
+    where, values = _filters(wanted, since, until)
+    if agents is not None:
+        where += f" AND agent IN ({', '.join('?' * len(agents))})"
+        values += map(to_column, agents)
+    if (sums := _summed(connection, by, where, values, greatest)) is not None:
+        return sums
+    rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM bill WHERE {where}", values).fetchall()  # noqa: S608 - constants
+    records = [record for row in rows if (record := _intact(row)) is not None]
+    return greatest_of(summed(by, records), greatest, len(rows) - len(records))
+
+
+def _summed(
+    connection: sqlite3.Connection, by: Sequence[BillName], where: str, values: Sequence[Any], greatest: int | None
+) -> BillSums | None:
+    """Return the sums as the database makes them, or None where one of the rows is damaged.
+
+    A sum is no whole number where one of its rows is none.
+    """
+    import sqlite3  # nothing of this package loads it before a store is opened
+
+    names = ", ".join(by)
+    query = f"SELECT {names or 1}, {_SUMS}, {_WRONG_DAY}, count(*) OVER () FROM bill WHERE {where}"  # noqa: S608 - constants
+    query += f" GROUP BY {names}" if by else ""
+    if greatest is not None:
+        query += f" ORDER BY sum(tokens + arguments + results) DESC{''.join(f', {name}' for name in by)} LIMIT ?"
+        values = (*values, greatest)
+    try:
+        rows = connection.execute(query, values).fetchall()
+        if greatest is not None and not _is_sound(connection, where, values[:-1]):
+            return None
+    except sqlite3.OperationalError as error:
+        if "integer overflow" in str(error):
+            return None
+        raise
+    width = max(len(by), 1)
+    found: list[BillRecord] = []
+    for row in rows:
+        if row[width] is None:  # nothing is there to be summed
+            continue
+        record = _intact((*_in_place(by, row[:width]), *row[width:-2])) if not row[-2] else None
+        if record is None:
+            return None
+        found.append(record if "day" in by else record._replace(day=""))
+    return BillSums(found, 0, rows[0][-1] - len(rows) if rows else 0)
+
+
+def _is_sound(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> bool:
+    """Return whether all rows can be summed, also those that are not among the greatest."""
+    query = f"SELECT {_SUMS}, {_WRONG_DAY} FROM bill WHERE {where}"  # noqa: S608 - constants
+    *sums, wrong = connection.execute(query, values).fetchone()
+    return not wrong and all(one is None or type(one) is int for one in sums)
+
+
+def _in_place(by: Sequence[BillName], names: Sequence[Any]) -> tuple[Any, ...]:
+    """Return names in the order of a record's; a day that there is none of is any day."""
+    given = dict(zip(by, names, strict=False))
+    return tuple(given.get(name, "2000-01-01" if name == "day" else "") for name in _NAMES)
+
+
+def _filters(wanted: dict[str, str | None], since: str | None, until: str | None) -> tuple[str, list[Any]]:
+    filters = {f"{name} = ?": to_column(value) for name, value in wanted.items() if value is not None}
+    days = {"day >= ?": since, "day <= ?": until}
+    filters |= {name: day for name, day in days.items() if day is not None}
+    return " AND ".join(filters) or "1", list(filters.values())
+
+
 def select_bill(
     connection: sqlite3.Connection,
     wanted: dict[str, str | None],
@@ -56,14 +135,10 @@ def select_bill(
     limit: int,
 ) -> BillPage:
     """Return the rows behind a key, in the order of their keys; one that holds something else is counted."""
-    filters = {f"{name} = ?": to_column(value) for name, value in wanted.items() if value is not None}
-    days = {"day >= ?": since, "day <= ?": until}
-    filters |= {name: day for name, day in days.items() if day is not None}
-    values: list[Any] = list(filters.values())
+    where, values = _filters(wanted, since, until)
     if after is not None:
-        filters[f"({', '.join(_NAMES)}) > (?, ?, ?, ?)"] = ""
+        where += f" AND ({', '.join(_NAMES)}) > (?, ?, ?, ?)"
         values += cast("tuple[Any, ...]", after)
-    where = " AND ".join(filters) or "1"
     rows: list[tuple[Any, ...]] = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM bill WHERE {where}"  # noqa: S608 - constants
         f" ORDER BY {', '.join(_NAMES)} LIMIT ?",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreSchemaError
@@ -116,7 +117,13 @@ ADDED: Step = (
     "CREATE INDEX IF NOT EXISTS calls_by_end ON calls (until, size)",
     "CREATE INDEX IF NOT EXISTS audit_by_session ON audit (session, agent, principal)",
 )
-ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
+_TOKENS = ("texts", "written", "cached", "saved_written", "saved_cached", "arguments", "results", "estimated")
+# Columns of tables that there may be already, behind those that they had; what is stored has the default.
+ADDED_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("audit", "by", "TEXT NOT NULL DEFAULT ''"),
+    *(("bill", name, "INTEGER NOT NULL DEFAULT 0") for name in _TOKENS),
+    *(("usage", name, "INTEGER NOT NULL DEFAULT 0") for name in _TOKENS),
+)
 
 
 def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> int:
@@ -144,11 +151,17 @@ def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
     names = [statement.partition(" IF NOT EXISTS ")[2].split()[0] for statement in ADDED]
     query = f"SELECT count(*) FROM sqlite_master WHERE name IN ({', '.join(map(repr, names))})"  # noqa: S608 - constants
-    return _number(connection, query) == len(names) and _has_column(connection)
+    return _number(connection, query) == len(names) and not list(_missing_columns(connection))
 
 
-def _has_column(connection: sqlite3.Connection) -> bool:
-    return _number(connection, "SELECT count(*) FROM pragma_table_info('audit') WHERE name = 'by'") == 1
+def _missing_columns(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+    """Yield the added columns that the file has not."""
+    tables = dict.fromkeys(table for table, _, _ in ADDED_COLUMNS)
+    there = {
+        table: {row[0] for row in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")}  # noqa: S608 - constants
+        for table in tables
+    }
+    yield from (added for added in ADDED_COLUMNS if added[1] not in there[added[0]])
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
@@ -159,8 +172,8 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, 
     for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)
-    if not _has_column(connection):
-        connection.execute(ADDED_COLUMN)
+    for table, column, kind in list(_missing_columns(connection)):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(migrations)}")
 

@@ -11,6 +11,7 @@ from pegboard.ports import (
     AuditPart,
     AuditRecord,
     BillPage,
+    BillSums,
     CallDetails,
     NumberedRecord,
     SessionKey,
@@ -20,7 +21,7 @@ from pegboard.ports import (
 )
 from pegboard.stores.sqlite import calls, session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
-from pegboard.stores.sqlite.bill import select_bill
+from pegboard.stores.sqlite.bill import select_bill, select_sums
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import count
 from pegboard.stores.sqlite.switches import SqliteSwitches
@@ -29,7 +30,7 @@ from pegboard.stores.sqlite.usage import select_usage
 if TYPE_CHECKING:
     import sqlite3
 
-    from pegboard.ports import AuditFilter
+    from pegboard.ports import AuditFilter, BillName
     from pegboard.ports.usage import UsageName
 
 
@@ -208,6 +209,25 @@ class SqliteStore(SqliteSwitches):
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session}
         return await self._opened().read(lambda connection: select_bill(connection, wanted, since, until, after, limit))
+
+    async def bill_sums(
+        self,
+        *,
+        by: Sequence[BillName],
+        since: str | None = None,
+        until: str | None = None,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        agents: Collection[str] | None = None,
+        greatest: int | None = None,
+    ) -> BillSums:
+        """Return sums of the bill; what waits is written before."""
+        await self._flush()
+        wanted = {"principal": principal, "agent": agent, "session": session}
+        return await self._opened().read(
+            lambda connection: select_sums(connection, tuple(by), wanted, since, until, agents, greatest)
+        )
 
     async def usage(
         self, unit: UsageUnit, *, since: int, until: int, by: Sequence[UsageName], agents: Collection[str] | None = None

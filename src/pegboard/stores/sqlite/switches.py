@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pegboard.ports import ACTIONS_KEPT, UNCHECKED, AuditRecord, SwitchAction, SwitchChange, Unchecked
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import count
+from pegboard.stores.sqlite.sealed import SqliteSealed
 
 if TYPE_CHECKING:
     import sqlite3

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _TEXTS: Final = ("agent", "server", "tool", "outcome")
 _KEY: Final = ("seconds", "start", *_TEXTS)
 _COLUMNS: Final = (*_KEY, *UsageCounts._fields)
-_PUT: Final = f"INSERT OR REPLACE INTO usage VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
+_PUT: Final = f"INSERT OR REPLACE INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
 _ADD: Final = (
-    f"INSERT INTO usage VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
+    f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in UsageCounts._fields)}"
 )
 _MINE: Final = " AND ".join(f"{name} = ?" for name in _KEY)

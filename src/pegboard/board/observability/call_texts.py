@@ -1,0 +1,170 @@
+"""Count the tokens of what calls took and gave: counted up to a bound, and estimated from that beyond it (F4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pegboard.core.model.tools import CallResult, JsonObject
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.ports import UsageOutcome
+
+CountMany = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
+"""Counts the tokens of some texts while no call waits for it."""
+Key = tuple[str, str, str]
+"""Principal, agent and session id."""
+
+COUNTED: Final = 50_000
+"""How many characters of a tool's arguments and results are counted in a process; what comes then is estimated."""
+KEPT: Final = 200
+"""How many calls' texts are kept at most until the next bill."""
+PIECE: Final = 16_000
+"""How many characters of one text are counted."""
+MOST: Final = 10_000
+"""How many combinations of session, tool and outcome are told apart until the next bill."""
+MOST_TOOLS: Final = 4_096
+"""Of how many tools it is known how many characters a token has."""
+USUAL: Final = 3.5
+"""How many characters a token has where nothing was counted yet: between prose (3.6 to 4.5) and JSON (2 to 3)."""
+_OUTCOMES: Final[Mapping[str, UsageOutcome]] = {
+    "ok": "ok",
+    "error": "error",
+    "timeout": "error",
+    "tool_unavailable": "error",
+    "needs_approval": "waits",
+}
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+@dataclass(slots=True, eq=False)
+class _Ratio:
+    """How many characters and tokens of a tool were counted, and how many characters may still be."""
+
+    left: int = COUNTED
+    characters: int = 0
+    tokens: int = 0
+
+    @property
+    def characters_per_token(self) -> float:
+        return self.characters / self.tokens if self.tokens else USUAL
+
+
+@dataclass(slots=True, eq=False)
+class _Texts:
+    """The arguments or results of some calls: all characters, and what of them is counted."""
+
+    characters: int = 0
+    counted: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    of_tool: tuple[_Ratio, _Ratio]
+    arguments: _Texts = field(default_factory=_Texts)
+    results: _Texts = field(default_factory=_Texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTokens:
+    """What calls of one session, tool and outcome came to; the tool is empty of meta-tools, and where none was meant.
+
+    ``estimated`` is how many of both tokens are an estimate.
+    """
+
+    key: Key
+    tool: str
+    outcome: UsageOutcome
+    arguments: int
+    results: int
+    estimated: int
+
+
+class CallTexts:
+    """The texts of calls since the last bill; adding one takes some microseconds, and counts nothing."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[Key, str, UsageOutcome], _Row] = {}
+        self._kept: list[tuple[_Texts, _Ratio, str]] = []
+        self._tools: dict[str, tuple[_Ratio, _Ratio]] = {}
+
+    def add(self, key: Key, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool) -> None:
+        """Note what the model wrote, if it did, and was answered; ``meta`` is whether it called a meta-tool."""
+        tool = "" if meta or answered.tool is None else answered.tool.wire
+        outcome: UsageOutcome = "listed" if meta else _OUTCOMES.get(answered.status, "refused")
+        row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
+        if arguments is not None:
+            self._note(row.arguments, row.of_tool[0], (_written(arguments),))
+        self._note(row.results, row.of_tool[1], texts_of(answered.result))
+
+    def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _Row:
+        if len(self._rows) >= MOST:
+            tool = ""
+        of_tool = self._tools.get(tool)
+        if of_tool is None:
+            name = tool if len(self._tools) < MOST_TOOLS else ""
+            of_tool = self._tools.setdefault(name, (_Ratio(), _Ratio()))
+        return self._rows.setdefault((key, tool, outcome), _Row(of_tool))
+
+    def _note(self, of: _Texts, ratio: _Ratio, texts: Sequence[str]) -> None:
+        for text in texts:
+            of.characters += len(text)
+            if ratio.left > 0 and text and len(self._kept) < 2 * KEPT:
+                piece = text if len(text) <= PIECE else text[:PIECE]
+                ratio.left -= len(piece)
+                self._kept.append((of, ratio, piece))
+
+    async def take(self, count: CountMany | None) -> Iterator[CallTokens]:
+        """Return what has come since the last time; with None nothing more is counted, and the rest is estimated."""
+        rows, self._rows = self._rows, {}
+        kept, self._kept = self._kept, []
+        if count is not None and kept:
+            counts = await count([piece for _, _, piece in kept])
+            for (of, ratio, piece), tokens in zip(kept, counts, strict=True):
+                of.counted += len(piece)
+                of.tokens += tokens
+                ratio.characters += len(piece)
+                ratio.tokens += tokens
+        return (_tokens(*names, row) for names, row in rows.items())
+
+
+def _tokens(key: Key, tool: str, outcome: UsageOutcome, row: _Row) -> CallTokens:
+    (taken, more_taken), (given, more_given) = (
+        (one.tokens, round((one.characters - one.counted) / ratio.characters_per_token))
+        for one, ratio in zip((row.arguments, row.results), row.of_tool, strict=True)
+    )
+    return CallTokens(
+        key=key,
+        tool=tool,
+        outcome=outcome,
+        arguments=taken + more_taken,
+        results=given + more_given,
+        estimated=more_taken + more_given,
+    )
+
+
+def texts_of(result: CallResult) -> Sequence[str]:
+    """Return the texts of a result that a model reads; what is structured counts only where there is no text.
+
+    Pictures and sounds are not counted: what they take is up to the provider.
+    """
+    found: list[str] = []
+    for block in result.content:
+        text: Any = block.get("text")
+        if text is None and block.get("type") == "resource":
+            text = block["resource"].get("text")
+        if isinstance(text, str):
+            found.append(text)
+    if not found and result.structured is not None:
+        found.append(_written(result.structured))
+    return found
+
+
+def _written(value: Any) -> str:
+    """Return a value as JSON, which a model wrote or reads; nothing where it is none."""
+    try:
+        return _ENCODER.encode(value)
+    except (ValueError, TypeError, RecursionError):
+        return ""

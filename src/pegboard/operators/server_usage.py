@@ -1,0 +1,73 @@
+"""How busy each server was in the last day, how often it failed, and how long its calls took, hour by hour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.board.services import Services
+from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.usage import percentile
+from pegboard.ports import UsageCounts
+from pegboard.ports.usage import HOUR, OTHER, start_of
+
+HOURS: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerUsage:
+    """What came of one server or plugin in the last 24 hours.
+
+    Attributes:
+        name: the server or plugin.
+        calls: the calls that ran.
+        errors: how many of them failed.
+        p50: up to how many milliseconds half of them took; None without any.
+        p95: the same of 95 in 100 of them.
+        hourly: the p95 of each hour, oldest first; None where nothing ran.
+        results: how many tokens their results had.
+    """
+
+    name: Name
+    calls: int
+    errors: int
+    p50: float | None
+    p95: float | None
+    hourly: tuple[float | None, ...]
+    results: int
+
+
+async def server_usage(services: Services, clock: Callable[[], float] = time.time) -> tuple[ServerUsage, ...]:
+    """Return what came of every server and plugin that was called, the busiest first; raises ``StoreError``."""
+    await services.billing.flush()
+    until = start_of(HOUR, clock()) + HOUR.seconds
+    since = until - HOURS * HOUR.seconds
+    sums = await services.store.usage(HOUR, since=since, until=until, by=("start", "server", "outcome"))
+    ran: dict[str, list[UsageCounts]] = {}
+    errors: dict[str, int] = {}
+    for one in sums.records:
+        if one.server and one.server != OTHER and one.outcome in ("ok", "error"):
+            hours = ran.setdefault(one.server, [UsageCounts()] * HOURS)
+            at = (one.start - since) // HOUR.seconds
+            hours[at] = hours[at].plus(one.counts)
+            errors[one.server] = errors.get(one.server, 0) + (one.counts.calls if one.outcome == "error" else 0)
+    found = [_of(name, hours, errors[name]) for name, hours in ran.items()]
+    found.sort(key=lambda one: (-one.calls, one.name))
+    return masked(tuple(found), await shown_names(services))
+
+
+def _of(name: str, hours: list[UsageCounts], errors: int) -> ServerUsage:
+    whole = UsageCounts()
+    for one in hours:
+        whole = whole.plus(one)
+    return ServerUsage(
+        name=name,
+        calls=whole.calls,
+        errors=errors,
+        p50=percentile(whole.latencies, 0.50),
+        p95=percentile(whole.latencies, 0.95),
+        hourly=tuple(percentile(one.latencies, 0.95) for one in hours),
+        results=whole.results,
+    )

@@ -1,0 +1,264 @@
+"""The bill in tokens and money, where the tokens go, and what an agent reaches: in a real browser and over the API."""
+
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from gateway.clients import edit
+from pegboard import Pegboard
+
+from .browser import Theme, broken_words, findings, opened, tab_to
+from .programs import program, serving
+from .running import Console, running
+
+SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+HOSTILE = "kit <script>alert(1)</script> with_a_name_of_some_length_that_has_no_room_in_a_tile & more"
+CONFIG = """
+store: "memory:"
+models:
+  default: {{prices: {{input: 300000, cached: 30000, written: 375000, output: 999999.5, currency: USD}}}}
+  free: {{provider: own, id: small}}
+servers:
+  broken: {{command: {python}, args: [{server}, --exit, "3"]}}
+plugins:
+  notes: {{python: notes_tools, prefix: notes}}
+  mail: {{python: mail_tools, prefix: mail}}
+  a_plugin_with_a_name_of_some_length: {{python: sums_tools, prefix: sums}}
+toolkits:
+  writing: {{tools: [notes]}}
+  mailing: {{tools: [mail], label: Mailing}}
+  "{hostile}": {{tools: [a_plugin_with_a_name_of_some_length]}}
+  failing: {{tools: [broken]}}
+agents:
+  assistant:
+    tools: [notes]
+    allowed_toolkits: [writing, mailing, "{hostile}", failing]
+    permissions: {{mailing: false}}
+    dialect: pegboard
+  reviewer: {{tools: [notes], model: free, dialect: pegboard}}
+"""
+TOKENS = """
+tokens:
+  root: {token: root-root-root-root-root, agents: ["*"], console: true}
+  bob: {token: bob-bob-bob-bob-bob-bob, agents: [reviewer], console: [see]}
+"""
+ROOM = """[...document.querySelectorAll("svg.tiles svg, svg.flow svg")].flatMap((tile) => {
+  const room = tile.querySelector("rect").getBoundingClientRect();
+  return [...tile.querySelectorAll("text")].filter((text) => text.textContent.trim()).flatMap((text) => {
+    const own = text.getBoundingClientRect();
+    return own.left >= room.left && own.right <= room.right && own.top >= room.top - 1 && own.bottom <= room.bottom + 1
+      ? [] : [text.textContent];
+  });
+})"""
+"""Gives the texts that are not inside of their tile."""
+
+
+def module(name: str, count: int) -> str:
+    return "\n\n".join(
+        f'def {name}_{at}(text: str) -> str:\n    """Do it. {"Again. " * 20 * at}"""\n    return text * 4'
+        for at in range(count)
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    for name, count in (("notes", 6), ("mail", 3), ("sums", 4)):
+        (tmp_path / f"{name}_tools.py").write_text(module(name, count))
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG.format(python=sys.executable, server=SERVER, hostile=HOSTILE))
+    return path
+
+
+@pytest.fixture
+def config_with_tokens(config: Path) -> Path:
+    config.write_text(config.read_text() + TOKENS)
+    return config
+
+
+@asynccontextmanager
+async def shown(config: Path, browser: Browser, **options: Any) -> AsyncIterator[tuple[Console, Page]]:
+    """Open a browser that is signed in, with a board whose agents have worked."""
+    async with running(config) as console:
+        await console.board.ready()
+        await work(console.board)
+        async with opened(browser, console.origin, **options) as page:
+            await console.sign_in(page)
+            yield console, page
+
+
+async def work(board: Pegboard) -> None:
+    for agent in ("assistant", "reviewer"):
+        session = await board.session(agent=agent, session_id=f"s of {agent}", principal="carl")
+        await session.surface()
+        await session.call("notes__notes_1", {"text": "minutes of the meeting"})
+
+
+async def test_what_an_agent_cost_this_week_is_two_clicks_away(browser: Browser, config: Path) -> None:
+    """F4: from the start page; by keyboard too, and what the money stands on is beside it."""
+    async with shown(config, browser) as (_, page):
+        await tab_to(page, page.get_by_role("link", name="Bill", exact=True))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+        row = page.locator("tbody tr", has=page.get_by_role("link", name="assistant")).first
+        await expect(row).to_contain_text(re.compile(r"USD \d[\d,]*\.\d\d"))
+        await expect(page.locator("#bill")).to_contain_text("At the prices that the configuration has now.")
+        await tab_to(page, row.get_by_role("link", name="assistant"))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Bill of agent assistant")
+        await expect(page.locator("#bill .figures li").first).to_contain_text(re.compile(r"USD .* in all$"))
+        await expect(page.get_by_role("img", name=re.compile("^Cost, .* to now: USD"))).to_be_visible()
+        await expect(page.get_by_role("img", name=re.compile("^Tokens, .* of arguments"))).to_be_visible()
+
+
+async def test_what_has_no_prices_is_in_tokens_with_the_line_that_adds_them(browser: Browser, config: Path) -> None:
+    """F4: the line is one that the configuration takes, and the page follows the edit."""
+    async with shown(config, browser) as (_, page):
+        await page.goto("/console/bill?agent=reviewer")
+        await expect(page.locator("#bill .figures")).not_to_contain_text("USD")
+        line = page.locator("#prices code")
+        await expect(line).to_contain_text("free: {prices: {input: 3.00")
+        written = (await line.inner_text()).split("free: {", 1)[1].split("}}", 1)[0]
+        edit(config, "id: small}", f"id: small, {written}}}}}")
+        await expect(page.locator("#bill .figures")).to_contain_text("USD")
+        await expect(page.locator("#prices")).to_have_count(0)
+
+
+async def test_the_picture_of_an_agent_leads_on_by_keyboard(browser: Browser, config: Path) -> None:
+    """F5: each part says in words what it is, and in which state."""
+    async with shown(config, browser, width=1440) as (_, page):
+        await page.goto("/console/agent?agent=assistant")
+        picture = page.get_by_role("group", name="What it reaches")
+        for name in (
+            r"Toolkit writing: [\d,]+ tokens, loaded",
+            r"Toolkit mailing: [\d,]+ tokens, off",
+            r"Toolkit kit .*: [\d,]+ tokens, may load",
+            r"Toolkit failing: not known, cannot run",
+            r"Server mail: [\d,]+ tokens, off",
+        ):
+            await expect(picture.get_by_role("link", name=re.compile(name))).to_be_visible()
+        await tab_to(page, picture.get_by_role("link", name=re.compile("^Toolkit mailing")))
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile("agent=assistant&q=mailing"))
+        await expect(page.get_by_role("switch", name="Mailing")).to_have_attribute("aria-checked", "false")
+        await page.go_back()
+        await tab_to(page, picture.get_by_role("link", name=re.compile("^Server notes")))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("notes")
+
+
+async def test_the_tiles_of_tokens_lead_to_servers_and_tools(browser: Browser, config: Path) -> None:
+    """F5: a tool stands in the tile of its server."""
+    async with shown(config, browser, width=1440) as (_, page):
+        await page.goto("/console/servers")
+        tiles = page.get_by_role("group", name="Where the tokens go")
+        await tab_to(page, tiles.get_by_role("link", name=re.compile("^notes__notes_5: ")))
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile("/console/explain"))
+        await page.go_back()
+        await tiles.get_by_role("link", name=re.compile(r"^notes: [\d,]+ tokens")).click(position={"x": 40, "y": 10})
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("notes")
+
+
+async def test_servers_say_how_their_last_day_was_and_what_does_not_run_comes_first(
+    browser: Browser, config: Path
+) -> None:
+    """F5: with a small curve of how long calls took, in words too."""
+    async with shown(config, browser) as (console, page):
+        session = await console.board.session(agent="assistant", session_id="s")
+        await session.load("failing")
+        await page.goto("/console/servers")
+        await expect(page.locator("#server-1")).to_contain_text("broken")
+        await page.goto("/console/servers/plugins")
+        first = page.locator("tbody tr").first
+        await expect(first).to_contain_text("notes")
+        await expect(first).to_contain_text(re.compile(r"2 calls, 95% within [\d.]+ ms"))
+        await expect(first.get_by_role("img", name=re.compile("^How long calls took, by hour"))).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_pictures_are_accessible_and_names_stay_in_their_tiles_at_every_width(
+    browser: Browser, config: Path, axe_core: str, theme: Theme
+) -> None:
+    """F5: no word is broken inside, nothing is wider than the window; where there is no room they are lists."""
+    pages = {
+        "/console/bill": None,
+        "/console/bill?by=session&days=1": None,
+        "/console/agent?agent=assistant": "svg.flow:not(.swatch)",
+        "/console/servers": "svg.tiles",
+    }
+    async with shown(config, browser, theme=theme) as (_, page):
+        for width in (400, 1_000, 1_440, 1_920):
+            await page.set_viewport_size({"width": width, "height": 900})
+            for address, picture in pages.items():
+                await page.goto(address)
+                if width in (400, 1_440):
+                    assert await findings(page, axe_core) == [], (width, address)
+                assert await broken_words(page) == [], (width, address)
+                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, address)
+                if picture is not None:
+                    assert await page.locator(picture).is_visible() == (width > 900)
+                    assert await page.locator(".as-list").first.is_visible() == (width <= 900)
+                    if width > 900:
+                        assert await page.evaluate(ROOM) == [], (width, address)
+
+
+async def test_an_operator_of_some_agents_sees_the_sums_of_these_alone(config_with_tokens: Path) -> None:
+    """A5: on the page and in the API, by whatever a row stands for, and no picture of what all share."""
+    async with (
+        Pegboard.open(config_with_tokens) as board,
+        serving(board) as (app, _),
+        program(app, "bob-bob-bob-bob-bob-bob") as bob,
+        program(app, "root-root-root-root-root") as root,
+    ):
+        await work(board)
+        own = await root.ask("GET", "/api/bill?by=agent&agent=reviewer")
+        whole = await root.ask("GET", "/api/bill?by=agent")
+        assert [row["agent"] for row in whole["rows"]] == ["assistant", "reviewer"]
+        assert whole["totals"]["money"][0]["currency"] == "USD"
+        for by in ("agent", "principal", "session", "day"):
+            seen = await bob.ask("GET", f"/api/bill?by={by}")
+            assert seen["totals"] == own["totals"]
+            assert [step["results"] for step in seen["steps"]] == [own["totals"]["results"]]
+            page = (await bob.client.get(f"/console/bill?by={by}")).text
+            assert not re.search("assistant|USD [0-9]", page)
+        assert (await bob.client.get("/console/bill?agent=assistant")).status_code == 404
+        assert (await bob.refused("GET", "/api/agents/assistant/flow", 404))[0] == "unknown_agent"
+        flow = await bob.ask("GET", "/api/agents/reviewer/flow")
+        assert {(part["toolkit"], part["server"], part["state"]) for part in flow["parts"]} >= {
+            ("writing", "notes", "loaded")
+        }
+        for address in ("/api/usage/servers", "/api/token_map"):
+            assert (await bob.refused("GET", address, 403))[0] == "every_agent_required"
+        text = (await bob.client.get("/console/agent?agent=reviewer")).text
+        assert "What it reaches" in text
+        assert "/console/server?" not in text
+
+
+async def test_programs_get_the_figures_of_the_pictures(config_with_tokens: Path) -> None:
+    """F4, F5: what is drawn, as numbers."""
+    async with (
+        Pegboard.open(config_with_tokens) as board,
+        serving(board) as (app, _),
+        program(app, "root-root-root-root-root") as root,
+    ):
+        await board.ready()
+        await work(board)
+        (notes,) = await root.ask("GET", "/api/usage/servers")
+        assert (notes["name"], notes["calls"], notes["errors"], len(notes["hourly"])) == ("notes", 2, 0, 24)
+        found = (await root.ask("GET", "/api/token_map?servers=2&tools=1"))["map"]
+        assert (len(found["servers"]), found["more"]) == (2, 1)
+        first = found["servers"][0]
+        assert first["tokens"] == first["more_tokens"] + sum(tool["tokens"] for tool in first["tools"])
+        assert found["tokens"] == found["more_tokens"] + sum(one["tokens"] for one in found["servers"])
+        usage = await root.ask("GET", "/api/usage")
+        bill = await root.ask("GET", "/api/bill?by=agent")
+        assert usage["money"] == bill["totals"]["money"]
+        assert usage["totals"]["results"] == bill["totals"]["results"] > 0
+        code, message, _ = await root.refused("GET", "/api/token_map?servers=0", 422)
+        assert (code, "servers" in message) == ("bad_request", True)
