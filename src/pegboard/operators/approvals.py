@@ -27,6 +27,8 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 
+NEWEST: Final = 5
+"""How many of the calls that wait are named where they are counted."""
 TOO_DEEP: Final = "It is nested too deeply to be shown."
 Sees = Callable[[str], bool]
 """Whether an operator sees an agent."""
@@ -167,10 +169,14 @@ class OpenApprovals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingCalls:
-    """How many calls wait for an answer; ``next_end`` is when the first of them expires, in seconds, or None."""
+    """How many calls wait for an answer.
+
+    ``next_end`` is when the first of them expires, in seconds, or None; ``newest`` are the ids of the newest.
+    """
 
     count: int = 0
     next_end: float | None = None
+    newest: tuple[Verbatim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +243,8 @@ class OperatorApprovals:
         """Return how many calls wait for an answer; raises ``StoreError``."""
         found = await self._services.store.approvals(open_at=time.time())
         waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
-        return WaitingCalls(count=len(waiting), next_end=next_end(waiting))
+        newest = tuple(one.id for one in waiting[:NEWEST])
+        return WaitingCalls(count=len(waiting), next_end=next_end(waiting), newest=newest)
 
     async def _known(self, approval_id: str, sees: Sees) -> Approval:
         found = await self._services.store.approval(approval_id)

@@ -338,7 +338,9 @@ class Operations:
         """
         return await explain.explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
 
-    async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
+    async def panel(
+        self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50, permitted_first: bool = False
+    ) -> PanelPage:
         """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
 
         Plugins written in Python are asked for their tools first; servers are not started.
@@ -348,13 +350,21 @@ class Operations:
             query: words that all stand in a row's label, name or description, or in those of one of its members.
             offset: how many rows are passed over.
             limit: how many there are at most.
+            permitted_first: whether what the agent may use comes first.
 
         Raises:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
         return await switches.panel_page(
-            self._services, self._panel_texts, self._counting, agent, query=query, offset=offset, limit=limit
+            self._services,
+            self._panel_texts,
+            self._counting,
+            agent,
+            query=query,
+            offset=offset,
+            limit=limit,
+            permitted_first=permitted_first,
         )
 
     async def panel_members(

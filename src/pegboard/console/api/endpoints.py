@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    find_endpoints,
     pin_endpoints,
     search_endpoints,
     server_endpoints,
@@ -50,6 +51,7 @@ ENDPOINTS: Final = (
     *switch_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
+    *find_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
     *pin_endpoints.ENDPOINTS,

@@ -9,11 +9,13 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
+    appearance_page,
     approvals_page,
     audit_page,
     bill_page,
     configuration_page,
     explain_page,
+    find_page,
     now_page,
     pins_page,
     sent_page,
@@ -44,11 +46,13 @@ async def events(context: Context, visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(EVENTS, events),
+    *appearance_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
     *configuration_page.PAGES,
     *explain_page.PAGES,
+    *find_page.PAGES,
     *now_page.PAGES,
     *pins_page.PAGES,
     *sent_page.PAGES,

@@ -8,7 +8,7 @@ from typing import Final, get_args
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
-from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
@@ -17,6 +17,10 @@ from pegboard.operators.servers import ServerPhase, ServerState
 ROWS: Final = 50
 """How many servers or tools a page shows."""
 PHASES: Final[tuple[ServerPhase, ...]] = get_args(ServerPhase)
+_FAILED: Final = "failed"
+_TROUBLED: Final[tuple[ServerPhase, ...]] = ("unavailable", "down", "backing_off")
+"""The states of what failed, the gravest first."""
+_OFTEN: Final[tuple[ServerPhase, ...]] = ("up", "idle", "not_started")
 _HOME: Final = "/console/servers"
 _ONE: Final = "/console/server"
 
@@ -35,12 +39,13 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
     context.require_every_agent(visit)
     given = visit.request.query_params
     text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
-    if phase and phase not in PHASES:
-        raise UsageError("There is no such state of a server.", hint=f"States: {', '.join(PHASES)}.")
+    if phase and phase not in (*PHASES, _FAILED):
+        raise UsageError("There is no such state of a server.", hint=f"States: {_FAILED}, {', '.join(PHASES)}.")
     states = await context.operations.servers()
     own = [state for state in states if (state.kind == "server") is servers]
-    found = [state for state in own if _fits(state, text, phase)]
-    return context.templates.page(
+    found = sorted((state for state in own if _fits(state, text, phase)), key=_urgency)
+    here = query(address, q=text, state=phase, offset=offset or None)
+    page = context.templates.page(
         template,
         visit,
         rows=found[offset : offset + ROWS],
@@ -50,15 +55,24 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
         failing=_failing([state for state in states if state.kind != "server"]),
         text=text,
         phase=phase,
-        phases=PHASES,
+        shown_phases=[(one, one.replace("_", " ")) for one in PHASES if one in (phase, *_OFTEN)],
         offset=offset,
         limit=ROWS,
-        here=query(address, q=text, state=phase, offset=offset or None),
+        here=here,
     )
+    return kept_address(page, here) if servers else page
 
 
 def _fits(state: ServerState, text: str, phase: str) -> bool:
-    return (not phase or state.state == phase) and (not text or text.casefold() in state.name.casefold())
+    wanted = state.state in _TROUBLED if phase == _FAILED else not phase or state.state == phase
+    return wanted and (not text or text.casefold() in state.name.casefold())
+
+
+def _urgency(state: ServerState) -> int:
+    """Return where a server stands: what failed first, then what warns or waits, then in the order of the file."""
+    if state.state in _TROUBLED:
+        return _TROUBLED.index(state.state)
+    return len(_TROUBLED) if state.warnings or state.unavailable else len(_TROUBLED) + 1
 
 
 def _failing(states: Sequence[ServerState]) -> int:
