@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -53,6 +54,7 @@ class Templates:
             moment=moment,
             milliseconds=milliseconds,
             pair=pair,
+            json=json.dumps,
         )
         self._environment.globals.update(query=query, now=time.time, is_folded=is_folded, folded=folded)
 

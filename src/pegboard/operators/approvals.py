@@ -25,6 +25,7 @@ from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.approvals.verdicts import mismatch
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
+from pegboard.operators.approval_rules import ProposedRule, RuleChoices, proposed_rule, rule_choices
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 
 NEWEST: Final = 5
@@ -245,6 +246,17 @@ class OperatorApprovals:
         waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
         newest = tuple(one.id for one in waiting[:NEWEST])
         return WaitingCalls(count=len(waiting), next_end=next_end(waiting), newest=newest)
+
+    async def rule_choices(self, approval_id: str, sees: Sees = _every) -> RuleChoices:
+        """Return what can be made of the rule that asked about a call; raises ``UsageError`` as ``one``."""
+        found = rule_choices(self._services, await self._known(approval_id, sees))
+        return masked(found, await shown_names(self._services))
+
+    async def proposed_rule(
+        self, approval_id: str, argument: str, pattern: str, sees: Sees = _every
+    ) -> ProposedRule:
+        """Return a rule about calls like one; raises ``UsageError`` as ``one``, and where it cannot be one."""
+        return proposed_rule(self._services, await self._known(approval_id, sees), argument, pattern)
 
     async def _known(self, approval_id: str, sees: Sees) -> Approval:
         found = await self._services.store.approval(approval_id)

@@ -10,6 +10,7 @@ from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
     appearance_page,
+    approval_rule_page,
     approvals_page,
     audit_page,
     bill_page,
@@ -47,6 +48,7 @@ async def events(context: Context, visit: Visit) -> Response:
 PAGES: Final = (
     Page(EVENTS, events),
     *appearance_page.PAGES,
+    *approval_rule_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
