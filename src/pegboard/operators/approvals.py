@@ -252,9 +252,7 @@ class OperatorApprovals:
         found = rule_choices(self._services, await self._known(approval_id, sees))
         return masked(found, await shown_names(self._services))
 
-    async def proposed_rule(
-        self, approval_id: str, argument: str, pattern: str, sees: Sees = _every
-    ) -> ProposedRule:
+    async def proposed_rule(self, approval_id: str, argument: str, pattern: str, sees: Sees = _every) -> ProposedRule:
         """Return a rule about calls like one; raises ``UsageError`` as ``one``, and where it cannot be one."""
         return proposed_rule(self._services, await self._known(approval_id, sees), argument, pattern)
 

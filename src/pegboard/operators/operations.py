@@ -10,7 +10,7 @@ from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches
 from pegboard.operators.approvals import OperatorApprovals
-from pegboard.operators.attention import Attention, Situation, attention
+from pegboard.operators.attention import Attention, HookFault, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.configuration import ConfigurationState, without_lines
@@ -143,6 +143,7 @@ class Operations:
         edits: Sequence[str],
         *,
         agents: frozenset[str] | None = None,
+        hooks: Sequence[HookFault] = (),
         limit: int = 50,
     ) -> Attention:
         """Return what needs a person, the most urgent first (F5).
@@ -151,6 +152,7 @@ class Operations:
             read: what became of the newest reading of the configuration.
             edits: what of it waits to be accepted, as texts.
             agents: nothing of others than these, nor of what all agents share; None is everything.
+            hooks: the hooks that do not take messages.
             limit: how many items there are at most.
 
         Raises:
@@ -160,7 +162,12 @@ class Operations:
         if agents is None or not agents.isdisjoint(bounded):
             read = await self.configuration(read)
         situation = Situation(
-            services=self._services, read=read, edits=edits, budgets=self._problems.budgets, agents=agents
+            services=self._services,
+            read=read,
+            edits=edits,
+            budgets=self._problems.budgets,
+            agents=agents,
+            hooks=hooks,
         )
         return await attention(situation, limit=limit)
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 GroupKind = Literal["toolkit", "plugin"]
 
 Standing = Literal["has", "could_load", "off", "not_granted"]
-"""What an agent has of a row: some of it from the start, some that it may load; else it is denied, or nothing grants it."""
+"""What an agent has of a row: some of it from the start, or some that it may load; else all is denied, or not granted."""
 
 Words = tuple[str, ...]
 
@@ -197,7 +197,9 @@ class _Shown:
         has = tool is not None and tool.id in self._started
         return self._row(self._rows.member(part, tool), has=has, tokens=tokens)
 
-    def _row(self, row: PanelRow, *, has: bool, members: int = 0, members_on: int = 0, tokens: int | None = None) -> SwitchRow:
+    def _row(
+        self, row: PanelRow, *, has: bool, members: int = 0, members_on: int = 0, tokens: int | None = None
+    ) -> SwitchRow:
         name, fault = switch_name(self.permissions, row), row.fault or ""
         found = SwitchRow(
             kind=row.kind,

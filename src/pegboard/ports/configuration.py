@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pegboard.core.model.hooks import Hook
     from pegboard.core.principals.bearer_tokens import Token
 
 
@@ -33,6 +34,16 @@ class ServedConfiguration(Protocol):
     @property
     def tokens(self) -> Sequence[Token]:
         """Return the tokens; none where everyone on loopback may enter."""
+        ...
+
+    @property
+    def notify(self) -> Sequence[Hook]:
+        """Return who is told outside of the console what waits for a person."""
+        ...
+
+    @property
+    def console_url(self) -> str:
+        """Return the address of the console as people reach it, or nothing."""
         ...
 
     @property

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -279,6 +280,24 @@ def _network(value: Any) -> Any:
     return tuple(dict.fromkeys(ports))
 
 
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def _address(value: Any) -> str:
+    """Return an address that is asked over TLS, or on this machine."""
+    text, hint = _text(value), "Write https://…; http is for this machine alone."
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise bad("is no address.", hint) from None
+    if not text.isascii() or not text.isprintable() or " " in text or parts.fragment or not host:
+        raise bad("is no address.", hint)
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in _LOOPBACK):
+        raise bad("is neither https nor on this machine.", hint)
+    return text
+
+
 _APPROVE_SCHEMA: Final = {
     "anyOf": [
         {"enum": list(APPROVALS)},
@@ -328,6 +347,7 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
+Address = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string", "format": "uri"})]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]

@@ -70,9 +70,7 @@ def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
     found: dict[tuple[str, str], list[ApprovalOverview]] = {}
     for one in waiting:
         found.setdefault((one.tool, one.reason), []).append(one)
-    return tuple(
-        SimilarCalls(tool=tool, reason=reason, calls=tuple(calls)) for (tool, reason), calls in found.items()
-    )
+    return tuple(SimilarCalls(tool=tool, reason=reason, calls=tuple(calls)) for (tool, reason), calls in found.items())
 
 
 async def ended(context: Context, visit: Visit) -> Response:
