@@ -1,6 +1,7 @@
 """Every address of the console, with a request to it that fits, and a browser that is signed in."""
 
 import inspect
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +36,11 @@ FITTING = {
     "reason": "",
     "server": "post",
     "seen": "0" * 64,
+    "to": "allow",
+    "ids": "a",
+    "theme": "dark",
+    "argument": "to",
+    "pattern": "*",
 }
 PAGE_VALUES = {"/console/agent/members": {"kind": "toolkit", "name": "post"}, "/console/audit": {"kind": "call"}}
 FILTERS = ("q", "text", "decision", "outcome", "format", "by", "days", "state", "kind", "code", "offset", "limit")
@@ -81,7 +87,8 @@ def _pages() -> list[Address]:
         given = {**FITTING, "name": "post", "value": "off", **PAGE_VALUES.get(page.path, {})}
         source = inspect.getsource(sys.modules[page.handler.__module__])
         names = tuple(name for name in (*given, *FILTERS, *MOMENTS) if f'"{name}"' in source)
-        found.append(Address(method=page.method, path=page.path, given=given, names=names))
+        segments = tuple(re.findall(r"\{(\w+)\}", page.path))
+        found.append(Address(method=page.method, path=page.path, given=given, names=names, segments=segments))
     return found
 
 

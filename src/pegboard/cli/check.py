@@ -105,7 +105,8 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             unfounded = await plugin_problems.unfounded_conditions(configuration)
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
             beyond, known = plugin_problems.out_of_reach(configuration)
-            more = (*absent, *unfounded, *beyond, *transformer_problems(configuration))
+            untaken = await _untaken(configuration) if probe and configuration.notify else ()
+            more = (*absent, *unfounded, *beyond, *untaken, *transformer_problems(configuration))
             return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known))
     except NotAgreedError:
         raise
@@ -114,6 +115,22 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
         )
         return replace(found, problems=[*problems, failed])
+
+
+async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
+    """Return the hooks that do not take a message."""
+    from pegboard import mcp_extra
+
+    if mcp_extra.lacking():
+        return ()
+    from pegboard.console.hooks.http_messenger import HttpMessenger
+    from pegboard.console.hooks.trials import untaken
+
+    messenger = HttpMessenger()
+    try:
+        return await untaken(configuration.notify, messenger)
+    finally:
+        await messenger.aclose()
 
 
 def _mcp(configuration: Configuration) -> Iterator[Problem]:

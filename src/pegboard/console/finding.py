@@ -170,7 +170,8 @@ async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[Found
     """Return the tools that answer a text, whoever may use them."""
     agents = [agent.name for agent in context.agents(visit)]
     answer = await context.operations.search_all(agents, visit.names.meant(words), limit=_TOOLS)
-    return [_tool(hit) for hit in answer.hits[:_TOOLS]], answer.indexing
+    seen = [hit for hit in answer.hits if hit.agents or visit.operator.agents is None]
+    return [_tool(hit) for hit in seen[:_TOOLS]], answer.indexing
 
 
 def _tool(hit: CommonHit) -> FoundEntry:

@@ -33,7 +33,7 @@ T = TypeVar("T")
 GroupKind = Literal["toolkit", "plugin"]
 
 Standing = Literal["has", "could_load", "off", "not_granted"]
-"""What an agent has of a row: some of it from the start, or some that it may load; else all is denied, or not granted."""
+"""What an agent has of a row: some of it from the start, or what it may load; else it is denied, or not granted."""
 
 Words = tuple[str, ...]
 

@@ -56,8 +56,8 @@
   // What was typed last may still be on its way to the server: Enter waits for its answer.
   let asked = "", wanted = false;
   const go = () => {
-    const link = (chosen() ?? options()[0])?.querySelector("a");
-    if (link !== undefined && link !== null) location.assign(link.href);
+    const address = (chosen() ?? options()[0])?.dataset.address;
+    if (address !== undefined) location.assign(address);
   };
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -75,7 +75,11 @@
     }
   });
   dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    const option = event.target.closest("[role=option]");
+    if (option !== null) {
+      choose(option);
+      go();
+    } else if (event.target === dialog) dialog.close();
   });
   dialog.addEventListener("close", () => {
     wanted = false;
