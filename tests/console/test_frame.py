@@ -48,7 +48,8 @@ async def at_work(browser: Browser, config: Path, **options: Any) -> AsyncIterat
 
 
 IN_SIGHT = """[...document.querySelectorAll("main tbody tr")]
-  .filter((row) => row.getBoundingClientRect().height > 0 && row.getBoundingClientRect().bottom <= innerHeight).length"""
+  .map((row) => row.getBoundingClientRect())
+  .filter((box) => box.height > 0 && box.bottom <= innerHeight).length"""
 
 
 async def test_every_list_is_dense_whole_and_breaks_no_word(browser: Browser, config: Path, axe_core: str) -> None:

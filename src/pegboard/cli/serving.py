@@ -87,12 +87,10 @@ def serve_with(options: ServeOptions) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
         named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
-        cache, told = _Cache(board), _Told(board)
+        cache, told = _Cache(board), _Told(board, at_once=options.stdio)
         console = None if options.stdio or options.no_console else _console(board, told)
-        told.console = console
 
         def reloaded(_: object) -> None:
-            told.follow()
             printer.masker = board.services.masker
             but = ", without what waits for a person" if board.waiting else ""
             printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now{but}.")
@@ -113,8 +111,8 @@ def serve_with(options: ServeOptions) -> int:
             board.services.pins.note_waiting()
             if console is not None:
                 printer.note(console.began(url))
+            told.follow()
 
-        told.follow()
         given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
         try:
@@ -148,7 +146,8 @@ def _console(board: Pegboard, told: _Told) -> ServedConsole:
     """Return the console; over stdio nothing of it is imported."""
     from pegboard.console.served_console import ServedConsole
 
-    return ServedConsole(board, told.faults)
+    told.console = ServedConsole(board, told.faults)
+    return told.console
 
 
 def _mounts(console: ServedConsole | None) -> list[Mount]:
@@ -163,12 +162,15 @@ def _mounts(console: ServedConsole | None) -> list[Mount]:
 class _Told:
     """Who is told outside of the console what waits; nothing of it is imported before the configuration names one."""
 
-    def __init__(self, board: Pegboard) -> None:
+    def __init__(self, board: Pegboard, *, at_once: bool) -> None:
         self._board = board
         self._sender: HookSender | None = None
+        self._end = board.on("configuration_changed", self.follow)
         self.console: ServedConsole | None = None
+        if at_once:
+            self.follow()
 
-    def follow(self) -> None:
+    def follow(self, _: object = None) -> None:
         """Begin, once the configuration names somebody."""
         if self._sender is None and self._board.configuration.notify:
             from pegboard.console.hooks.http_messenger import HttpMessenger
@@ -186,6 +188,7 @@ class _Told:
 
     async def aclose(self) -> None:
         """End."""
+        self._end()
         if self._sender is not None:
             await self._sender.aclose()
 

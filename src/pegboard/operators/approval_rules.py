@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from glob import escape
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pegboard.board.services import Services
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.approvals.demands import names_tool
 from pegboard.core.access.guards import known_arguments
 from pegboard.core.model.specs import ApproveRule, PluginSpec, ServerSpec
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name
 
@@ -121,7 +121,7 @@ def _place(services: Services, tool: Tool) -> tuple[tuple[str, ...], str]:
 
 def _choices(name: str, value: Any, schema: Any) -> Iterator[RuleChoice]:
     """Yield what fits a value: limits of numbers, a text itself, and what texts begin or end with."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    kind: object = cast("JsonObject", schema).get("type") if isinstance(schema, Mapping) else None
     if kind in ("integer", "number") and isinstance(value, int | float):
         for power in _POWERS:
             more = "" if kind == "integer" else f", or has {power + 1} characters or more, such as 0.{'5' * power}"

@@ -20,7 +20,10 @@ async def find_page(context: Context, visit: Visit) -> Response:
     """Show what answers a text; for the palette the list alone."""
     text = visit.request.query_params.get("q", "")[:LONGEST]
     found = await find(context, visit, text)
-    return context.templates.page("find.html", visit, found=found, here=query(_ADDRESS, q=text))
+    page = context.templates.page("find.html", visit, found=found, here=query(_ADDRESS, q=text))
+    if found.indexing and not visit.partial:
+        page.headers["Refresh"] = "1"
+    return page
 
 
 PAGES: Final = (Page(_ADDRESS, find_page),)
