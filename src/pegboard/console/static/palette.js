@@ -83,6 +83,7 @@
   });
   dialog.addEventListener("close", () => {
     wanted = false;
+    words.blur();
   });
   for (const opener of [document.getElementById("find"), document.querySelector(".find-link")]) {
     opener?.addEventListener("click", (event) => {
