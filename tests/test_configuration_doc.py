@@ -23,6 +23,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "`loadouts`": sections.LoadoutSection,
     "`sub_apps`": sections.SubAppSection,
     "`approvals`": sections.ApprovalsSection,
+    "`notify`": sections.NotifySection,
     "`agents`": sections.AgentSection,
     "`lease`": sections.LeaseSection,
     "`budget`": sections.BudgetSection,

@@ -38,6 +38,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
+from pegboard.ports.configuration import ProposedEdit
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.own_files import ConfiguredFiles
+    from pegboard.config.proposed import ProposedConfiguration
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
@@ -289,6 +291,48 @@ class Pegboard(Board):
         accepted = await self._grants.accept(self.waiting if shown is None else shown, by=by)
         await self.reload()
         return accepted
+
+    def proposed_value(self, keys: Sequence[str], value: Any) -> ProposedEdit:
+        """Return the change of the configuration's file that would put another value into one place of it.
+
+        Raises:
+            ConfigError: it is no file of ours to change, it would be refused, or more than this would change.
+        """
+        from pegboard.config.rewritten import digest_of
+
+        found = self._rewritten(keys, value)
+        return ProposedEdit(file=found.file, diff=found.diff(self.services.masker), seen=digest_of(found))
+
+    async def save_value(self, keys: Sequence[str], value: Any, *, seen: str) -> None:
+        """Save a change as it was seen, and take it up.
+
+        Raises:
+            ConfigError: the file has changed since, it cannot be written, or see :meth:`proposed_value`.
+        """
+        from pegboard.config.rewritten import digest_of, save
+
+        found = self._rewritten(keys, value)
+        if digest_of(found) != seen:
+            message = f"{found.file} was changed meanwhile, and is left as it is."
+            raise ConfigError(message, code="file_changed", hint="Look at the change again.")
+        save(found)
+        await self.reload()
+
+    def _rewritten(self, keys: Sequence[str], value: Any) -> ProposedConfiguration:
+        from pegboard.config.documents.yaml_edits import not_rewritable
+        from pegboard.config.rewritten import with_proposed
+
+        if not self._source.is_file:
+            raise not_rewritable(self._source.name)
+        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
+        return with_proposed(
+            self.configuration.path,
+            keys,
+            value,
+            registered=registered(),
+            tools={name: tools for name, tools in known.items() if tools},
+            packaged=self.quickstart,
+        )
 
     def _waiting_problems(self) -> list[Problem]:
         hint = "It counts when a person accepts it: `pegboard accept`, or the console."

@@ -1,6 +1,7 @@
 """Every address of the console, with a request to it that fits, and a browser that is signed in."""
 
 import inspect
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +37,11 @@ FITTING = {
     "reason": "",
     "server": "post",
     "seen": "0" * 64,
+    "to": "allow",
+    "ids": "a",
+    "theme": "dark",
+    "argument": "to",
+    "pattern": "*",
 }
 TOGETHER = {f"/console/matrix{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
 PAGE_VALUES = {
@@ -90,7 +96,8 @@ def _pages() -> list[Address]:
         given = {**FITTING, "name": "post", "value": "off", **PAGE_VALUES.get(page.path, {})}
         source = inspect.getsource(sys.modules[page.handler.__module__])
         names = tuple(name for name in (*given, *FILTERS, *MOMENTS) if f'"{name}"' in source)
-        found.append(Address(method=page.method, path=page.path, given=given, names=names))
+        segments = tuple(re.findall(r"\{(\w+)\}", page.path))
+        found.append(Address(method=page.method, path=page.path, given=given, names=names, segments=segments))
     return found
 
 

@@ -1,7 +1,7 @@
 """A program of an operator: it asks for JSON, and every answer has to fit the document that describes it."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import jsonschema_rs
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.operators.attention import HookFault
 
 ORIGIN = "http://127.0.0.1:8321"
 
@@ -58,10 +59,12 @@ REFUSED = "#/components/schemas/Error"
 
 
 @asynccontextmanager
-async def serving(board: Pegboard) -> AsyncIterator[tuple[ConsoleApp, OperatorAccess]]:
+async def serving(
+    board: Pegboard, hooks: Callable[[], Sequence[HookFault]] = tuple
+) -> AsyncIterator[tuple[ConsoleApp, OperatorAccess]]:
     """Serve the console of a board; yields the app, and who may use it."""
     access = OperatorAccess(lambda: board.configuration.tokens)
-    app = ConsoleApp(board, access)
+    app = ConsoleApp(board, access, hooks)
     yield app, access
     await app.close()
 

@@ -91,7 +91,7 @@ async def test_another_origin_sends_nothing(browser: Browser, config: Path, mode
                 options = {"method": "POST", "mode": mode, "headers": headers, "body": "csrf=x&secret=x"}
                 assert await page.evaluate(READS["fetch"][1], [f"{console.origin}{path}", options]) == "refused"
         await page.goto("/console/agents")
-        await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        await expect(page.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
 
 
 async def test_a_form_of_another_origin_is_refused(browser: Browser, config: Path) -> None:
@@ -115,7 +115,7 @@ async def test_a_form_of_another_origin_is_refused(browser: Browser, config: Pat
         answer = await answered.value
         assert (answer.url, answer.status) == (f"{console.origin}/console/sign-out", 403)
         await page.goto("/console/agents")
-        await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        await expect(page.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
 
 
 async def test_another_origin_cannot_show_the_console_in_a_frame(browser: Browser, config: Path) -> None:

@@ -36,7 +36,8 @@ def config(mailer_config: Path) -> Path:
 def sound(response: httpx2.Response) -> bool:
     """Return whether an answer is one that any answer may be."""
     kept = all(response.headers.get(name) == value for name, value in HEADERS.items())
-    typed = not response.content or "charset=utf-8" in response.headers["content-type"] or response.json() is not None
+    media = response.headers.get("content-type", "")
+    typed = not response.content or "charset=utf-8" in media or media == "image/svg+xml" or response.json() is not None
     markup = "text/html" in response.headers.get("content-type", "") and "<script>alert" in response.text
     plain = "Traceback" not in response.text and not markup
     return response.status_code < 500 and kept and typed and plain and response.headers["cache-control"] == "no-store"

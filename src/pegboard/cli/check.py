@@ -106,7 +106,8 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
             beyond, known = plugin_problems.out_of_reach(configuration)
             plain = (*plain_in_files.warnings_of(path), *plain_in_files.without_keyring(configuration))
-            more = (*absent, *unfounded, *beyond, *transformer_problems(configuration), *plain)
+            untaken = await _untaken(configuration) if probe and configuration.notify else ()
+            more = (*absent, *unfounded, *beyond, *untaken, *transformer_problems(configuration), *plain)
             unread = () if probe else plain_in_files.unread(configuration)
             return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known, *unread))
     except NotAgreedError:
@@ -116,6 +117,22 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
         )
         return replace(found, problems=[*problems, failed])
+
+
+async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
+    """Return the hooks that do not take a message."""
+    from pegboard import mcp_extra
+
+    if mcp_extra.lacking():
+        return ()
+    from pegboard.console.hooks.http_messenger import HttpMessenger
+    from pegboard.console.hooks.trials import untaken
+
+    messenger = HttpMessenger()
+    try:
+        return await untaken(configuration.notify, messenger)
+    finally:
+        await messenger.aclose()
 
 
 def _mcp(configuration: Configuration) -> Iterator[Problem]:

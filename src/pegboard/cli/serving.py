@@ -14,8 +14,10 @@ from pegboard.cli.common import DONE, Options, run
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.cli.rendering import Printer
+    from pegboard.console.hooks.sender import HookSender
     from pegboard.console.served_console import ServedConsole
     from pegboard.gateway import Mount
+    from pegboard.operators.attention import HookFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,8 @@ def serve_with(options: ServeOptions) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
         named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
-        cache, console = _Cache(board), None if options.stdio or options.no_console else _console(board)
+        cache, told = _Cache(board), _Told(board, at_once=options.stdio)
+        console = None if options.stdio or options.no_console else _console(board, told)
 
         def reloaded(_: object) -> None:
             printer.masker = board.services.masker
@@ -108,6 +111,7 @@ def serve_with(options: ServeOptions) -> int:
             board.services.pins.note_waiting()
             if console is not None:
                 printer.note(console.began(url))
+            told.follow()
 
         given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
@@ -123,6 +127,7 @@ def serve_with(options: ServeOptions) -> int:
                 console.ended()
             for end in unsubscribe:
                 end()
+            await told.aclose()
             cache.fill()
         return DONE
 
@@ -137,11 +142,12 @@ def serve_with(options: ServeOptions) -> int:
         gc.enable()
 
 
-def _console(board: Pegboard) -> ServedConsole:
+def _console(board: Pegboard, told: _Told) -> ServedConsole:
     """Return the console; over stdio nothing of it is imported."""
     from pegboard.console.served_console import ServedConsole
 
-    return ServedConsole(board)
+    told.console = ServedConsole(board, told.faults)
+    return told.console
 
 
 def _mounts(console: ServedConsole | None) -> list[Mount]:
@@ -151,6 +157,40 @@ def _mounts(console: ServedConsole | None) -> list[Mount]:
     from pegboard.gateway import Mount
 
     return [Mount(prefixes=PREFIXES, build=console.app)]
+
+
+class _Told:
+    """Who is told outside of the console what waits; nothing of it is imported before the configuration names one."""
+
+    def __init__(self, board: Pegboard, *, at_once: bool) -> None:
+        self._board = board
+        self._sender: HookSender | None = None
+        self._end = board.on("configuration_changed", self.follow)
+        self.console: ServedConsole | None = None
+        if at_once:
+            self.follow()
+
+    def follow(self, _: object = None) -> None:
+        """Begin, once the configuration names somebody."""
+        if self._sender is None and self._board.configuration.notify:
+            from pegboard.console.hooks.http_messenger import HttpMessenger
+            from pegboard.console.hooks.sender import HookSender
+
+            self._sender = HookSender(self._board, HttpMessenger(), self._address)
+            self._sender.start()
+
+    def _address(self) -> str:
+        return self.console.address if self.console is not None else ""
+
+    def faults(self) -> Sequence[HookFault]:
+        """Return the hooks that do not take messages."""
+        return self._sender.faults() if self._sender is not None else ()
+
+    async def aclose(self) -> None:
+        """End."""
+        self._end()
+        if self._sender is not None:
+            await self._sender.aclose()
 
 
 class _Cache:

@@ -28,6 +28,7 @@ from pegboard.config.schema.values import Entry, HookName
 from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
+from pegboard.core.model.hooks import Hook
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.prices import Prices, millionths
@@ -453,6 +454,20 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
             rights=frozenset(part.console),
             place=validated.place("tokens", principal, "token"),
         )
+
+
+def hooks_of(validated: ValidatedDocument[File]) -> tuple[Hook, ...]:
+    """Return who else is told what waits for a person."""
+    return tuple(
+        Hook(
+            url=part.url,
+            shape=part.shape,
+            events=tuple(dict.fromkeys(part.events)),
+            arguments=part.arguments,
+            place=validated.place("notify", index),
+        )
+        for index, part in enumerate(validated.section.notify)
+    )
 
 
 def store_url(stated: str | None, folder: Path) -> str:

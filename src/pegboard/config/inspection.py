@@ -17,7 +17,7 @@ from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.check.shared_globals import check_globals
-from pegboard.config.compile import UncheckedConfig, store_url
+from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
@@ -125,6 +125,8 @@ def _configuration(
         secrets=masker.values,
         problems=tuple(problems),
         reload=config.validated.section.reload,
+        notify=hooks_of(config.validated),
+        console_url=config.validated.section.console_url or "",
         files=tuple(reading.files),
         folders=tuple(reading.folders()),
     )
@@ -150,6 +152,7 @@ def _masked(item: Problem, masker: Masker) -> Problem:
 def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
     """Return the secrets that were written into the file itself: tokens, and what is named like one."""
     found = {token.value for token in config.tokens}
+    found |= {hook.url for hook in hooks_of(config.validated) if not any(secret in hook.url for secret in known)}
     for spec in config.written.values():
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():

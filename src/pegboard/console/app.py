@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
+from pegboard.operators.attention import HookFault
 from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.operations import Operations
 
@@ -47,7 +48,9 @@ _STATIC: Final = "/console/static"
 class ConsoleApp:
     """The console of one board; ``close`` ends its streams, and what it computes beside its answers."""
 
-    def __init__(self, board: ConsoleBoard, access: OperatorAccess) -> None:
+    def __init__(
+        self, board: ConsoleBoard, access: OperatorAccess, hooks: Callable[[], Sequence[HookFault]] = tuple
+    ) -> None:
         self._changes = Changes(board)
         operations = Operations(board.services, counted=partial(self._changes.tell, COUNTED))
         self._context = Context(
@@ -57,6 +60,7 @@ class ConsoleApp:
             streams=Streams(self._changes),
             exports=Exports(operations),
             templates=Templates(),
+            hooks=hooks,
         )
         context = self._context
         self._app = Starlette(

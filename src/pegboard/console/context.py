@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.operators.attention import Attention
+from pegboard.operators.attention import Attention, HookFault
 from pegboard.operators.operations import Operations
 from pegboard.operators.together import Together, TogetherKind
 
@@ -36,6 +36,7 @@ class Context:
     streams: Streams
     exports: Exports
     templates: Templates
+    hooks: Callable[[], Sequence[HookFault]] = tuple
 
     def agent(self, visit: Visit, name: str) -> Agent:
         """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""
@@ -75,7 +76,7 @@ class Context:
         """Return what needs the operator."""
         edits = [str(change) for change in self.board.waiting] if visit.operator.agents is None else []
         return await self.operations.attention(
-            self.board.configuration_state, edits, agents=visit.operator.agents, limit=ATTENTION
+            self.board.configuration_state, edits, agents=visit.operator.agents, hooks=self.hooks(), limit=ATTENTION
         )
 
     def require_every_agent(self, visit: Visit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from pegboard.console.entry.running_consoles import RunningConsole
 if TYPE_CHECKING:
     from pegboard.console.app import ConsoleApp
     from pegboard.console.console_board import ConsoleBoard
+    from pegboard.operators.attention import HookFault
 
 PREFIXES: Final = ("/console", "/api")
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (recognised, not bound)
@@ -22,8 +24,11 @@ _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (rec
 class ServedConsole:
     """The console of one board while that is served over HTTP; its app is imported when somebody opens it."""
 
-    def __init__(self, board: ConsoleBoard) -> None:
+    def __init__(self, board: ConsoleBoard, hooks: Callable[[], Sequence[HookFault]] = tuple) -> None:
         self._board = board
+        self._hooks = hooks
+        self.address = ""
+        """Where it is served, once it is."""
         self._access = OperatorAccess(lambda: board.configuration.tokens)
         self._file: Path | None = None
 
@@ -31,7 +36,7 @@ class ServedConsole:
         """Return the app, for the paths ``PREFIXES``."""
         from pegboard.console.app import ConsoleApp
 
-        return ConsoleApp(self._board, self._access)
+        return ConsoleApp(self._board, self._access, self._hooks)
 
     def began(self, gateway: str) -> str:
         """Let `pegboard console` find it; return the line that says where it is and how one gets in.
@@ -40,7 +45,9 @@ class ServedConsole:
         """
         url = gateway.removesuffix("/mcp") + PREFIXES[0]
         with suppress(OSError):
-            self._file = self._running(url).save()
+            running = self._running(url)
+            self.address = running.url
+            self._file = running.save()
         return f"Console: {url}{self._how()}"
 
     def _running(self, url: str) -> RunningConsole:

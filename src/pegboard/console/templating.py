@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
+from pegboard.console.themes import theme_of
 from pegboard.console.visits import Visit
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
 from pegboard.operators.money import price_text
@@ -54,6 +56,8 @@ class Templates:
             moment=moment,
             milliseconds=milliseconds,
             money=price_text,
+            pair=pair,
+            json=json.dumps,
         )
         self._environment.globals.update(
             query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded
@@ -74,6 +78,8 @@ class Templates:
             partial=visit.partial if visit is not None else False,
             stream=visit.stream if visit is not None else "",
             path=visit.request.url.path if visit is not None else "",
+            address=address_of(visit) if visit is not None else "",
+            theme=theme_of(visit.request) if visit is not None else "",
             notices=notices,
             troubles=visit.troubles if visit is not None else {},
             **{
@@ -88,6 +94,12 @@ class Templates:
     def text(self, name: str, /, **values: Any) -> str:
         """Return a rendered template."""
         return self._environment.get_template(name).render(**values)
+
+
+def address_of(visit: Visit) -> str:
+    """Return the address of the page that is asked for, with its query."""
+    url = visit.request.url
+    return f"{url.path}?{url.query}" if url.query else url.path
 
 
 def shown(text: object, limit: int = LONGEST) -> str:
@@ -121,6 +133,11 @@ def _in_parts(word: str) -> Markup:
     return Markup("<wbr>").join(shown)
 
 
+def pair(value: str) -> tuple[str, str]:
+    """Return a value with itself as its label."""
+    return value, value
+
+
 def is_folded(argument: ArgumentOverview, index: int) -> bool:
     """Return whether a card folds an argument: it is long, or behind the first ones."""
     return index >= FIRST or len(argument.text) > FOLDED
@@ -152,12 +169,15 @@ def milliseconds(value: float | None) -> str:
 
 
 def moment(value: float | str | datetime | None) -> Markup:
-    """Return a moment as an element: seconds since the epoch, a time with its zone, or ISO text."""
+    """Return a moment as an element, in UTC: a script shows it in the zone of the browser.
+
+    It is given in seconds since the epoch, as a time with its zone, or as ISO text.
+    """
     if value is None:
         return Markup("")
     at = _utc(value)
-    text, exact = at.strftime("%Y-%m-%d %H:%M:%S"), at.isoformat(timespec="milliseconds")
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(exact, text, text)
+    text, exact = at.strftime("%Y-%m-%d %H:%M:%S UTC"), at.isoformat(timespec="milliseconds")
+    return Markup('<time datetime="{}" title="{}" data-at>{}</time>').format(exact, text, text)
 
 
 def ago(value: float | str | datetime | None) -> Markup:

@@ -24,6 +24,7 @@ from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.approvals.verdicts import mismatch
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
+from pegboard.operators.approval_rules import ProposedRule, RuleChoices, proposed_rule, rule_choices
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.schema_fields import (
     FieldOverview,
@@ -36,6 +37,8 @@ from pegboard.operators.schema_fields import (
     written,
 )
 
+NEWEST: Final = 5
+"""How many of the calls that wait are named where they are counted."""
 TOO_DEEP: Final = "It is nested too deeply to be shown."
 Sees = Callable[[str], bool]
 """Whether an operator sees an agent."""
@@ -145,10 +148,14 @@ class OpenApprovals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingCalls:
-    """How many calls wait for an answer; ``next_end`` is when the first of them expires, in seconds, or None."""
+    """How many calls wait for an answer.
+
+    ``next_end`` is when the first of them expires, in seconds, or None; ``newest`` are the ids of the newest.
+    """
 
     count: int = 0
     next_end: float | None = None
+    newest: tuple[Verbatim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +214,17 @@ class OperatorApprovals:
         """Return how many calls wait for an answer; raises ``StoreError``."""
         found = await self._services.store.approvals(open_at=time.time())
         waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
-        return WaitingCalls(count=len(waiting), next_end=next_end(waiting))
+        newest = tuple(one.id for one in waiting[:NEWEST])
+        return WaitingCalls(count=len(waiting), next_end=next_end(waiting), newest=newest)
+
+    async def rule_choices(self, approval_id: str, sees: Sees = _every) -> RuleChoices:
+        """Return what can be made of the rule that asked about a call; raises ``UsageError`` as ``one``."""
+        found = rule_choices(self._services, await self._known(approval_id, sees))
+        return masked(found, await shown_names(self._services))
+
+    async def proposed_rule(self, approval_id: str, argument: str, pattern: str, sees: Sees = _every) -> ProposedRule:
+        """Return a rule about calls like one; raises ``UsageError`` as ``one``, and where it cannot be one."""
+        return proposed_rule(self._services, await self._known(approval_id, sees), argument, pattern)
 
     async def _known(self, approval_id: str, sees: Sees) -> Approval:
         found = await self._services.store.approval(approval_id)

@@ -17,7 +17,9 @@ from pegboard.operators.known_problems import BudgetUse
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
 
-AttentionKind = Literal["approval", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget"]
+AttentionKind = Literal[
+    "approval", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook"
+]
 """What an item is about."""
 AttentionAction = Literal["decide", "restart", "accept", "resume", "look"]
 """What helps: answer the call, start the server anew, accept the tools or the edit, resume, or look at it."""
@@ -66,6 +68,17 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookFault:
+    """A hook that does not take messages: its host, why, since when, how many messages were given up, and its place."""
+
+    host: str
+    why: str
+    since: float
+    dropped: int
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What subjects look at.
 
@@ -75,6 +88,7 @@ class Situation:
         edits: what the newest edits would widen, which waits for a person, as texts.
         budgets: what agents' starts take of their budgets, as far as it is known.
         agents: the agents that the operator sees; None is every one, who sees servers and the configuration too.
+        hooks: the hooks that do not take messages.
     """
 
     services: Services
@@ -82,6 +96,7 @@ class Situation:
     edits: Sequence[str]
     budgets: Sequence[BudgetUse]
     agents: frozenset[str] | None
+    hooks: Sequence[HookFault] = ()
 
 
 Subject = Callable[[Situation], Awaitable[Sequence[AttentionItem]]]
@@ -274,9 +289,36 @@ async def budgets(situation: Situation) -> Sequence[AttentionItem]:
     ]
 
 
+async def hooks(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the hooks that do not take messages."""
+    if situation.agents is not None:
+        return ()
+    return [
+        AttentionItem(
+            kind="hook",
+            severity="warning",
+            subject=one.host,
+            text=f"Nobody is told at '{one.host}' of what waits: {one.why}.",
+            hint=f"Messages given up: {one.dropped:,}." if one.dropped else "",
+            since=one.since,
+            place=one.place,
+        )
+        for one in situation.hooks
+    ]
+
+
 def _place(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 
-SUBJECTS: Final[tuple[Subject, ...]] = (waiting_calls, servers_down, waiting_tools, edits, pauses, problems, budgets)
+SUBJECTS: Final[tuple[Subject, ...]] = (
+    waiting_calls,
+    servers_down,
+    waiting_tools,
+    edits,
+    pauses,
+    problems,
+    hooks,
+    budgets,
+)
 """What may need a person, by rank."""

@@ -29,7 +29,7 @@ from pegboard.operators import (
 )
 from pegboard.operators.agent_flow import AgentFlow, agent_flow
 from pegboard.operators.approvals import OperatorApprovals
-from pegboard.operators.attention import Attention, Situation, attention
+from pegboard.operators.attention import Attention, HookFault, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.calls import CallAgain, CallOverview, Repeatable, Sees
@@ -241,6 +241,7 @@ class Operations:
         edits: Sequence[str],
         *,
         agents: frozenset[str] | None = None,
+        hooks: Sequence[HookFault] = (),
         limit: int = 50,
     ) -> Attention:
         """Return what needs a person, the most urgent first (F5).
@@ -249,6 +250,7 @@ class Operations:
             read: what became of the newest reading of the configuration.
             edits: what of it waits to be accepted, as texts.
             agents: nothing of others than these, nor of what all agents share; None is everything.
+            hooks: the hooks that do not take messages.
             limit: how many items there are at most.
 
         Raises:
@@ -258,7 +260,12 @@ class Operations:
         if agents is None or not agents.isdisjoint(bounded):
             read = await self.configuration(read)
         situation = Situation(
-            services=self._services, read=read, edits=edits, budgets=self._problems.budgets, agents=agents
+            services=self._services,
+            read=read,
+            edits=edits,
+            budgets=self._problems.budgets,
+            agents=agents,
+            hooks=hooks,
         )
         return await attention(situation, limit=limit)
 
@@ -471,7 +478,9 @@ class Operations:
         """
         return await explain.explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
 
-    async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
+    async def panel(
+        self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50, permitted_first: bool = False
+    ) -> PanelPage:
         """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
 
         Plugins written in Python are asked for their tools first; servers are not started.
@@ -481,13 +490,21 @@ class Operations:
             query: words that all stand in a row's label, name or description, or in those of one of its members.
             offset: how many rows are passed over.
             limit: how many there are at most.
+            permitted_first: whether what the agent may use comes first.
 
         Raises:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
         return await switches.panel_page(
-            self._services, self._panel_texts, self._counting, agent, query=query, offset=offset, limit=limit
+            self._services,
+            self._panel_texts,
+            self._counting,
+            agent,
+            query=query,
+            offset=offset,
+            limit=limit,
+            permitted_first=permitted_first,
         )
 
     async def panel_members(

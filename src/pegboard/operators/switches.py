@@ -22,6 +22,8 @@ from pegboard.core.access.settings.panels import (
 )
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.sessions import DEFAULT
 from pegboard.operators.counting import CatalogCounting, count_ahead
 from pegboard.operators.explain import PlainReason, plain_reason
 from pegboard.operators.masked import Name, ShownNames, masked, shown_names
@@ -29,6 +31,9 @@ from pegboard.operators.masked import Name, ShownNames, masked, shown_names
 T = TypeVar("T")
 
 GroupKind = Literal["toolkit", "plugin"]
+
+Standing = Literal["has", "could_load", "off", "not_granted"]
+"""What an agent has of a row: some of it from the start, or what it may load; else it is denied, or not granted."""
 
 Words = tuple[str, ...]
 
@@ -49,6 +54,8 @@ class SwitchRow:
         stored: the boolean that an operator has stored, or None: what ``permissions.set`` expects and undo restores.
         switch_name: the name to hand to ``permissions.set``: it means this alone, as its stored switch is written.
         on: whether it is on now, of a toolkit without a switch whether any member is (seed 004).
+        standing: what the agent has of it: ``has`` some from the start, ``could_load`` some, ``off`` where all of it is
+            denied, ``not_granted`` where nothing grants it.
         reason: what decides that.
         available: whether it can run now.
         unavailable: why it cannot, or nothing (P6).
@@ -68,6 +75,7 @@ class SwitchRow:
     stored: bool | None
     switch_name: Name
     on: bool
+    standing: Standing = "not_granted"
     reason: PlainReason
     available: bool = True
     unavailable: str = ""
@@ -93,11 +101,14 @@ async def panel_page(
     query: str,
     offset: int,
     limit: int,
+    permitted_first: bool = False,
 ) -> PanelPage:
     """Return a page of what can be switched: toolkits, then plugins with what stands in none."""
     shown = await _shown(services, agent)
     words = texts.words(query, shown.names)
     fitting = [group for group in groups(shown.permissions) if texts.group_fits(shown.permissions.world, group, words)]
+    if permitted_first:
+        fitting.sort(key=lambda group: group.permitted(shown.permissions) == 0)
     page = _slice(fitting, offset, limit)
     counted = await counting.done()
     return PanelPage(rows=tuple(shown.group(group, counted=counted) for group in page), total=len(fitting))
@@ -164,14 +175,17 @@ class _Shown:
         self._services = services
         self._rows = PanelRows(permissions, bare)
         self._stored = stored
+        self._started = active_tools(permissions, DEFAULT)
         self.names = names
 
     def group(self, group: PanelGroup, *, counted: bool) -> SwitchRow:
         """Return the row of a toolkit, plugin or unknown name."""
         known = counted and bool(group.parts) and all(part.tools for part in group.parts)
         tokens = sum(self._services.prices(part.tools) for part in group.parts) if known else None
+        ids = (tool.id for part in group.parts for tool in part.tools)
         return self._row(
             self._rows.of(group),
+            has=any(one in self._started for one in ids),
             members=group.size,
             members_on=group.permitted(self.permissions),
             tokens=tokens,
@@ -180,9 +194,12 @@ class _Shown:
     def member(self, part: PanelPart, tool: Tool | None) -> SwitchRow:
         """Return the row of a member."""
         tokens = self._services.prices((tool,)) if tool is not None else None
-        return self._row(self._rows.member(part, tool), tokens=tokens)
+        has = tool is not None and tool.id in self._started
+        return self._row(self._rows.member(part, tool), has=has, tokens=tokens)
 
-    def _row(self, row: PanelRow, *, members: int = 0, members_on: int = 0, tokens: int | None = None) -> SwitchRow:
+    def _row(
+        self, row: PanelRow, *, has: bool, members: int = 0, members_on: int = 0, tokens: int | None = None
+    ) -> SwitchRow:
         name, fault = switch_name(self.permissions, row), row.fault or ""
         found = SwitchRow(
             kind=row.kind,
@@ -196,6 +213,7 @@ class _Shown:
             stored=self._stored.get(name),
             switch_name=name,
             on=row.on,
+            standing=_standing(row, has=has),
             reason=plain_reason(row.reason),
             available=not fault,
             unavailable=fault,
@@ -204,6 +222,12 @@ class _Shown:
             tokens=tokens,
         )
         return masked(found, self.names)
+
+
+def _standing(row: PanelRow, *, has: bool) -> Standing:
+    if row.on:
+        return "has" if has else "could_load"
+    return "not_granted" if row.reason.code in ("not_granted", "not_seen") and row.switch is None else "off"
 
 
 class PanelTexts:

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pegboard.core.model.hooks import Hook
     from pegboard.core.principals.bearer_tokens import Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedEdit:
+    """A change of the configuration's file that nobody has saved yet.
+
+    Attributes:
+        file: the file as people know it.
+        diff: what changes, secrets masked.
+        seen: what tells this change of this text from any other: whoever saves it has seen it.
+    """
+
+    file: str
+    diff: str
+    seen: str
 
 
 class ServedConfiguration(Protocol):
@@ -17,6 +34,16 @@ class ServedConfiguration(Protocol):
     @property
     def tokens(self) -> Sequence[Token]:
         """Return the tokens; none where everyone on loopback may enter."""
+        ...
+
+    @property
+    def notify(self) -> Sequence[Hook]:
+        """Return who is told outside of the console what waits for a person."""
+        ...
+
+    @property
+    def console_url(self) -> str:
+        """Return the address of the console as people reach it, or nothing."""
         ...
 
     @property

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.hooks import Hook
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import MASK, Masker, masked
@@ -35,6 +36,7 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     ByReference,
     Configuration,
     Confinement,
+    Hook,
     LeaseTerm,
     Loadout,
     Member,

@@ -1,4 +1,4 @@
-"""Add to lists and mappings of a YAML text, and leave every other character as it is."""
+"""Add to lists and mappings of a YAML text, or set one value, and leave every other character as it is."""
 
 from __future__ import annotations
 
@@ -63,6 +63,31 @@ def with_member(text: str, path: Path, key: str, value: Mapping[str, Any], *, fi
         raise not_rewritable(file)
     owner[key] = dict(value)
     return _checked(_with_member(text, path, key, value), expected, file)
+
+
+def with_value(text: str, path: Path, value: Any, *, file: str) -> str:
+    """Return the text with another value in the place of a word, a number or a collection in one line.
+
+    Args:
+        text: a configuration.
+        path: the keys that lead to the value, which is made where there is none.
+        value: texts, and lists and mappings of texts.
+        file: its name, for the error.
+
+    Raises:
+        ConfigError: it cannot be written without changing something else.
+    """
+    expected = _value(text, file)
+    _owner(expected, path)[path[-1]] = value
+    node = _node(text, path)
+    if node is None or _is_null(node):
+        return _checked(_with_member(text, path[:-1], path[-1], value), expected, file)
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        raise not_rewritable(file)
+    if isinstance(node, yaml.ScalarNode) and node.style in _FOLDED:
+        raise not_rewritable(file)
+    after = text[: node.start_mark.index] + _inline(value) + text[node.end_mark.index :]
+    return _checked(after, expected, file)
 
 
 def not_rewritable(file: str) -> ConfigError:

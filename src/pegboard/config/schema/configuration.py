@@ -9,6 +9,7 @@ from typing import Literal
 
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.hooks import Hook
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec
@@ -27,7 +28,8 @@ class Configuration:
     ``transformer`` is where the transformer is switched on, if it is.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
     read and ``folders`` were looked into: a change in either makes a new configuration. ``reload`` is whether an edit
-    that widens counts at once, or when a person accepts it (P10).
+    that widens counts at once, or when a person accepts it (P10). ``notify`` are told what waits for a person, with
+    links to ``console_url`` where that is not nothing.
     """
 
     path: Path
@@ -43,6 +45,8 @@ class Configuration:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()
     reload: Literal["live", "ask"] = "live"
+    notify: tuple[Hook, ...] = ()
+    console_url: str = ""
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
 

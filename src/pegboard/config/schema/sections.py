@@ -10,6 +10,7 @@ from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
     MODEL_KEYS,
+    Address,
     ApproveRule,
     Count,
     Days,
@@ -447,6 +448,17 @@ class ApprovalsSection(Section):
     )
 
 
+class NotifySection(Section):
+    """An address that is sent a message where a call waits for a person, or something else needs one."""
+
+    url: Address = _optional("Where the message goes: https://…, secrets in it as ${NAME}.", default=...)
+    shape: Literal["json", "ntfy", "slack"] = _optional("What the receiver takes.", default="json")
+    events: Annotated[tuple[Literal["approval", "attention"], ...], Field(strict=False, min_length=1)] = _optional(
+        "What is sent: calls that wait for a person, what else needs one.", default=("approval", "attention")
+    )
+    arguments: Flag = _optional("Whether the arguments of the call are sent too, secrets masked.", default=False)
+
+
 class File(Section):
     """A Pegboard configuration."""
 
@@ -470,5 +482,11 @@ class File(Section):
     record: RecordSection = _optional(
         "What is kept of each call beside the audit trail, by default error texts for a week.",
         default_factory=RecordSection,
+    )
+    notify: Annotated[list[NotifySection], Field(strict=False, max_length=20)] = _optional(
+        "Who else is told what waits for a person.", default_factory=list
+    )
+    console_url: Address | None = _optional(
+        "The address of the console as people reach it, for links in messages. [default: where it is served]"
     )
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

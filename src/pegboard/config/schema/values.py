@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -296,6 +297,24 @@ def _network(value: Any) -> Any:
     return tuple(dict.fromkeys(ports))
 
 
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def _address(value: Any) -> str:
+    """Return an address that is asked over TLS, or on this machine."""
+    text, hint = _text(value), "Write https://…; http is for this machine alone."
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise bad("is no address.", hint) from None
+    if not text.isascii() or not text.isprintable() or " " in text or parts.fragment or not host:
+        raise bad("is no address.", hint)
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in _LOOPBACK):
+        raise bad("is neither https nor on this machine.", hint)
+    return text
+
+
 _APPROVE_SCHEMA: Final = {
     "anyOf": [
         {"enum": list(APPROVALS)},
@@ -373,6 +392,7 @@ KeptSize = Annotated[
 Days = Annotated[
     int, BeforeValidator(_days), Strict(), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DAYS})
 ]
+Address = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string", "format": "uri"})]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 Model = Annotated[dict[str, Any], BeforeValidator(_free), WithJsonSchema(_MODEL_SCHEMA)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]

@@ -9,12 +9,15 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
+    appearance_page,
+    approval_rule_page,
     approvals_page,
     audit_page,
     bill_page,
     calls_page,
     configuration_page,
     explain_page,
+    find_page,
     matrix_page,
     now_page,
     pins_page,
@@ -47,6 +50,8 @@ async def events(context: Context, visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(EVENTS, events),
+    *appearance_page.PAGES,
+    *approval_rule_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
@@ -54,6 +59,7 @@ PAGES: Final = (
     *configuration_page.PAGES,
     *explain_page.PAGES,
     *matrix_page.PAGES,
+    *find_page.PAGES,
     *now_page.PAGES,
     *pins_page.PAGES,
     *sent_page.PAGES,

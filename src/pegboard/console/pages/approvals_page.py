@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, cast, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast, get_args
 
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
-from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, Undo, after_form, kept_address, offset_of, text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields
+from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.errors import UsageError
@@ -23,8 +25,50 @@ _HOME: Final = "/console/approvals"
 async def approvals(context: Context, visit: Visit) -> Response:
     """Show what waits, and what was allowed and still counts."""
     offset = offset_of(visit.request.query_params)
-    found = await context.operations.approvals.open(visit.operator.sees, offset=offset, limit=LIMIT)
-    return context.templates.page("approvals.html", visit, found=found, offset=offset, limit=LIMIT)
+    agent = context.agent_of_list(visit, visit.given("agent"))
+    sees = visit.operator.sees if agent is None else agent.__eq__
+    found = await context.operations.approvals.open(sees, offset=offset, limit=LIMIT)
+    chosen = visit.names.shown(agent or "")
+    here = query(_HOME, agent=chosen, offset=offset or None)
+    page = context.templates.page(
+        "approvals.html",
+        visit,
+        found=found,
+        groups=grouped(found.waiting),
+        agents=context.shown_agents(visit),
+        agent=chosen,
+        offset=offset,
+        limit=LIMIT,
+        here=here,
+    )
+    return kept_address(page, here)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarCalls:
+    """Calls of one tool that wait because of the same rule."""
+
+    tool: str
+    reason: str
+    calls: tuple[ApprovalOverview, ...]
+
+    @property
+    def ids(self) -> str:
+        """Return the ids of those that can be answered together: what asks for fields is filled in one by one."""
+        return ",".join(one.id for one in self.calls if one.kind == "confirm")
+
+    @property
+    def together(self) -> bool:
+        """Return whether some of them can be answered at once."""
+        return self.ids.count(",") > 0
+
+
+def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
+    """Return the calls that wait, those of one tool and one rule together, in the order of the newest of each."""
+    found: dict[tuple[str, str], list[ApprovalOverview]] = {}
+    for one in waiting:
+        found.setdefault((one.tool, one.reason), []).append(one)
+    return tuple(SimilarCalls(tool=tool, reason=reason, calls=tuple(calls)) for (tool, reason), calls in found.items())
 
 
 async def ended(context: Context, visit: Visit) -> Response:
@@ -42,8 +86,56 @@ async def waiting(context: Context, visit: Visit) -> Response:
 
 async def approval(context: Context, visit: Visit) -> Response:
     """Show one approval, with all of its arguments."""
-    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
+    named = visit.request.path_params.get("id") or visit.request.query_params.get("id", "")
+    found = await context.operations.approvals.one(named, visit.operator.sees)
     return context.templates.page("approval.html", visit, one=found)
+
+
+async def several_form(context: Context, visit: Visit) -> Response:
+    """Show every argument of several calls, with the button that answers all of them."""
+    given = visit.request.query_params
+    shown = await _several(context, visit, given.get("ids", ""))
+    return context.templates.page("several.html", visit, calls=shown, to=_answer(given.get("to", "")))
+
+
+async def several(context: Context, visit: Visit) -> Response:
+    """Answer several calls, each for itself: what was answered elsewhere meanwhile stays as it is."""
+    form = await visit.request.form()
+    to, board = _answer(text_of(form, "to")), context.board.approvals
+    done, others = list[ApprovalOverview](), list[str]()
+    for one in await _several(context, visit, text_of(form, "ids")):
+        try:
+            if to == "allow":
+                await board.allow(one.id, by=visit.operator.name, expected="waiting")
+            else:
+                reason = str(form.get("reason") or "")
+                await board.refuse(one.id, by=visit.operator.name, reason=reason, expected="waiting")
+            done.append(one)
+        except UsageError as error:
+            others.append(error.message)
+    verb = "allowed, each once" if to == "allow" else "refused"
+    calls = f"{len(done)} {'call' if len(done) == 1 else 'calls'} {verb}."
+    kept = f"{len(others)} not: {others[0]}" if others else ""
+    return after_form(context, visit, Notice(message=calls, hint=kept, kind="done" if done else "error"), back=_HOME)
+
+
+async def _several(context: Context, visit: Visit, ids: str) -> list[ApprovalOverview]:
+    """Return the calls that are named; raises ``UsageError`` where there are none, too many, or some are not seen."""
+    named = list(dict.fromkeys(filter(None, ids.split(","))))
+    if not 0 < len(named) <= LIMIT:
+        raise UsageError(f"From 1 to {LIMIT} calls are answered at once.", hint="Load the page again.")
+    found = [await context.operations.approvals.one(one, visit.operator.sees) for one in named]
+    if any(one.kind != "confirm" for one in found):
+        raise UsageError("One of these calls asks for more than yes or no.", hint="Answer it by itself.")
+    return found
+
+
+def _answer(text: str) -> Literal["allow", "refuse"]:
+    match text:
+        case "allow" | "refuse":
+            return text
+        case _:
+            raise UsageError("Calls are allowed or refused.", hint="Use the buttons of the page.")
 
 
 async def allow_form(context: Context, visit: Visit) -> Response:
@@ -136,9 +228,12 @@ PAGES: Final = (
     Page(f"{_HOME}/ended", ended),
     Page(f"{_HOME}/waiting", waiting),
     Page(f"{_HOME}/one", approval),
+    Page(f"{_HOME}/several", several_form),
+    Page(f"{_HOME}/several", several, "POST", "approve"),
     Page(f"{_HOME}/allow", allow_form),
     Page(f"{_HOME}/refuse", refuse_form),
     Page(f"{_HOME}/allow", allow, "POST", "approve"),
     Page(f"{_HOME}/refuse", refuse, "POST", "approve"),
+    Page(f"{_HOME}/{{id}}", approval),
 )
 """The addresses of approvals."""

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.exports import ExportForm
+from pegboard.console.pages.forms import kept_address
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
@@ -18,6 +19,9 @@ from pegboard.ports import AuditKind
 
 ROWS: Final = 100
 KINDS: Final = get_args(AuditKind)
+FAILED: Final = "failed"
+"""What filters calls that ran and failed, instead of a decision."""
+DECISIONS: Final = ("allowed", "refused", "denied", FAILED)
 FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until")
 _MEDIA: Final[Mapping[ExportForm, str]] = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
@@ -26,17 +30,27 @@ async def audit_page(context: Context, visit: Visit) -> Response:
     """Show the records that are wanted, the newest first."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     before = visit.request.query_params.get("before", "")
-    page = await context.operations.audit(_wanted(visit, given, before))
-    return context.templates.page(
-        "audit.html",
-        visit,
-        page=page,
-        given=given,
-        before=before,
-        kinds=KINDS,
-        agents=context.shown_agents(visit),
-        here=query("/console/audit", **given, before=before),
+    here = query("/console/audit", **given, before=before)
+    return kept_address(
+        context.templates.page(
+            "audit.html",
+            visit,
+            page=await context.operations.audit(_wanted(visit, given, before)),
+            given=given,
+            before=before,
+            kinds=KINDS,
+            decisions=_choices(given["decision"]),
+            agents=context.shown_agents(visit),
+            here=here,
+        ),
+        here,
     )
+
+
+def _choices(decision: str) -> list[tuple[str, str]]:
+    """Return the decisions that are one click away, and the one that the address names."""
+    others = [decision] if decision and decision not in DECISIONS else []
+    return [("", "Any"), *((one, one) for one in (*DECISIONS, *others))]
 
 
 async def export(context: Context, visit: Visit) -> Response:
@@ -62,7 +76,8 @@ def _wanted(visit: Visit, given: Mapping[str, str], before: str) -> AuditQuery:
         principal=visit.names.meant(given["principal"]) or None,
         session=visit.names.meant(given["session"]) or None,
         kind=given["kind"] or None,
-        decision=given["decision"] or None,
+        decision=given["decision"] or None if given["decision"] != FAILED else None,
+        outcome="error" if given["decision"] == FAILED else None,
         text=visit.names.meant(given["text"]) or None,
         since=_moment("since", given["since"]),
         until=_moment("until", given["until"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -47,6 +48,12 @@ def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> 
     if sign_in is not None:
         sign_in.notices = [*sign_in.notices, notice][-MOST:]
     return RedirectResponse(back, status_code=303)
+
+
+def kept_address(response: Response, address: str) -> Response:
+    """Return an answer that lets the browser's address follow what is filtered, where a script asks for a part."""
+    response.headers["HX-Replace-Url"] = quote(address, safe="/?&=%+:,;@~*'()!$-._")
+    return response
 
 
 def text_of(form: Mapping[str, Any], name: str) -> str:

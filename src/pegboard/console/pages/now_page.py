@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
@@ -41,12 +42,36 @@ async def now_page(context: Context, visit: Visit) -> Response:
     """Show all of it."""
     period = _period(visit)
     usage = await _usage(context, visit, period)
+    ticks = await _ticks(context, visit)
     return context.templates.page(
         "now.html",
         visit,
         **_of_usage(usage, period),
         found=visit.attention,
-        ticks=await _ticks(context, visit),
+        ticks=ticks,
+        first=None if ticks.lines else _first_steps(context, visit),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSteps:
+    """What is still to do before an agent can call: how many plugins there are, and what a client is given."""
+
+    plugins: int
+    file: str
+    snippet: str
+
+
+def _first_steps(context: Context, visit: Visit) -> FirstSteps:
+    """Return what a client needs to reach the gateway at the address at which this page was asked for."""
+    url = visit.request.url
+    entry: dict[str, Any] = {"type": "http", "url": f"{url.scheme}://{url.netloc}/mcp"}
+    if context.board.configuration.tokens:
+        entry["headers"] = {"Authorization": "Bearer ${PEGBOARD_TOKEN}"}
+    return FirstSteps(
+        plugins=len(context.board.world.catalog.plugins),
+        file=context.board.configuration.path.name,
+        snippet=json.dumps({"mcpServers": {"pegboard": entry}}, indent=2),
     )
 
 

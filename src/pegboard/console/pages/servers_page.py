@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from pegboard.console.charts import spark
 from pegboard.console.context import Context, Page
-from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import milliseconds, query
 from pegboard.console.token_picture import token_picture
 from pegboard.console.visits import Visit
@@ -23,6 +23,10 @@ ROWS: Final = 50
 """How many servers or tools a page shows."""
 NOT_RUNNING: Final = frozenset[ServerPhase]({"unavailable", "down", "backing_off"})
 PHASES: Final[tuple[ServerPhase, ...]] = get_args(ServerPhase)
+_FAILED: Final = "failed"
+_TROUBLED: Final[tuple[ServerPhase, ...]] = ("unavailable", "down", "backing_off")
+"""The states of what failed, the gravest first."""
+_OFTEN: Final[tuple[ServerPhase, ...]] = ("up", "idle", "not_started")
 _HOME: Final = "/console/servers"
 _ONE: Final = "/console/server"
 
@@ -41,13 +45,14 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
     context.require_every_agent(visit)
     given = visit.request.query_params
     text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
-    if phase and phase not in PHASES:
-        raise UsageError("There is no such state of a server.", hint=f"States: {', '.join(PHASES)}.")
+    if phase and phase not in (*PHASES, _FAILED):
+        raise UsageError("There is no such state of a server.", hint=f"States: {_FAILED}, {', '.join(PHASES)}.")
     states = await context.operations.servers()
     lately = {one.name: one for one in await context.operations.server_usage()}
-    own = ranked([state for state in states if (state.kind == "server") is servers], lately)
-    found = [state for state in own if _fits(state, text, phase)]
-    return context.templates.page(
+    own = [state for state in states if (state.kind == "server") is servers]
+    found = ranked([state for state in own if _fits(state, text, phase)], lately)
+    here = query(address, q=text, state=phase, offset=offset or None)
+    page = context.templates.page(
         template,
         visit,
         rows=found[offset : offset + ROWS],
@@ -59,11 +64,12 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
         failing=_failing([state for state in states if state.kind != "server"]),
         text=text,
         phase=phase,
-        phases=PHASES,
+        shown_phases=[(one, one.replace("_", " ")) for one in PHASES if one in (phase, *_OFTEN)],
         offset=offset,
         limit=ROWS,
-        here=query(address, q=text, state=phase, offset=offset or None),
+        here=here,
     )
+    return kept_address(page, here) if servers else page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +81,12 @@ class LastDay:
 
 
 def ranked(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> list[ServerState]:
-    """Return servers, those first that do not run, then those of which most calls failed, then the busiest."""
+    """Return servers, what failed first, then those of which most calls failed, then the busiest."""
 
-    def place(state: ServerState) -> tuple[bool, int, int]:
+    def place(state: ServerState) -> tuple[int, int, int]:
         usage = lately.get(state.name)
         errors, calls = (usage.errors, usage.calls) if usage is not None else (0, 0)
-        return state.state not in NOT_RUNNING, -errors, -calls
+        return _urgency(state), -errors, -calls
 
     return sorted(states, key=place)
 
@@ -93,7 +99,15 @@ def _spark(usage: ServerUsage) -> Markup:
 
 
 def _fits(state: ServerState, text: str, phase: str) -> bool:
-    return (not phase or state.state == phase) and (not text or text.casefold() in state.name.casefold())
+    wanted = state.state in _TROUBLED if phase == _FAILED else not phase or state.state == phase
+    return wanted and (not text or text.casefold() in state.name.casefold())
+
+
+def _urgency(state: ServerState) -> int:
+    """Return where a server stands: what failed first, then what warns or waits, then in the order of the file."""
+    if state.state in _TROUBLED:
+        return _TROUBLED.index(state.state)
+    return len(_TROUBLED) if state.warnings or state.unavailable else len(_TROUBLED) + 1
 
 
 def _failing(states: Sequence[ServerState]) -> int:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
 
 from starlette.responses import Response
 
 from pegboard.board.session import Session
 from pegboard.console.context import Context, Page
 from pegboard.console.operated_sessions import operated_session, session_overview, unknown_session
-from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import UsageError
-from pegboard.operators.sessions import SessionOverview
+from pegboard.operators.sessions import LoadedRow, SessionOverview
 from pegboard.ports import SessionKey
 
 ROWS: Final = 50
@@ -44,15 +46,13 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
         offset=offset,
         limit=ROWS,
     )
-    return context.templates.page(
-        "sessions.html",
-        visit,
-        found=found,
-        given=given,
-        offset=offset,
-        limit=ROWS,
-        agents=context.shown_agents(visit),
-        here=query("/console/sessions", **given, offset=offset or None),
+    here = query("/console/sessions", **given, offset=offset or None)
+    agents = context.shown_agents(visit)
+    return kept_address(
+        context.templates.page(
+            "sessions.html", visit, found=found, given=given, offset=offset, limit=ROWS, agents=agents, here=here
+        ),
+        here,
     )
 
 
@@ -68,10 +68,51 @@ async def session_page(context: Context, visit: Visit) -> Response:
         visit,
         found=found,
         timeline=await context.operations.timeline(key, limit=TIMELINE),
+        groups=grouped(found.loaded),
         configured=configured,
         loadouts=loadouts,
         keeps=KEEPS,
         here=_address(found),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedGroup:
+    """Tools that are loaded together, until the same and because of the same."""
+
+    key: int
+    title: str
+    until: str
+    because: tuple[str, ...]
+    pending: bool
+    rows: tuple[LoadedRow, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Return what all of them take."""
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def failing(self) -> int:
+        """Return how many of them cannot run."""
+        return sum(bool(row.unavailable) for row in self.rows)
+
+
+def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
+    """Return what is loaded, by what it was loaded with: what is said of each is said once."""
+    found: dict[tuple[object, ...], list[LoadedRow]] = {}
+    for row in loaded:
+        found.setdefault((row.lease or row.plugin, row.until, row.because, row.pending), []).append(row)
+    return tuple(
+        LoadedGroup(
+            key=crc32(repr(key).encode()),
+            title=rows[0].lease.replace(":", " ", 1) or rows[0].plugin,
+            until=rows[0].until,
+            because=rows[0].because,
+            pending=rows[0].pending,
+            rows=tuple(rows),
+        )
+        for key, rows in found.items()
     )
 
 

@@ -41,7 +41,9 @@ async def agent_page(context: Context, visit: Visit) -> Response:
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
     words, offset = given.get("q", ""), offset_of(given)
-    rows = await context.operations.panel(agent.name, query=visit.given("q"), offset=offset, limit=PAGE)
+    rows = await context.operations.panel(
+        agent.name, query=visit.given("q"), offset=offset, limit=PAGE, permitted_first=True
+    )
     pauses = (await context.operations.pauses())[agent.name]
     return context.templates.page(
         "agent.html",

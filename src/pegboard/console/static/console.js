@@ -101,6 +101,34 @@
     }
   };
 
+  // Moments are rendered in UTC, and shown in the zone of the browser.
+  const zoned = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+  const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+  const moments = () => {
+    for (const time of document.querySelectorAll("time[data-at]")) {
+      const at = new Date(time.dateTime), text = zoned.format(at);
+      if (time.textContent === text) continue;
+      const name = zone.formatToParts(at).find((part) => part.type === "timeZoneName").value;
+      time.title = `${text} ${name}; ${time.textContent}`;
+      time.textContent = text;
+    }
+  };
+  document.addEventListener("htmx:after:swap", moments);
+  moments();
+
+  // One menu is open at a time, until somebody looks elsewhere.
+  const menus = () => document.querySelectorAll("details.menu[open]");
+  document.addEventListener("click", ({ target }) => {
+    for (const menu of menus()) if (!menu.contains(target)) menu.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const menu of menus()) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+  });
+
   if (document.body.dataset.events) {
     // htmx listens from a timer on that it set when it was read: before, it would not hear of what is stale.
     document.addEventListener("DOMContentLoaded", () => setTimeout(() => {

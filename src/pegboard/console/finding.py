@@ -1,0 +1,233 @@
+"""What the palette finds: pages, agents, tools, sessions and servers, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from starlette.routing import Route
+
+from pegboard.console.context import Context
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.operators.masked import Name, Verbatim
+from pegboard.operators.search import CommonHit, SearchHit
+
+EntryKind = Literal["page", "agent", "session", "server", "tool", "toolkit", "plugin", "action"]
+MOST: Final = 24
+"""How much is found at most."""
+_TOOLS: Final = 8
+_OTHERS: Final = 5
+_TRY: Final = "/console/try"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEntry:
+    """One thing that was found.
+
+    Attributes:
+        kind: what it is; an ``action`` is done on the page that the address opens, which asks first.
+        label: what stands in the list.
+        detail: what else tells it from others, or nothing.
+        address: the page of it.
+        agent: the agent that it is about, or nothing.
+        tool: the tool, toolkit or plugin that it is about, or nothing.
+    """
+
+    kind: EntryKind
+    label: str
+    detail: str = ""
+    address: Verbatim
+    agent: Name = ""
+    tool: Name = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What answers a text; ``indexing`` is whether tools are still being indexed, so that some may be missing."""
+
+    text: str
+    entries: tuple[FoundEntry, ...]
+    indexing: bool = False
+
+
+# Label, address, other words for it, and whether it is only for operators of every agent.
+_PAGES: Final = (
+    ("Now", "/console", "start attention home usage", False),
+    ("Approvals", "/console/approvals", "waiting calls allow refuse standing", False),
+    ("Agents", "/console/agents", "switches toolkits", False),
+    ("Sessions", "/console/sessions", "live leases turns", False),
+    ("Servers", "/console/servers", "failed log restart plugins", True),
+    ("Explain", "/console/explain", "why find", False),
+    ("Audit", "/console/audit", "trail records history export", False),
+    ("Bill", "/console/bill", "tokens cost saved", False),
+    ("Pins", "/console/pins", "changed tools accept diff", True),
+    ("Configuration", "/console/configuration", "file problems edits warnings", True),
+    ("Keys", "/console/keys", "keyboard shortcuts help", False),
+)
+
+
+async def find(context: Context, visit: Visit, text: str) -> Found:
+    """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    words = " ".join(text.split())
+    if not words:
+        return Found(text="", entries=tuple(_pages(visit, "")))
+    agent, need = _agent_in(context.shown_agents(visit), words)
+    entries: list[FoundEntry] = []
+    indexing = False
+    if agent:
+        entries.append(_agent(agent))
+    if agent and need:
+        hits, indexing = await _for_agent(context, visit, agent, need)
+        entries = [*hits, *entries]
+    else:
+        entries += _pages(visit, words)
+        entries += (_agent(one) for one in context.shown_agents(visit) if one != agent and _has(one, words))
+    entries += await _servers(context, visit, words)
+    entries += await _sessions(context, visit, words)
+    if not (agent and need):
+        tools, indexing = await _tools(context, visit, words)
+        entries += tools
+    return Found(text=words, entries=tuple(entries[:MOST]), indexing=indexing)
+
+
+def _agent_in(agents: Sequence[str], words: str) -> tuple[str, str]:
+    """Return the agent that a text names, the longest of several, and the rest of the text."""
+    padded = f" {words.casefold()} "
+    named = [one for one in agents if f" {one.casefold()} " in padded]
+    if not named:
+        return "", words
+    agent = max(named, key=len)
+    at = padded.index(f" {agent.casefold()} ")
+    rest = f"{words[:at]} {words[at + len(agent) :]}"
+    return agent, " ".join(rest.split())
+
+
+def _has(name: str, words: str) -> bool:
+    return all(word in name.casefold() for word in words.casefold().split())
+
+
+def _pages(visit: Visit, words: str) -> Iterator[FoundEntry]:
+    for label, address, others, only in _PAGES:
+        if (visit.operator.agents is None or not only) and _has(f"{label} {others}", words):
+            yield FoundEntry(kind="page", label=label, detail="page", address=address)
+
+
+def _agent(name: str) -> FoundEntry:
+    address = query("/console/agent", agent=name)
+    return FoundEntry(kind="agent", label=name, detail="agent: its switches", address=address, agent=name)
+
+
+async def _servers(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
+    if visit.operator.agents is not None:
+        return []
+    states = await context.operations.servers()
+    found = [one for one in states if one.kind == "server" and _has(f"{one.name} server", words)][:_OTHERS]
+    entries = [
+        FoundEntry(
+            kind="server",
+            label=one.name,
+            detail=f"server, {one.state.replace('_', ' ')}",
+            address=query("/console/server", name=one.name),
+            tool=one.name,
+        )
+        for one in found
+    ]
+    actions = [one for one in states if one.restartable and _has(f"restart {one.name} log", words)][:_OTHERS]
+    return entries + [
+        FoundEntry(
+            kind="action",
+            label=f"Restart {one.name}, or read its log",
+            detail="server",
+            address=query("/console/server", name=one.name),
+            tool=one.name,
+        )
+        for one in actions
+        if one not in found
+    ]
+
+
+async def _sessions(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
+    found = await context.operations.sessions(agents=visit.operator.agents, query=words, limit=_OTHERS)
+    return [
+        FoundEntry(
+            kind="session",
+            label=one.session or "without an id",
+            detail=f"session of {one.agent}, {one.principal}",
+            address=query("/console/session", principal=one.principal, agent=one.agent, session=one.session),
+            agent=one.agent,
+        )
+        for one in found.rows
+    ]
+
+
+async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[FoundEntry], bool]:
+    """Return the tools that answer a text, whoever may use them."""
+    agents = [agent.name for agent in context.agents(visit)]
+    answer = await context.operations.search_all(agents, visit.names.meant(words), limit=_TOOLS)
+    seen = [hit for hit in answer.hits if hit.agents or visit.operator.agents is None]
+    return [_tool(hit) for hit in seen[:_TOOLS]], answer.indexing
+
+
+def _tool(hit: CommonHit) -> FoundEntry:
+    return FoundEntry(
+        kind=hit.kind,
+        label=hit.name,
+        detail=f"{hit.kind}: {hit.sentence}" if hit.sentence else hit.kind,
+        address=query("/console/explain", tool=_subject(hit)),
+        tool=hit.name,
+    )
+
+
+def _subject(hit: SearchHit | CommonHit) -> str:
+    """Return the name with which an address means a tool, a toolkit or a plugin and nothing else."""
+    return hit.name if hit.kind == "tool" else f"{hit.kind}:{hit.name}"
+
+
+async def _for_agent(context: Context, visit: Visit, agent: str, need: str) -> tuple[list[FoundEntry], bool]:
+    """Return what can be done with the tools of which a text says what an agent should do with them."""
+    name, meant = visit.names.meant(agent), visit.names.meant(need)
+    answer = await context.operations.search(name, meant, limit=_TOOLS)
+    hits = list({(hit.kind, hit.name): hit for hit in (*answer.names, *answer.hits, *answer.rest)}.values())
+    tries = any(isinstance(route, Route) and route.path == _TRY for route in visit.request.app.routes)
+    first = [entry for hit in hits[:2] for entry in _actions(agent, hit, visit, tries=tries)]
+    return first + [_explained(agent, hit) for hit in hits[2:_TOOLS]], answer.indexing
+
+
+def _explained(agent: str, hit: SearchHit) -> FoundEntry:
+    return FoundEntry(
+        kind=hit.kind,
+        label=f"{agent}: {hit.name}",
+        detail=f"{hit.standing.replace('_', ' ')}: why",
+        address=query("/console/explain", agent=agent, tool=_subject(hit)),
+        agent=agent,
+        tool=hit.name,
+    )
+
+
+def _actions(agent: str, hit: SearchHit, visit: Visit, *, tries: bool) -> Iterator[FoundEntry]:
+    yield _explained(agent, hit)
+    if "switch" in visit.operator.rights:
+        value = "off" if hit.permitted else "on"
+        back = query("/console/agent", agent=agent, q=hit.name)
+        yield FoundEntry(
+            kind="action",
+            label=f"Switch {hit.name} {value} for {agent} …",
+            detail="shows what that changes first",
+            address=query("/console/switch", agent=agent, name=f"{hit.kind}:{hit.name}", value=value, back=back),
+            agent=agent,
+            tool=hit.name,
+        )
+    if tries and hit.kind == "tool" and "switch" in visit.operator.rights:
+        yield FoundEntry(
+            kind="action",
+            label=f"Try {hit.name} as {agent}",
+            address=query(_TRY, agent=agent, tool=hit.name),
+            agent=agent,
+            tool=hit.name,
+        )

@@ -1,0 +1,1 @@
+"""Messages to people who do not look at the console: what they say, how they are sent, and when."""

@@ -1,0 +1,217 @@
+"""When messages are sent: beside calls and never before them, in order, tried again, and given up in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote
+
+from pegboard.console.console_board import ConsoleBoard
+from pegboard.console.hooks.messages import Message, of_approval, of_attention, written
+from pegboard.core.model.hooks import Hook
+from pegboard.errors import StoreError, UsageError
+from pegboard.operators.attention import AttentionItem, HookFault
+from pegboard.operators.operations import Operations
+from pegboard.ports.messages import Messenger
+from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import BackgroundTasks
+
+log = logging.getLogger("pegboard.hooks")
+
+WAITING: Final = 100
+"""How many messages wait for one hook; the oldest give way."""
+ATTEMPTS: Final = 5
+"""How often a message is tried."""
+LOOK_EVERY: Final = 10.0
+"""How often it is looked at what needs somebody, in seconds."""
+_MOST: Final = 50
+_REMEMBERED: Final = 1_000
+_PATHS: Final[Mapping[str, str]] = {"server": "/server?name=", "pin": "/pins?server="}
+
+
+class HookSender:
+    """Tells the hooks of a configuration what waits for a person; a failing hook does nothing but be reported.
+
+    Args:
+        board: the board.
+        messenger: sends messages.
+        console: the address at which the console is served, or nothing.
+        pauses: makes the pauses between attempts.
+        look_every: how often it is looked at what needs somebody, in seconds.
+    """
+
+    def __init__(
+        self,
+        board: ConsoleBoard,
+        messenger: Messenger,
+        console: Callable[[], str] = lambda: "",
+        *,
+        pauses: Callable[[], Backoff] = lambda: Backoff(first=1.0, longest=60.0, factor=4.0, jitter=0.2),
+        look_every: float = LOOK_EVERY,
+    ) -> None:
+        self._board = board
+        self._messenger = messenger
+        self._console = console
+        self._pauses = pauses
+        self._look_every = look_every
+        self._operations = Operations(board.services)
+        self._lines: dict[Hook, _Line] = {}
+        self._known: set[tuple[str, ...]] = set()
+        self._told: deque[str] = deque(maxlen=_REMEMBERED)
+        self._tasks = BackgroundTasks()
+        self._ends: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Listen, and tell at once what waits already: a message may have been lost with another process."""
+        self._follow({})
+        self._ends = [
+            self._board.on("approval_asked", self._asked),
+            self._board.on("configuration_changed", self._follow),
+        ]
+        self._tasks.start(self._waiting(), name="hooks: what waits")
+        self._tasks.start(self._look_on(), name="hooks: what needs somebody")
+
+    async def aclose(self) -> None:
+        """End; what has not arrived is dropped."""
+        for end in self._ends:
+            end()
+        for line in self._lines.values():
+            line.stop()
+        await self._tasks.aclose()
+        await self._operations.aclose()
+        await self._messenger.aclose()
+
+    def faults(self) -> Sequence[HookFault]:
+        """Return the hooks that do not take messages."""
+        return [line.fault for line in self._lines.values() if line.fault is not None]
+
+    def _follow(self, _: Mapping[str, Any]) -> None:
+        """Have one line for each hook that is configured now."""
+        hooks = self._board.configuration.notify
+        for hook in [hook for hook in self._lines if hook not in hooks]:
+            self._lines.pop(hook).stop()
+        for hook in hooks:
+            if hook not in self._lines:
+                self._lines[hook] = _Line(hook, self._messenger, self._pauses)
+
+    def _wanted(self, event: str) -> list[_Line]:
+        return [line for hook, line in self._lines.items() if event in hook.events]
+
+    def _asked(self, asked: Mapping[str, Any]) -> None:
+        if self._wanted("approval"):
+            self._tasks.start(self._tell_of(str(asked["outcome"])), name="hooks: a call that waits")
+
+    async def _tell_of(self, approval: str) -> None:
+        """Tell of a call that waits, once, where it still does."""
+        if approval in self._told:
+            return
+        self._told.append(approval)
+        try:
+            one = await self._operations.approvals.one(approval)
+        except (UsageError, StoreError) as error:
+            log.debug("nobody is told of approval %s: %s", approval, error)
+            return
+        if one.status == "waiting":
+            for line in self._wanted("approval"):
+                link = self._link(f"/approvals/{quote(one.id, safe='')}")
+                line.put(of_approval(one, link, arguments=line.hook.arguments))
+
+    async def _waiting(self) -> None:
+        if not self._wanted("approval"):
+            return
+        with suppress(StoreError):
+            found = await self._operations.approvals.open(limit=_MOST)
+            for one in reversed(found.waiting):
+                await self._tell_of(one.id)
+
+    async def _look_on(self) -> None:
+        while True:
+            if self._wanted("attention"):
+                with suppress(StoreError):
+                    await self._look()
+            await asyncio.sleep(self._look_every)
+
+    async def _look(self) -> None:
+        """Tell of what needs somebody since the last look; warnings and calls are not among it."""
+        edits = [str(change) for change in self._board.waiting]
+        found = await self._operations.attention(self._board.configuration_state, edits, limit=_MOST)
+        grave = {_key(item): item for item in found.items if item.severity != "warning" and item.kind != "approval"}
+        for key, item in grave.items():
+            if key not in self._known:
+                for line in self._wanted("attention"):
+                    line.put(of_attention(item, self._link(_path(item))))
+        self._known = set(grave)
+
+    def _link(self, path: str) -> str:
+        """Return the address of a page of the console, or nothing where none is served."""
+        home = (self._board.configuration.console_url or self._console()).rstrip("/")
+        return f"{home}{path}" if home else ""
+
+
+def _key(item: AttentionItem) -> tuple[str, ...]:
+    return item.kind, item.subject, item.agent, item.place
+
+
+def _path(item: AttentionItem) -> str:
+    begin = _PATHS.get(item.kind)
+    return f"{begin}{quote(item.subject, safe='')}" if begin else ""
+
+
+class _Line:
+    """The messages that wait for one hook, sent one after the other."""
+
+    def __init__(self, hook: Hook, messenger: Messenger, pauses: Callable[[], Backoff]) -> None:
+        self.hook = hook
+        self.fault: HookFault | None = None
+        self._messenger = messenger
+        self._pauses = pauses
+        self._messages: deque[Message] = deque()
+        self._dropped = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, message: Message) -> None:
+        """Have a message sent; where too many wait the oldest is dropped."""
+        self._messages.append(message)
+        if len(self._messages) > WAITING:
+            self._messages.popleft()
+            self._failed("too many messages wait for it", dropped=True)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="hooks: send")
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while self._messages:
+            await self._send(self._messages.popleft())
+
+    async def _send(self, message: Message) -> None:
+        body, headers = written(message, self.hook)
+        pauses = self._pauses()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                why = await self._messenger.deliver(self.hook.url, body, headers)
+            except Exception:  # whatever a messenger does, a hook stops nothing
+                log.exception("a message to %s failed", self.hook.host)
+                why = "it failed inside Pegboard; the log has it"
+            if not why:
+                self.fault = None
+                return
+            self._failed(why, dropped=attempt == ATTEMPTS)
+            if attempt < ATTEMPTS:
+                await pauses.wait()
+
+    def _failed(self, why: str, *, dropped: bool) -> None:
+        if self.fault is None:
+            log.warning("a message to %s did not arrive: %s", self.hook.host, why)
+        self._dropped += dropped
+        since = self.fault.since if self.fault is not None else time.time()
+        place = str(self.hook.place or "")
+        self.fault = HookFault(host=self.hook.host, why=why, since=since, dropped=self._dropped, place=place)

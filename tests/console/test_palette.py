@@ -1,0 +1,157 @@
+"""The palette: found by the server, chosen by keyboard, and a page without a script."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from pegboard import Pegboard
+
+from .browser import findings, opened, tab_to
+from .programs import Program, program, serving
+from .running import running
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202eexe"
+MAIL = '''
+def send_message(to: str, text: str) -> str:
+    """Send a mail to somebody."""
+    return "sent"
+
+
+def read_mail() -> str:
+    """Read the newest mail."""
+    return "none"
+'''
+CONFIG = """
+store: sqlite:///state.db
+plugins: {mail: {python: mail_tools}, clock: {python: pegboard.quickstart.clock}}
+agents:
+  coder: {tools: [clock], discoverable: [mail], permissions: {mail: false}}
+  writer: {tools: [mail]}
+"""
+TOKENS = """
+tokens:
+  root: {token: root-root-root-root-root, agents: ["*"], console: true}
+  bob: {token: bob-bob-bob-bob-bob-bob, agents: [writer], console: [see]}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "mail_tools.py").write_text(MAIL)
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def config_with_tokens(config: Path) -> Path:
+    config.write_text(CONFIG + TOKENS)
+    return config
+
+
+@pytest.mark.parametrize("key", ["Control+k", "/"])
+async def test_an_agent_and_a_need_lead_to_the_reason_and_the_switch(
+    browser: Browser, config: Path, axe_core: str, key: str
+) -> None:
+    """F5: 'coder send mail' picks the agent and the tool, from any page, without a mouse."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto("/console/audit")
+        await page.keyboard.press(key)
+        await expect(page.locator("#palette-words")).to_be_focused()
+        await page.keyboard.type("coder send mail")
+        first = page.locator("#hits [role=option]").first
+        await expect(first).to_contain_text("coder: send_message")
+        await expect(first).to_have_attribute("aria-selected", "true")
+        assert await findings(page, axe_core) == []
+        await page.keyboard.press("ArrowDown")
+        chosen = page.locator("[role=option][aria-selected=true]")
+        await expect(chosen).to_contain_text("Switch send_message on for coder …")
+        await expect(page.locator("#palette-words")).to_have_attribute("aria-activedescendant", "hit-2")
+        await page.keyboard.press("ArrowUp")
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile(r"/console/explain\?agent=coder&tool=send_message$"))
+        await page.keyboard.press(key)
+        await page.keyboard.type("coder send mail")
+        await expect(chosen).to_contain_text("coder: send_message")
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Switch on")
+
+
+async def test_what_is_typed_last_counts_however_quickly_enter_follows(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.keyboard.press("Control+k")
+        await expect(page.locator("#hits [role=option]").first).to_contain_text("Now")
+        await page.keyboard.type("sessions")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+
+
+async def test_escape_closes_the_palette_and_keys_lead_to_pages(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.keyboard.press("Control+k")
+        await page.keyboard.press("Escape")
+        await expect(page.locator("#palette")).to_be_hidden()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Keys")
+        await page.keyboard.press("g")
+        await page.keyboard.press("s")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+        await page.get_by_label("Words in it").press("?")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+
+
+async def test_sessions_with_hostile_names_are_found_and_do_nothing(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await (await console.board.session(agent="writer", session_id=HOSTILE)).surface()
+        await console.sign_in(page)
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("onerror")
+        option = page.locator("#hits [role=option]").first
+        await expect(option).to_contain_text("<img src=x onerror=alert(1)><U+202E>exe")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Session <img")
+        assert await page.locator("main img").count() == 0
+
+
+async def test_without_a_script_it_is_a_page(browser: Browser, config: Path) -> None:
+    async with running(config) as console:
+        context = await browser.new_context(base_url=console.origin, java_script_enabled=False)
+        page = await context.new_page()
+        await page.goto(f"/console?code={console.access.codes.new()}")
+        field = page.locator("#find")
+        await tab_to(page, field)
+        await page.keyboard.type("coder send mail")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Find")
+        await page.get_by_role("link", name="coder: send_message").click()
+        await expect(page).to_have_url(re.compile(r"/console/explain\?agent=coder&tool=send_message$"))
+        await context.close()
+
+
+async def found(program: Program, text: str) -> list[tuple[str, str]]:
+    entries = (await program.ask("GET", "/api/find", params={"query": text}))["entries"]
+    return [(one["kind"], one["label"]) for one in entries]
+
+
+async def test_an_operator_of_some_agents_finds_nothing_of_others(config_with_tokens: Path) -> None:
+    """A5: neither agents, sessions nor pages that they may not open, and no action that they may not do."""
+    async with Pegboard.open(config_with_tokens) as board, serving(board) as (app, _):
+        for agent in ("coder", "writer"):
+            await (await board.session(agent=agent, session_id=f"report of {agent}")).surface()
+        async with program(app, "root-root-root-root-root") as root, program(app, "bob-bob-bob-bob-bob-bob") as bob:
+            assert ("agent", "coder") in await found(root, "coder")
+            assert ("session", "report of coder") in await found(root, "coder")
+            assert await found(bob, "coder") == []
+            assert await found(bob, "report") == [("session", "report of writer")]
+            assert ("page", "Servers") in await found(root, "servers")
+            assert ("page", "Servers") not in await found(bob, "servers")
+            kinds = [kind for kind, _ in await found(bob, "writer send mail")]
+            assert "tool" in kinds
+            assert "action" not in kinds
+            assert "action" in [kind for kind, _ in await found(root, "writer send mail")]
