@@ -16,6 +16,7 @@ import httpx2
 import pytest
 
 from pegboard import Pegboard
+from sdk_servers import pegboard_command
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CONFIGURATIONS = ("assistant.yaml", "data-agents.yaml", "pegboard.yaml", "ten-servers.mcp.json")
@@ -61,7 +62,8 @@ def started(folder: Path, *arguments: str, **env: str) -> Iterator[str]:
 
 
 def checked(folder: Path, python: Path | str, name: str, *options: str) -> Any:
-    return json.loads(run(folder, python, "-m", "pegboard", "check", "--config", name, "--json", *options))
+    command = pegboard_command() if python == sys.executable else [str(python), "-m", "pegboard"]
+    return json.loads(run(folder, *command, "check", "--config", name, "--json", *options))
 
 
 def test_every_recipe_stands_in_its_document_and_can_be_read() -> None:

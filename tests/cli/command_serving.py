@@ -8,15 +8,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sdk_servers import pegboard_command
+
 DEADLINE = 30
 
 
 class Serving:
     """A running gateway and the lines that it writes to standard error."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, cold: bool = False) -> None:
+        command = [sys.executable, "-m", "pegboard"] if cold else pegboard_command()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pegboard", "serve", *arguments],
+            [*command, "serve", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.seen = ""
@@ -38,8 +41,9 @@ class Serving:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Serving]:
-    running = Serving(*arguments)
+def serving(*arguments: str, cold: bool = False) -> Iterator[Serving]:
+    """Serve until the end of the context; ``cold`` as a user starts it, else forked off what has imported it."""
+    running = Serving(*arguments, cold=cold)
     try:
         yield running
     finally:

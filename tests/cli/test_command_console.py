@@ -24,9 +24,9 @@ WITH_A_TOKEN = "(sign in with a token that has `console: true`)"
 
 
 @contextmanager
-def console_of(*arguments: str) -> Iterator[tuple[Serving, str]]:
+def console_of(*arguments: str, cold: bool = False) -> Iterator[tuple[Serving, str]]:
     """Serve on a free port; yields the address of the console too."""
-    with serving("--port", "0", *arguments) as running:
+    with serving("--port", "0", *arguments, cold=cold) as running:
         line = running.until("Console: ").partition("Console: ")[2]
         yield running, line.partition("\n")[0].partition(" ")[0].partition("?")[0]
 
@@ -117,7 +117,7 @@ def test_where_no_browser_starts_the_address_is_enough(
 
 
 def test_a_script_gets_one_document_and_nothing_is_opened(run: Run, project: Path, browser: Path) -> None:
-    with console_of() as (running, url):
+    with console_of(cold=True) as (running, url):
         found = run("console", "--json").json
         assert misfits(found, {"url": str, "configuration": str, "pid": int, "started_at": str}) == []
         assert found["url"].startswith(f"{url}?code=")

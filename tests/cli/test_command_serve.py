@@ -13,7 +13,7 @@ from command_support import Run
 
 
 def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(project: Path) -> None:
-    with serving("--port", "0", "--agent", "assistant") as running:
+    with serving("--port", "0", "--agent", "assistant", cold=True) as running:
         message = running.until('"--config"')
         with urllib.request.urlopen(url_in(message).replace("/mcp", "/healthz"), timeout=DEADLINE) as answer:
             assert answer.status == 200
@@ -24,7 +24,7 @@ def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(proje
 
 
 def test_the_quickstart_says_that_it_is_one_and_how_to_get_a_configuration(folder: Path) -> None:
-    with serving("--port", "0") as running:
+    with serving("--port", "0", cold=True) as running:
         message = running.until("Pegboard serves MCP at ")
     assert "read-only" in message
     assert "`pegboard init`" in message
@@ -39,7 +39,7 @@ def test_every_command_says_that_the_quickstart_is_in_use_unless_a_script_reads(
 
 def test_an_edit_is_taken_up_or_refused_and_both_are_told(project: Path) -> None:
     config = project / "pegboard.yaml"
-    with serving("--port", "0", "--agent", "assistant") as running:
+    with serving("--port", "0", "--agent", "assistant", cold=True) as running:
         running.until('"--config"')
         config.write_text(config.read_text() + "  third: {}\n")
         running.until("the edited pegboard.yaml is in use now.\n")

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from PIL import Image
@@ -116,12 +116,25 @@ async def opened(
         raise AssertionError("\n".join(["The browser:", *watch.problems]))
 
 
+async def looks(page: Page) -> AsyncIterator[str]:
+    """Show an open page in both themes, narrow and wide, and yield the name of each look.
+
+    Only styles know of themes and widths, so the page need not be loaded anew.
+    """
+    for theme in get_args(Theme):
+        for width in (400, 1600):
+            await page.emulate_media(color_scheme=theme)
+            await page.set_viewport_size({"width": width, "height": 800})
+            yield f"{theme} {width}"
+
+
 async def findings(page: Page, axe_core: str) -> list[str]:
     """Return what axe-core finds on a page as it is now, a line each.
 
-    Its source runs through the debugger, which no content policy binds.
+    Its source runs through the debugger, which no content policy binds; once in a document is enough.
     """
-    await page.evaluate(axe_core)
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(axe_core)
     result = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{rule['id']} ({rule['impact']}): {rule['help']}: {node['html'][:160]}"

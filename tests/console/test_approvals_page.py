@@ -12,7 +12,7 @@ from gateway.clients import ADA, ERAS, edit, until
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
-from .browser import Theme, findings, opened, tab_to
+from .browser import findings, looks, opened, tab_to
 from .running import Console, running
 from .waiting_calls import TOKENS, asked, ran, set_up
 
@@ -271,13 +271,9 @@ async def test_a_call_that_expires_goes_from_the_page_of_its_session(browser: Br
         await expect(badge(page)).to_have_text("")
 
 
-@pytest.mark.parametrize("width", [400, 1600])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_hostile_texts_do_nothing_and_nothing_is_cut(
-    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
-) -> None:
+async def test_hostile_texts_do_nothing_and_nothing_is_cut(browser: Browser, config: Path, axe_core: str) -> None:
     """Bad input: HTML, marks that turn text around, and as much of it as a person may be asked about."""
-    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+    async with running(config) as console, opened(browser, console.origin) as page:
         long = "x" * 60_000
         await asked(console.board, session=f"{HOSTILE}/a b", path=HOSTILE, options={HOSTILE: [long]})
         standing = await asked(console.board, session=f"{HOSTILE}/a b", path="b")
@@ -287,12 +283,14 @@ async def test_hostile_texts_do_nothing_and_nothing_is_cut(
         await expect(found).to_contain_text("Delete a file <b>for ever</b>.")
         await expect(found).to_contain_text("60,061 characters")
         await expect(page.get_by_role("row").filter(has_text="<b>grace</b>")).to_be_visible()
-        assert await findings(page, axe_core) == []
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        async for look in looks(page):
+            assert await findings(page, axe_core) == [], look
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), look
         await found.get_by_role("link", name="All of it").click()
         await expect(page.locator("pre")).to_contain_text(long)
-        assert await findings(page, axe_core) == []
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        async for look in looks(page):
+            assert await findings(page, axe_core) == [], look
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), look
         await page.get_by_role("button", name="Allow once").click()
         await expect(page.get_by_text("allowed", exact=True)).to_be_visible()
 

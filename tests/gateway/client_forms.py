@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sdk_servers import pegboard_command
+
 from .resource_helpers import Message, Wire
 from .test_differential import ready
 
@@ -133,10 +135,17 @@ class Conversation(Wire):
 
 
 @asynccontextmanager
-async def conversation(form: Form, entry: Mapping[str, Any], *, others: int = 0) -> AsyncIterator[Conversation]:
-    """Start what a client's entry says, and begin to speak; ``others`` tools are of other servers."""
+async def conversation(
+    form: Form, entry: Mapping[str, Any], *, others: int = 0, cold: bool = False
+) -> AsyncIterator[Conversation]:
+    """Start what a client's entry says, and begin to speak; ``others`` tools are of other servers.
+
+    ``cold`` starts it as the client does; else it is forked off what has imported the command.
+    """
     pipe = asyncio.subprocess.PIPE
     command = [entry["command"], *entry["args"]]
+    if not cold:
+        command = pegboard_command(*entry["args"][entry["args"].index("serve") :])
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**24)
     speaker = Conversation(process, form, entry, others)
     try:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,14 @@ import pytest
 
 from pegboard.assembly import Pegboard
 from pegboard.core.model.delivery import GATEWAY
+from sdk_servers import pegboard_command
 
 from .clients import ADA, ERAS, connected, process, spawn
 
 
 async def bill_of(config: Path, *options: str) -> Any:
     """Return what the command prints as JSON, once the gateway has ended."""
-    command = [sys.executable, "-m", "pegboard", "bill", "--config", str(config), "--json", *options]
+    command = pegboard_command("bill", "--config", str(config), "--json", *options)
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     printed, _ = await child.communicate()
     return json.loads(printed)

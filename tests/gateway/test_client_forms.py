@@ -61,7 +61,7 @@ async def found(client: Conversation) -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 async def test_a_model_reaches_a_tool_behind_pegboard_in_every_client(home: Path, form: Form) -> None:
     """G1, G5: everything that the model needs for it is in view from the start, and nothing is cut."""
-    async with conversation(form, await installed(home, form)) as client:
+    async with conversation(form, await installed(home, form), cold=True) as client:
         assert [name for name in client.known if name in META] == META
         assert client.deferred == []
         assert "search_tools" in client.instructions

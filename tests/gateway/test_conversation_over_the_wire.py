@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pegboard.gateway import serving
 from pegboard.ports import PastUse
 from pegboard.ports.adapters import Adapters
 from pegboard.testing import FakeRanker
+from sdk_servers import pegboard_command
 
 from .clients import ADA, BOB, ERAS, MODERN, connected, until, way_in
 
@@ -137,9 +137,9 @@ async def test_what_a_client_used_outlives_the_gateway(config: Path, kind: str) 
 
 async def forgotten(config: Path) -> int:
     """Return how many uses the command forgets, in a process of its own."""
-    words = ["-m", "pegboard", "session", "forget", "--config", str(config), "--json"]
-    command = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
-    return json.loads((await command.communicate())[0])["forgotten"]
+    command = pegboard_command("session", "forget", "--config", str(config), "--json")
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    return json.loads((await process.communicate())[0])["forgotten"]
 
 
 async def test_what_the_command_forgets_counts_no_more_in_a_gateway_that_runs(config: Path) -> None:

@@ -4,13 +4,14 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sdk_servers import pegboard_command
 
 from .clients import HANDSHAKE, MODERN, Connected, connected, until
 
@@ -86,7 +87,7 @@ class Serving:
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        command = [sys.executable, "-m", "pegboard", "serve", "--port", "0", "--config", str(self.config)]
+        command = pegboard_command("serve", "--port", "0", "--config", str(self.config))
         self.process = await asyncio.create_subprocess_exec(
             *command, env=self.env, cwd=self.config.parent, stderr=asyncio.subprocess.PIPE
         )

@@ -14,6 +14,7 @@ import pytest
 from pegboard import Pegboard
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
+from sdk_servers import pegboard_command
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 NOTES = '''
@@ -61,7 +62,7 @@ def operations(board: Pegboard) -> Operations:
 
 async def run(config: Path, *arguments: str) -> str:
     """Return what the command prints, in a process of its own."""
-    command = (sys.executable, "-m", "pegboard", *arguments, "--config", str(config))
+    command = pegboard_command(*arguments, "--config", str(config))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert process.returncode == 0

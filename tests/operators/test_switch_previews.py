@@ -17,6 +17,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.operators.operations import Operations
 from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.testing import Adapters, MemoryStore
+from sdk_servers import pegboard_command
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 
@@ -120,7 +121,7 @@ def config(tmp_path: Path) -> Path:
 
 async def run(config: Path, *arguments: str) -> None:
     """Run the command in a process of its own."""
-    command = (sys.executable, "-m", "pegboard", *arguments, "--config", str(config))
+    command = pegboard_command(*arguments, "--config", str(config))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
     assert await process.wait() == 0
 

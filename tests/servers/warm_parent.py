@@ -1,4 +1,4 @@
-"""Import the SDK and the gateway once, then fork a server for everybody who connects: `warm_parent.py SOCKET`.
+"""Import the SDK and the command once, then fork a server for everybody who connects: `warm_parent.py SOCKET`.
 
 Importing them costs a second of processor time, and the tests start hundreds of servers. A forked server is the same
 program with the same modules: a script by its path, or Pegboard's command as `-m pegboard`. It ends when its own input
@@ -38,6 +38,10 @@ import pegboard.config
 import pegboard.gateway
 import pegboard.sources.mcp
 import pegboard.stores
+from pegboard import tokens
+
+VOCABULARY = tokens.vocabulary()
+"""Held, for whoever counts tokens need not read it then."""
 
 
 def run(argv: list[str], cwd: str, env: dict[str, str]) -> int:
@@ -47,6 +51,7 @@ def run(argv: list[str], cwd: str, env: dict[str, str]) -> int:
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     try:
         if argv[0] == "-m":
             sys.argv, sys.path[0] = argv[1:], cwd
@@ -96,16 +101,17 @@ def serve(starter: socket.socket) -> None:
         starter.sendall(code.to_bytes(4, "big", signed=True))
 
 
-def import_gateway() -> None:
-    """Import what a gateway comes to import, but for what it looks for in other installations."""
+def import_command() -> None:
+    """Import what a gateway or another command comes to import, but for what it looks for in other installations."""
     for package in (pegboard.gateway, pegboard.sources.mcp, pegboard.stores, pegboard.config, pegboard.board):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    importlib.import_module("pegboard.cli.serving")
+    for name in ("pegboard.cli.serving", "pegboard.cli.command_line", "typer._adapters", "rich.console", "rich.table"):
+        importlib.import_module(name)
 
 
 def main() -> None:
-    import_gateway()
+    import_command()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(sys.argv[1])

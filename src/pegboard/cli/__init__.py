@@ -44,6 +44,7 @@ def _run(arguments: list[str]) -> int:
             with reserved_stdout():
                 return serve_with(options)
         gc.enable()
+    gc.set_threshold(20_000, 20, 20)  # what is imported is no garbage, and looking for some takes time at each start
     from pegboard.cli.command_line import run
 
     return run(arguments)
