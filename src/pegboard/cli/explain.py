@@ -80,7 +80,7 @@ def _command(fix: Fix, agent: str, where: str) -> str:
         case "grant":
             grant = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable"
             return f"{grant}, or with {switch}{written}"
-        case "edit" | "parent":
+        case "edit" | "parent" | "resume":
             return f"{fix.text}{written}"
         case "environment" | "restart" | "repair":
             return "Put right what the reason names, then run `pegboard check --probe`."

@@ -21,7 +21,6 @@ from pegboard.operators.servers import ServerPhase, ServerState
 
 ROWS: Final = 50
 """How many servers or tools a page shows."""
-NOT_RUNNING: Final = frozenset[ServerPhase]({"unavailable", "down", "backing_off"})
 PHASES: Final[tuple[ServerPhase, ...]] = get_args(ServerPhase)
 _FAILED: Final = "failed"
 _TROUBLED: Final[tuple[ServerPhase, ...]] = ("unavailable", "down", "backing_off")
