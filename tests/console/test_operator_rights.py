@@ -108,7 +108,7 @@ async def test_the_navigation_leads_nowhere_that_is_not_opened(operators: Operat
         page = (await operator.client.get("/console/agents")).text
         navigation = page.partition("<nav")[2].partition("</header>")[0]
         addresses = re.findall(r'<a href="([^"]+)"', navigation)
-        assert len(addresses) == (8 if name == "bob" else 11)
+        assert len(addresses) == (9 if name == "bob" else 12)
         for address in addresses:
             assert (await operator.client.get(address)).status_code == 200, (name, address)
 

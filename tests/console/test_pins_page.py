@@ -84,7 +84,7 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         await console.board.ready()
         await console.sign_in(page)
-        link = page.get_by_role("link", name=re.compile("^Pins"))
+        link = page.locator("header a[href='/console/pins']")
         await expect(link).to_have_text("Pins")
         async with console.client(era) as client:
             before = await client.names()
@@ -94,6 +94,7 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             await client.call("up__announce")
             await expect(link.locator(".count")).to_have_text("2 waiting")
             assert {"up__look", hostile}.isdisjoint(await client.names())
+            await page.locator("header summary", has_text="More").click()
             await tab_to(page, link)
             await page.keyboard.press("Enter")
             await tab_to(page, page.get_by_role("button", name="Accept up__look", exact=True))

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from pegboard.console.context import Context
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
+from pegboard.core.model.naming import one_line
 from pegboard.operators.masked import Name, Verbatim
 from pegboard.operators.search import CommonHit, SearchHit
 
@@ -19,6 +20,8 @@ MOST: Final = 24
 """How much is found at most."""
 _TOOLS: Final = 8
 _OTHERS: Final = 5
+_DETAIL: Final = 300
+"""Characters of what a tool says of itself that are shown."""
 _TRY: Final = "/console/try"
 
 
@@ -178,7 +181,7 @@ def _tool(hit: CommonHit) -> FoundEntry:
     return FoundEntry(
         kind=hit.kind,
         label=hit.name,
-        detail=f"{hit.kind}: {hit.sentence}" if hit.sentence else hit.kind,
+        detail=one_line(f"{hit.kind}: {hit.sentence}", limit=_DETAIL) if hit.sentence else hit.kind,
         address=query("/console/explain", tool=_subject(hit)),
         tool=hit.name,
     )

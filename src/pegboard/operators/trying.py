@@ -30,7 +30,7 @@ from pegboard.operators.sessions import delete_session
 from pegboard.ports import SessionKey
 
 LONGEST: Final = 65_536
-"""How many characters of one text of an answer are shown."""
+"""How many characters of one text, of an answer or a definition, are shown."""
 MOST_BLOCKS: Final = 20
 """How many blocks of an answer are shown."""
 MOST_FIELDS: Final = 60
@@ -141,7 +141,7 @@ async def tool_form(services: Services, agent: str, name: str) -> ToolForm:
             agent=agent,
             tool=tool.wire,
             title=tool.stated_title,
-            description=tool.description,
+            description=services.masker.beginning(tool.description, LONGEST),
             fields=_first(fields_of(tool.input_schema)),
             more=max(every - MOST_FIELDS, 0),
             known=True,

@@ -23,7 +23,7 @@
     words.dispatchEvent(new CustomEvent("opened"));
   };
 
-  const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+  const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null && target.closest("dialog:not([open])") === null;
   const paths = { n: "/console", a: "/console/approvals", g: "/console/agents", s: "/console/sessions", v: "/console/servers", e: "/console/explain", t: "/console/audit", b: "/console/bill" };
   let going = 0;
 
