@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pegboard.operators.calls import CallOverview
+from pegboard.support.mcp_constants import CAPABILITIES_KEY, VERSION_KEY
 
 PLACEHOLDER: Final = "YOUR_TOKEN"
 """What stands for the token: nobody's is in a command that is copied."""
@@ -39,8 +40,8 @@ def as_curl(call: CallOverview, origin: str) -> str:
     if call.not_again or not call.plugin:
         return ""
     meta: dict[str, Any] = {
-        "io.modelcontextprotocol/protocolVersion": _VERSION,
-        "io.modelcontextprotocol/clientCapabilities": {},
+        VERSION_KEY: _VERSION,
+        CAPABILITIES_KEY: {},
     }
     params: dict[str, Any] = {"name": call.tool, "arguments": _value(call.arguments), "_meta": meta}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
