@@ -10,8 +10,8 @@ from typing import Final
 from pegboard.errors import PegboardError
 
 PACKAGES: Final = (
-    "mcp", "mcp_types", "cryptography", "httptools", "httpx2", "jinja2", "jwt", "markupsafe", "opentelemetry", "starlette",
-    "uvicorn",
+    "mcp", "mcp_types", "cryptography", "httptools", "httpx2", "jinja2", "jwt", "markupsafe", "opentelemetry",
+    "starlette", "uvicorn",
 )  # fmt: skip
 """What the extra brings, as it is imported."""
 AT_LEAST, BELOW = (2, 3), (3,)
