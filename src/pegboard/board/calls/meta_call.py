@@ -12,7 +12,7 @@ from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
-from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins
+from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins, remote_servers
 from pegboard.board.calls.noted_searches import note_search
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
@@ -142,13 +142,21 @@ async def _converse(
         step = next(conversation)
         while True:
             if isinstance(step, Load) and tool.wire != SEARCH_TOOLS:
-                snapshot = await discover_named(call.services, snapshot, step)
-                missing += await missing_logins(call, snapshot, named_plugins(snapshot.permissions, step))
+                snapshot = await _logged_in(call, snapshot, step, missing)
             snapshot, done = await _step(call.services, snapshot, step, tool.wire, call.request)
             step = conversation.send(done)
     except StopIteration as stop:
         payload: Payload = stop.value
         return snapshot, payload
+
+
+async def _logged_in(call: CallRequest, snapshot: Snapshot, load: Load, missing: list[NotLoggedIn]) -> Snapshot:
+    """Return the session once the client was asked for the logins that remote servers want which a load names (G11)."""
+    remote = remote_servers(call.services, named_plugins(snapshot.permissions, load))
+    if remote:
+        snapshot = await discover_named(call.services, snapshot, load)
+        missing += await missing_logins(call, snapshot, remote)
+    return snapshot
 
 
 async def _step(

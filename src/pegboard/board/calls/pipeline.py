@@ -10,7 +10,7 @@ from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waitin
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
-from pegboard.board.calls.login_gate import after_login, missing_logins, needs_login
+from pegboard.board.calls.login_gate import after_login, missing_logins, needs_login, remote_servers
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.call_details import EndedCall, details_of
@@ -121,9 +121,9 @@ def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
 async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     snapshot, plan = await _planned(call, snapshot)
-    if isinstance(plan, Refuse) and plan.tool is None and plan.owner and not call.deciding:
-        missing = await missing_logins(call, snapshot, [plan.owner])
-        if missing:
+    asked = isinstance(plan, Refuse) and plan.tool is None and plan.owner and not call.deciding
+    if asked and (remote := remote_servers(call.services, [plan.owner])):
+        if missing := await missing_logins(call, snapshot, remote):
             return snapshot, needs_login(call, snapshot.info.key, missing[0], None)
         snapshot, plan = await _planned(call, snapshot)
     if isinstance(plan, Refuse):
