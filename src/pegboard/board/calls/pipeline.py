@@ -121,8 +121,8 @@ def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
 async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     snapshot, plan = await _planned(call, snapshot)
-    asked = isinstance(plan, Refuse) and plan.tool is None and plan.owner and not call.deciding
-    if asked and (remote := remote_servers(call.services, [plan.owner])):
+    owner = plan.owner if isinstance(plan, Refuse) and plan.tool is None and not call.deciding else ""
+    if owner and (remote := remote_servers(call.services, [owner])):
         if missing := await missing_logins(call, snapshot, remote):
             return snapshot, needs_login(call, snapshot.info.key, missing[0], None)
         snapshot, plan = await _planned(call, snapshot)
