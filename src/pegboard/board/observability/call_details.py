@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pegboard.core.access.decisions import Reason
@@ -97,17 +98,8 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
     """Return what is kept of a call, as the fields of :class:`KeptCall` that are not as by default."""
-    times, because, result = call.times, call.because, call.result
-    found: dict[str, Any] = {
-        "tool": call.tool,
-        "times": {"queued": times.queued, "waited": times.waited, "upstream": times.upstream},
-        "sent": call.sent,
-        "kept": {"errors": kept.errors, "arguments": kept.arguments, "results": kept.results, "days": kept.days},
-    }
-    if because is not None:
-        found["because"] = masker.text(because.text)
-        if because.where is not None:
-            found["where"] = masker.text(str(because.where))
+    times, result = call.times, call.result
+    found: dict[str, Any] = {}
     if call.approval:
         found["approval"] = call.approval
     if call.error and kept.errors:
@@ -115,12 +107,35 @@ def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
     if kept.arguments:
         arguments = kept_json(masker, call.arguments, MOST_ARGUMENTS)
         found["arguments"], found["arguments_cut"], found["exact"] = arguments.text, arguments.cut, arguments.exact
-    if result is not None:
-        found["received"] = _size_of(result)
-        if kept.results and not result.is_error:
-            answer = kept_blocks(masker, result.content, result.structured, kept.results)
-            found["result"], found["result_cut"] = answer.text, answer.cut
-    return CallDetails(_ENCODER.encode(found), time.time() + kept.days * _DAY)
+    received = "null" if result is None else _number(_size_of(result))
+    if result is not None and kept.results and not result.is_error:
+        answer = kept_blocks(masker, result.content, result.structured, kept.results)
+        found["result"], found["result_cut"] = answer.text, answer.cut
+    measured = (
+        f'"times": {{"queued": {_number(times.queued)}, "waited": {_number(times.waited)}, '
+        f'"upstream": {_number(times.upstream)}}}, "sent": {_number(call.sent)}, "received": {received}'
+    )
+    text = f"{_standing(masker, masker.forms, call.tool, kept, call.because)}, {measured}"
+    more = f", {_ENCODER.encode(found)[1:-1]}" if found else ""
+    return CallDetails(f"{{{text}{more}}}", time.time() + kept.days * _DAY)
+
+
+@lru_cache(maxsize=1_024)
+def _standing(masker: Masker, forms: frozenset[str], tool: str, kept: Recording, because: Reason | None) -> str:  # noqa: ARG001 - what is secret decides it
+    """Return what is the same for every call of a tool, as the fields of a JSON object."""
+    found: dict[str, Any] = {
+        "tool": tool,
+        "kept": {"errors": kept.errors, "arguments": kept.arguments, "results": kept.results, "days": kept.days},
+    }
+    if because is not None:
+        found["because"] = masker.text(because.text)
+        if because.where is not None:
+            found["where"] = masker.text(str(because.where))
+    return _ENCODER.encode(found)[1:-1]
+
+
+def _number(value: float | None) -> str:
+    return "null" if value is None else repr(value)
 
 
 def call_of_text(text: str | None) -> KeptCall | None:
