@@ -33,6 +33,7 @@ Kind = Literal[
     "approval",
     "pin",
     "server",
+    "login",
     "schedule",
     "forget",
 ]

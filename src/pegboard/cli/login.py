@@ -76,7 +76,7 @@ def logout(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Forget a login to a remote server, and tell whoever issued it."""
+    """Forget a login to a remote server, and revoke it."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         from pegboard.operators.logins import OperatorLogins
