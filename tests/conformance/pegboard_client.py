@@ -16,13 +16,18 @@ from pegboard.board import Session
 SERVER = "remote"
 MOST_LOGINS = 5
 BEFORE_ANY_IS_KNOWN = f"{SERVER}__test-tool"
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
 KINDS = {"auth/client-credentials-basic": "client_credentials", "auth/client-credentials-jwt": "private_key_jwt"}
+CONFIGURED = {
+    "auth/basic-cimd": {"client_id": DOCUMENT},
+    "auth/2025-03-26-oauth-endpoint-fallback": {"kind": "code"},  # no server of today has a login and no metadata
+}
 
 
 def server(url: str, scenario: str, context: dict[str, Any]) -> dict[str, Any]:
     """Return the server as a user would write it: with `auth` only where the scenario gives something for it."""
     if "client_id" not in context:
-        return {"url": url}
+        return {"url": url, **({"auth": CONFIGURED[scenario]} if scenario in CONFIGURED else {})}
     auth = {
         "kind": KINDS.get(scenario, "code"),
         "client_id": context["client_id"],

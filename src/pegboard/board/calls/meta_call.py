@@ -12,7 +12,7 @@ from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
-from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins
+from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
@@ -94,7 +94,7 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     services = call.services
     if is_duty(tool):
         return await call_duty(services, snapshot, tool, call.arguments)
-    missing: list[NotLoggedIn] = []
+    missing: list[NotLoggedIn | NoLogin] = []
     snapshot, payload = await _converse(call, snapshot, tool, missing)
     blocks = [payload.text(), *(one.text for one in missing)]
     if payload.schemas:
@@ -129,11 +129,12 @@ async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> l
 
 
 async def _converse(
-    call: CallRequest, snapshot: Snapshot, tool: Tool, missing: list[NotLoggedIn]
+    call: CallRequest, snapshot: Snapshot, tool: Tool, missing: list[NotLoggedIn | NoLogin]
 ) -> tuple[Snapshot, Payload]:
     """Drive the dialect: give it what its steps did until it has its payload.
 
-    ``missing`` takes the logins that are wanting for what a step loads, once the client was asked for them (G11).
+    ``missing`` takes the logins that are wanting for what a step loads, once the client was asked for them, or why none
+    can be made (G11).
     """
     dialect = dialect_of(call.services, snapshot.permissions)
     conversation = dialect.run(view_of(call.services, snapshot), tool.wire, call.arguments)

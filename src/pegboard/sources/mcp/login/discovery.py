@@ -23,6 +23,7 @@ from pegboard.sources.mcp.login.challenge import Challenge
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
 _GRANTS = ["authorization_code", "refresh_token"]
+_USUAL = {"authorization": "authorize", "token": "token", "registration": "register"}
 
 
 class IssuerMetadata(OAuthMetadata):
@@ -110,10 +111,12 @@ def _chosen(spec: ServerSpec, resource: ProtectedResourceMetadata) -> str:
 
 
 async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: str) -> IssuerMetadata:
+    absent = True
     for place in build_oauth_authorization_server_metadata_discovery_urls(issuer, spec.url or ""):
         answer = await web.request("GET", place)
         if answer.status_code >= 500:
             raise _unusable(spec, f"{place_of(place)} answers HTTP {answer.status_code}")
+        absent = absent and answer.status_code == 404
         if answer.status_code != 200:
             continue
         try:
@@ -125,7 +128,15 @@ async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: s
         if "S256" not in (found.code_challenge_methods_supported or []):
             raise _unusable(spec, f"{place_of(name)} does not say that it supports PKCE with S256")
         return found
+    if absent and issuer is None and spec.auth is not None:  # as in 2025-03-26, where somebody said that there is one
+        return _usual(name)
     raise _unusable(spec, f"no metadata of {place_of(name)} was found")
+
+
+def _usual(origin: str) -> IssuerMetadata:
+    """Return where an issuer of 2025-03-26 has its endpoints that says nothing of them."""
+    usual = {f"{what}_endpoint": f"{origin}/{path}" for what, path in _USUAL.items()}
+    return IssuerMetadata.model_validate({"issuer": origin, **usual})
 
 
 def _require_issuer(spec: ServerSpec, found: IssuerMetadata, issuer: str) -> None:
