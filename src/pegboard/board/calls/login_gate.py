@@ -28,7 +28,7 @@ class NotLoggedIn(NamedTuple):
     @property
     def text(self) -> str:
         """Return where the user logs in."""
-        more = f" {self.why}" if self.why else ""
+        more = "".join(f" {why}" for why in (self.pending.why, self.why) if why)
         return (
             f"'{self.pending.plugin}' wants a login.{more} The user can log in at {self.pending.url} within ten "
             "minutes; after that the same call works. Other tools can be used meanwhile."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -58,10 +59,10 @@ async def find_issuer(web: LoginWeb, spec: ServerSpec, challenge: Challenge, wan
     resource = await _resource(web, spec, challenge)
     if resource is None:
         root = urlsplit(spec.url or "")
-        name, identifier = f"{root.scheme}://{root.netloc}", resource_of(spec)
+        name, identifier = _chosen(spec, [f"{root.scheme}://{root.netloc}"]), resource_of(spec)
         metadata = await _metadata(web, spec, None, name)
     else:
-        name, identifier = _chosen(spec, resource), str(resource.resource)
+        name, identifier = _chosen(spec, [str(one) for one in resource.authorization_servers]), str(resource.resource)
         metadata = await _metadata(web, spec, name, name)
     asked = " ".join(wanted or challenge.scopes) or None
     scopes = get_client_metadata_scopes(asked, resource, metadata, _GRANTS)
@@ -99,9 +100,8 @@ async def _resource(web: LoginWeb, spec: ServerSpec, challenge: Challenge) -> Pr
     return None
 
 
-def _chosen(spec: ServerSpec, resource: ProtectedResourceMetadata) -> str:
-    """Return the issuer that is configured, else the first that the server names."""
-    named = [str(one) for one in resource.authorization_servers]
+def _chosen(spec: ServerSpec, named: Sequence[str]) -> str:
+    """Return the issuer that is configured, else the first of those that are named."""
     wanted = spec.auth.issuer if spec.auth is not None else ""
     if not wanted:
         return named[0]
@@ -128,7 +128,8 @@ async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: s
         if "S256" not in (found.code_challenge_methods_supported or []):
             raise _unusable(spec, f"{place_of(name)} does not say that it supports PKCE with S256")
         return found
-    if absent and issuer is None and spec.auth is not None:  # as in 2025-03-26, where somebody said that there is one
+    said_so = spec.auth is not None and spec.auth.kind == "code"  # else a mere 401 would be taken for a login
+    if absent and issuer is None and said_so:
         return _usual(name)
     raise _unusable(spec, f"no metadata of {place_of(name)} was found")
 

@@ -33,6 +33,10 @@ _PAUSE: Final = 1.0
 """For how many seconds an issuer that did not renew a grant is not asked again, where it does not say for how long."""
 _AGAIN: Final = 60.0
 """Seconds after which a grant that only its server refuses is shown to it again."""
+_OTHER_KEY: Final = (
+    "What is stored of it was sealed with another key: bring that key back (PEGBOARD_KEY, or the file beside the store "
+    "whose name ends with .key), or log in anew."
+)
 
 LoginEvent = Literal["login", "refresh", "step_up", "logout"]
 
@@ -109,6 +113,7 @@ class GrantKeeper:
         self._held: dict[GrantKey, Held] = {}
         self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
         self._paused: dict[GrantKey, Paused] = {}
+        self._unreadable: dict[GrantKey, int] = {}  # the versions that were sealed with another key
         self._holder = secrets.token_hex(8)
         self._tasks = BackgroundTasks()
 
@@ -163,23 +168,27 @@ class GrantKeeper:
     def _taken(self, key: GrantKey, stored: SealedText | None) -> Held | None:
         if stored is None:
             self._held.pop(key, None)
+            self._unreadable.pop(key, None)
             return None
         held = self._held.get(key)
         if held is not None and held.version == stored.version:
             return held
         grant = None if stored.text is None else grant_from_json(stored.text)
         if grant is None:
-            log.warning(
-                "The login to %s cannot be read: it was sealed with another key. Set that key again (PEGBOARD_KEY), or "
-                "log in anew; what is stored stays as it is.",
-                key.resource,
-            )
+            if self._unreadable.get(key) != stored.version:
+                log.warning("The login to %s cannot be used. %s", key.resource, _OTHER_KEY)
+            self._unreadable[key] = stored.version
             return None
         return self._hold(key, grant, stored.version)
 
     def _hold(self, key: GrantKey, grant: Grant, version: int) -> Held:
+        self._unreadable.pop(key, None)
         held = self._held[key] = Held(grant, version, grant.renew_at())
         return held
+
+    def unreadable(self, key: GrantKey) -> str:
+        """Return why a grant that is stored cannot be used, and what to do, or nothing."""
+        return _OTHER_KEY if key in self._unreadable else ""
 
     async def keep(self, key: GrantKey, grant: Grant, event: LoginEvent = "login") -> Held:
         """Store a grant in place of any other."""

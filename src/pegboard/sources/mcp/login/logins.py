@@ -70,7 +70,10 @@ class McpLogins:
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, as far as a server has said; None where none is."""
-        if not isinstance(spec, ServerSpec) or for_itself(spec) or not await self.wanted(spec):
+        if not isinstance(spec, ServerSpec) or not await self.wanted(spec):
+            return None
+        if for_itself(spec):
+            await self.has(spec, LoginOwner())
             return None
         if await self.has(spec, owner):
             return None

@@ -132,6 +132,7 @@ class PendingLogins:
             expires_at=time.time() + LASTS,
             code=typed.code if typed else "",
             code_url=typed.url if typed else "",
+            why=self._keeper.unreadable(GrantKey(need.owner, resource_of(spec))),
         )
         asked = Asked(
             pending=pending,
