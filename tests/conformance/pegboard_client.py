@@ -74,15 +74,9 @@ async def call_all(config: dict[str, Any]) -> None:
 
 
 async def known_tools(session: Session) -> tuple[Any, list[str]]:
-    """Return what the first call was answered, and the tools that are known after it.
-
-    Where none are, it is made again: the issuer may have changed before the tools were listed.
-    """
-    for _ in range(2):
-        first = await called(session, BEFORE_ANY_IS_KNOWN)
-        if tools := [entry.tool.wire for entry in (await session.surface()).tools]:
-            break
-    return first, tools
+    """Return what the first call was answered, and the tools that are known after it."""
+    first = await called(session, BEFORE_ANY_IS_KNOWN)
+    return first, [entry.tool.wire for entry in (await session.surface()).tools]
 
 
 asyncio.run(main())

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from authorization.site import LoginSite
-from cli.running import Cli
 from logins.conftest import Person
 from logins.test_library_logins import account_of, logged_in, session_of
 from pegboard import Pegboard
+from pegboard.cli import main
 from pegboard.core.access.instances import LoginOwner
+from pegboard.errors import StoreError
 from pegboard.operators.logins import OperatorLogins
 
 FIRST, SECOND = (base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2))
@@ -111,3 +112,32 @@ async def test_g11_a_key_that_is_none_is_said_with_what_would_be_one_and_is_not_
     assert answer.status == "tool_unavailable"
     assert "PEGBOARD_KEY does not hold a key: 32 bytes in base64. Make one: python -c" in answer.message
     assert key not in repr(answer)
+
+
+async def test_g11_a_key_that_is_none_leaves_what_is_stored_and_is_said_to_whoever_asks(
+    of_two: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_KEY", WRONG_KEYS[0])
+    async with Pegboard.open(of_two) as board:
+        session = await session_of(board)
+        answer = await session.call("linear__whoami", {})
+        with pytest.raises(StoreError) as raised:
+            await OperatorLogins(board.services).listed()
+    assert raised.value.code == "key_not_valid"
+    assert answer.is_error
+    assert "does not hold a key" in answer.message
+    monkeypatch.setenv("PEGBOARD_KEY", FIRST)
+    async with Pegboard.open(of_two) as board:
+        assert await stand(board) == {"ada": "", "bob": ""}
+
+
+def test_g11_the_command_says_what_is_wrong_with_a_key(
+    configuration: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PEGBOARD_KEY", WRONG_KEYS[0])
+    config = tmp_path / "pegboard.json"
+    config.write_text(json.dumps(configuration))
+    assert main(["login", "linear", "--config", str(config), "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "key_not_valid"
+    assert "PEGBOARD_KEY does not hold a key" in error["message"]
