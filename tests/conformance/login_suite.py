@@ -1,4 +1,4 @@
-"""Run the logins of MCP's conformance suite against clients: `python tests/conformance/login_suite.py [sdk] [pegboard]`.
+"""Run the logins of MCP's conformance suite: `python tests/conformance/login_suite.py [sdk] [pegboard]`.
 
 The suite starts a server and an authorization server for each scenario, and a client with the server's address. Printed
 is each scenario with what of it passed, and what did not with the reason; for two clients, both beside each other.

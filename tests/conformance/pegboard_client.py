@@ -79,4 +79,5 @@ async def known_tools(session: Session) -> tuple[Any, list[str]]:
     return first, [entry.tool.wire for entry in (await session.surface()).tools]
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

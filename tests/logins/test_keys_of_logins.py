@@ -64,7 +64,7 @@ async def test_g11_without_the_file_of_the_key_a_new_one_is_made_and_a_new_login
 ) -> None:
     async with Pegboard.open(configuration) as board:
         await logged_in(board, person)
-    Path(f"{configuration['store'].removeprefix('sqlite:///')}.key").unlink()
+    lose_key(configuration)
     async with Pegboard.open(configuration) as board:
         session = await session_of(board)
         refused = await session.call("linear__whoami", {})
@@ -73,6 +73,10 @@ async def test_g11_without_the_file_of_the_key_a_new_one_is_made_and_a_new_login
         await person(refused.login.url, "ada")
         assert account_of(await session.resume(refused.login.id)) == "ada"
         assert "another key" not in (await logged_out(board)).message
+
+
+def lose_key(configuration: dict[str, Any]) -> None:
+    Path(f"{configuration['store'].removeprefix('sqlite:///')}.key").unlink()
 
 
 async def logged_out(board: Pegboard) -> Any:

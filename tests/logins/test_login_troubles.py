@@ -1,4 +1,4 @@
-"""What happens to logins meanwhile: two finish one, a server logs everybody out, clocks differ, a usual issuer hides (G11)."""
+"""What happens to logins: two finish one, everybody is logged out, clocks differ, issuers say nothing (G11)."""
 
 import asyncio
 from typing import Any
@@ -135,3 +135,32 @@ async def test_g11_a_load_says_why_no_login_can_be_made(configuration: dict[str,
     assert answer.result.is_error
     assert "registers no clients by itself" in said
     assert "auth: {client_id, client_secret}" in said
+
+
+async def test_g11_a_server_that_refuses_a_renewed_login_asks_for_a_new_one_and_nothing_is_renewed_again(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    session = await logged_in(board, person)
+    site.change(resource_slash=True, protects=[site.url])  # from now on tokens count that are for another address
+    refused = await session.call("linear__whoami", {})
+    assert refused.login is not None
+    assert (await session.call("linear__whoami", {})).login == refused.login
+    assert site.counts["refreshes"] == 1
+    await person(refused.login.url, "ada")
+    assert account_of(await session.resume(refused.login.id)) == "ada"
+
+
+async def test_g11_an_issuer_that_has_had_enough_is_asked_once_for_all_calls_that_come_meanwhile(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    session = await logged_in(board, person)
+    site.change(token_status=429)
+    site.expire()
+    before = len(requests_for_tokens(site))
+    answers = await asyncio.gather(*(session.call("linear__whoami", {}) for _ in range(10)))
+    assert {answer.status for answer in answers} == {"tool_unavailable"}
+    assert len(requests_for_tokens(site)) == before + 1
+
+
+def requests_for_tokens(site: LoginSite) -> list[dict[str, Any]]:
+    return [request for request in site.requests if request["path"] == "/token"]

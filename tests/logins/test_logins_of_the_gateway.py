@@ -39,6 +39,19 @@ async def test_g11_the_gateway_logs_in_for_itself_and_for_all_who_use_it(
     assert site.counts["machine_logins"] == 2
 
 
+async def test_g11_a_server_that_the_gateways_login_is_not_enough_for_asks_no_person(
+    configuration: dict[str, Any], site: LoginSite
+) -> None:
+    auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "robot-secret-0003"}
+    async with Pegboard.open(configured(configuration, auth)) as board:
+        session = await board.session(agent="default", session_id="t", principal="ada")
+        answer = await session.call("linear__write", {"text": "x"})
+    assert (answer.status, answer.login) == ("tool_unavailable", None)
+    assert "it wants one that allows write" in answer.message
+    assert "Correct `auth` in `servers: linear`" in answer.message
+    assert "authorizations" not in site.counts
+
+
 async def test_g11_a_client_that_its_issuer_refuses_says_so_without_its_secret(configuration: dict[str, Any]) -> None:
     auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "wrong-secret-0009"}
     async with Pegboard.open(configured(configuration, auth)) as board:

@@ -1,4 +1,4 @@
-"""Everything odd that servers and issuers were seen to do, met by Pegboard as each row says a good client does (G11)."""
+"""Everything odd that servers and issuers were seen to do, met by Pegboard as a good client does (G11)."""
 
 import asyncio
 import logging

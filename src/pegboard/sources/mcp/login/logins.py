@@ -162,15 +162,25 @@ class McpLogins:
         return await self._pending.begin(server, need, challenge, redirect, device=device)
 
     async def _require_use(self, spec: ServerSpec, need: LoginNeed, challenge: Challenge) -> None:
-        """Raise ``ToolUnavailableError`` where a server refuses the scopes that it asks for, fresh from a login."""
+        """Raise ``ToolUnavailableError`` where a login of a person is of no use.
+
+        The gateway logs in for itself, or the server refuses the scopes that it asks for, fresh from a login.
+        """
+        if for_itself(spec):
+            scopes = f"; it wants one that allows {' '.join(need.scopes)}" if need.scopes else ""
+            raise ToolUnavailableError(
+                f"{spec.label} is not available: it refuses the login of the gateway{scopes}.",
+                hint=f"Correct `auth` in `{spec.section}`.",
+                location=spec.place,
+            )
         if challenge.error != "insufficient_scope" or not need.scopes:
             return
         held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
         if held is None or not held.counts() or held.grant.renewed or not set(need.scopes) <= set(held.grant.scopes):
             return
         raise ToolUnavailableError(
-            f"{spec.label} is not available: it wants a login that allows {' '.join(need.scopes)}, and refuses one that "
-            "does.",
+            f"{spec.label} is not available: it wants a login that allows {' '.join(need.scopes)}, "
+            "and refuses one that does.",
             hint="Ask who runs it what the account lacks.",
             location=spec.place,
         )
