@@ -75,6 +75,16 @@ async def test_g11_a_code_that_is_typed_elsewhere_completes_a_login(board: Pegbo
     assert ((await session.call("linear__whoami", {})).result.structured or {})["account"] == "ben"
 
 
+async def test_g11_no_code_is_shown_that_would_be_typed_at_an_address_that_is_not_safe(
+    board: Pegboard, site: LoginSite
+) -> None:
+    site.reset(verification_uri="http://10.255.255.1/device")
+    pending = await OperatorLogins(board.services).begin("linear", LoginOwner("ada"), device=True)
+    assert pending is not None
+    assert (pending.code, pending.code_url) == ("", "")
+    assert pending.url.startswith(site.origin)
+
+
 async def test_g11_kind_none_never_asks_for_a_login(configuration: dict[str, Any]) -> None:
     async with Pegboard.open(configured(configuration, {"kind": "none"})) as board:
         session = await board.session(agent="default", session_id="t", principal="ada")

@@ -17,6 +17,7 @@ from pegboard import Pegboard
 from pegboard.board.session import Session
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.operators.audit import AuditQuery
+from pegboard.operators.logins import OperatorLogins
 from pegboard.operators.operations import Operations
 from pegboard.support.backoff import Backoff
 
@@ -30,6 +31,7 @@ class Story:
 
     site: LoginSite
     session: Session
+    logins: OperatorLogins
     person: Person
     tool: str
     seen: list[str] = field(default_factory=list[str])
@@ -68,13 +70,15 @@ async def test_g11_pegboard_meets_it(
     site.reset(**oddity.options)
     async with Pegboard.open(configuration) as board:
         session = await board.session(agent="default", session_id="t", principal="ada")
-        story = Story(site=site, session=session, person=person, tool=oddity.tool)
+        logins = OperatorLogins(board.services)
+        story = Story(site=site, session=session, logins=logins, person=person, tool=oddity.tool)
         await told(story, oddity)
         recorded = [repr(line) for line in (await Operations(board.services).audit(AuditQuery())).lines]
+        recorded.append(repr(await logins.listed()))
     asked = {request["path"] for request in site.requests}
     assert not asked & set(oddity.never)
     assert {name: site.counts.get(name) for name in oddity.counts} == oddity.counts
-    logged = [record.getMessage() for record in caplog.records if record.name.startswith(("pegboard", "mcp"))]
+    logged = [caplog.handler.format(record) for record in caplog.records if record.name.startswith(("pegboard", "mcp"))]
     assert secrets_in(site, [*story.seen, *recorded, *logged], configuration) == []
 
 
@@ -95,6 +99,7 @@ async def told(story: Story, oddity: Oddity) -> None:
             assert answer.status == "ok", answer
         case "needs_login":
             assert answer.login is not None, answer
+            story.seen.append(repr(await story.logins.listed()))
             assert (await story.call()).login == answer.login
             assert (await story.followed(answer)).status == "ok"
         case "refused":

@@ -92,7 +92,7 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
         return NotLoggedIn(pending)
     asked = {
         "mode": "url",
-        "message": f"Log in to '{pending.plugin}', which the agent wants to use.",
+        "message": f"Log in to '{pending.plugin}', which the agent wants to use. {pending.why}".strip(),
         "url": pending.url,
         "elicitationId": pending.id,
     }
