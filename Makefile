@@ -65,7 +65,7 @@ screenshots: $(VENV)/.dev $(BROWSER)/.installed ## Take the screenshots of the d
 docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a server
 	$(PY) tools/docs_site.py $(ARGS)
 
-conformance: $(VENV)/.dev $(NODE)/.installed ## Run the logins of MCP's conformance suite; ARGS=sdk does so with the SDK's client
+conformance: $(VENV)/.dev $(NODE)/.installed ## Run the logins of MCP's conformance suite; ARGS="sdk pegboard" does so beside the SDK's
 	$(PY) tests/conformance/login_suite.py $(or $(ARGS),pegboard)
 
 bench: $(VENV)/.dev ## Run the benchmarks

@@ -54,7 +54,7 @@ class DeviceFlow:
         )
         typed = "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(2))
         self._logins[typed] = self._codes[login.code] = login
-        where = f"{self._grants.origin}/device"
+        where = self._grants.options.verification_uri or f"{self._grants.origin}/device"
         return JSONResponse(
             {
                 "device_code": login.code,

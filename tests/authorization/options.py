@@ -59,6 +59,7 @@ class Options:
     hold: Literal["", "before", "after"] = ""  # answers of `/token` wait until this changes
     device: bool = True
     device_interval: int = 0
+    verification_uri: str | None = None  # where a person types the code, in place of the site's page
 
     # The protected server.
     challenge: Literal["metadata", "bare", "none"] = "metadata"  # what the 401 says

@@ -1,7 +1,7 @@
-"""Run the logins of MCP's conformance suite against a client: `python tests/conformance/login_suite.py sdk|pegboard`.
+"""Run the logins of MCP's conformance suite: `python tests/conformance/login_suite.py [sdk] [pegboard]`.
 
 The suite starts a server and an authorization server for each scenario, and a client with the server's address. Printed
-is each scenario with what of it passed, and what did not with the reason.
+is each scenario with what of it passed, and what did not with the reason; for two clients, both beside each other.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,18 +80,27 @@ def judged(run: str, scenario: str, results: Path, *, well: bool) -> Verdict:
 
 
 def main() -> int:
-    """Print what the suite says of a client; returns whether anything failed."""
+    """Print what the suite says of each client; returns whether anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("client", choices=CLIENTS)
+    parser.add_argument("clients", nargs="+", choices=CLIENTS)
     parser.add_argument("--run", action="append", choices=RUNS, help="only these; all by default")
     asked = parser.parse_args()
-    said: list[Verdict] = []
-    for verdict in verdicts(asked.client, asked.run or tuple(RUNS)):
-        said.append(verdict)
-        print(verdict, flush=True)
-    failed = sum(bool(verdict.problems) for verdict in said)
-    print(f"{len(said) - failed} of {len(said)} scenarios passed")
-    return int(failed > 0)
+    said = {client: list(verdicts(client, asked.run or tuple(RUNS))) for client in asked.clients}
+    if len(said) > 1:
+        print("\n".join(beside(said)))
+    else:
+        print(*said[asked.clients[0]], sep="\n")
+    for client, found in said.items():
+        print(f"{client}: {sum(not verdict.problems for verdict in found)} of {len(found)} scenarios passed")
+    return int(any(verdict.problems for found in said.values() for verdict in found))
+
+
+def beside(said: Mapping[str, Sequence[Verdict]]) -> Iterator[str]:
+    """Yield the lines of a table: a scenario, and how many checks each client passed, or that it failed."""
+    yield f"{'':64}" + "".join(f"{client:>12}" for client in said)
+    for row in zip(*said.values(), strict=True):
+        marks = [f"{'failed' if verdict.problems else verdict.passed:>12}" for verdict in row]
+        yield f"{row[0].run:16}{row[0].scenario:48}" + "".join(marks)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,18 @@ from pegboard.board import Session
 SERVER = "remote"
 MOST_LOGINS = 5
 BEFORE_ANY_IS_KNOWN = f"{SERVER}__test-tool"
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
 KINDS = {"auth/client-credentials-basic": "client_credentials", "auth/client-credentials-jwt": "private_key_jwt"}
+CONFIGURED = {
+    "auth/basic-cimd": {"client_id": DOCUMENT},
+    "auth/2025-03-26-oauth-endpoint-fallback": {"kind": "code"},  # no server of today has a login and no metadata
+}
 
 
 def server(url: str, scenario: str, context: dict[str, Any]) -> dict[str, Any]:
     """Return the server as a user would write it: with `auth` only where the scenario gives something for it."""
     if "client_id" not in context:
-        return {"url": url}
+        return {"url": url, **({"auth": CONFIGURED[scenario]} if scenario in CONFIGURED else {})}
     auth = {
         "kind": KINDS.get(scenario, "code"),
         "client_id": context["client_id"],
@@ -69,15 +74,10 @@ async def call_all(config: dict[str, Any]) -> None:
 
 
 async def known_tools(session: Session) -> tuple[Any, list[str]]:
-    """Return what the first call was answered, and the tools that are known after it.
-
-    Where none are, it is made again: the issuer may have changed before the tools were listed.
-    """
-    for _ in range(2):
-        first = await called(session, BEFORE_ANY_IS_KNOWN)
-        if tools := [entry.tool.wire for entry in (await session.surface()).tools]:
-            break
-    return first, tools
+    """Return what the first call was answered, and the tools that are known after it."""
+    first = await called(session, BEFORE_ANY_IS_KNOWN)
+    return first, [entry.tool.wire for entry in (await session.surface()).tools]
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -58,4 +58,5 @@ async def main() -> None:
             await client.call_tool(tool.name, {})
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -39,6 +39,19 @@ async def test_g11_the_gateway_logs_in_for_itself_and_for_all_who_use_it(
     assert site.counts["machine_logins"] == 2
 
 
+async def test_g11_a_server_that_the_gateways_login_is_not_enough_for_asks_no_person(
+    configuration: dict[str, Any], site: LoginSite
+) -> None:
+    auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "robot-secret-0003"}
+    async with Pegboard.open(configured(configuration, auth)) as board:
+        session = await board.session(agent="default", session_id="t", principal="ada")
+        answer = await session.call("linear__write", {"text": "x"})
+    assert (answer.status, answer.login) == ("tool_unavailable", None)
+    assert "it wants one that allows write" in answer.message
+    assert "Correct `auth` in `servers: linear`" in answer.message
+    assert "authorizations" not in site.counts
+
+
 async def test_g11_a_client_that_its_issuer_refuses_says_so_without_its_secret(configuration: dict[str, Any]) -> None:
     auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "wrong-secret-0009"}
     async with Pegboard.open(configured(configuration, auth)) as board:
@@ -60,6 +73,16 @@ async def test_g11_a_code_that_is_typed_elsewhere_completes_a_login(board: Pegbo
     assert await asyncio.wait_for(waiting, 30) == "completed"
     session = await board.session(agent="default", session_id="t", principal="ada")
     assert ((await session.call("linear__whoami", {})).result.structured or {})["account"] == "ben"
+
+
+async def test_g11_no_code_is_shown_that_would_be_typed_at_an_address_that_is_not_safe(
+    board: Pegboard, site: LoginSite
+) -> None:
+    site.reset(verification_uri="http://10.255.255.1/device")
+    pending = await OperatorLogins(board.services).begin("linear", LoginOwner("ada"), device=True)
+    assert pending is not None
+    assert (pending.code, pending.code_url) == ("", "")
+    assert pending.url.startswith(site.origin)
 
 
 async def test_g11_kind_none_never_asks_for_a_login(configuration: dict[str, Any]) -> None:

@@ -91,6 +91,8 @@ def logout(
 
 async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Printer, *, browser: bool) -> int:
     """Wait for the browser or for an address that is pasted, whichever comes first."""
+    if pending.why:
+        printer.note(f"{pending.why}\n")
     minutes = round((pending.expires_at - datetime.now(UTC).timestamp()) / 60)
     printer.note(f"Log in to '{pending.plugin}' within {plural(minutes, 'minute')}, at:\n\n  {pending.url}\n")
     if pending.code:

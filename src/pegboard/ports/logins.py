@@ -25,6 +25,7 @@ class ServerLogins(Protocol):
 
         Raises:
             StoreError: The logins cannot be read.
+            ToolUnavailableError: The gateway logs in for itself, and cannot; says why.
         """
         ...
 

@@ -29,11 +29,17 @@ class NotLoggedIn(NamedTuple):
     @property
     def text(self) -> str:
         """Return where the user logs in."""
-        more = f" {self.why}" if self.why else ""
+        more = "".join(f" {why}" for why in (self.pending.why, self.why) if why)
         return (
             f"'{self.pending.plugin}' wants a login.{more} The user can log in at {self.pending.url} within ten "
             "minutes; after that the same call works. Other tools can be used meanwhile."
         )
+
+
+class NoLogin(NamedTuple):
+    """Why a login that is wanted cannot be made; nothing in it is secret."""
+
+    text: str
 
 
 async def after_login(
@@ -57,10 +63,12 @@ def remote_servers(services: Services, plugins: Iterable[str]) -> tuple[str, ...
     return tuple(name for name, spec in specs if isinstance(spec, ServerSpec) and spec.url)
 
 
-async def missing_logins(call: CallRequest, snapshot: Snapshot, plugins: Iterable[str]) -> Sequence[NotLoggedIn]:
-    """Return the logins that these plugins still want, after the client was asked for each."""
+async def missing_logins(
+    call: CallRequest, snapshot: Snapshot, plugins: Iterable[str]
+) -> Sequence[NotLoggedIn | NoLogin]:
+    """Return the logins that these plugins still want, after the client was asked for each, or why none can be made."""
     owner = login_owner(snapshot.permissions, snapshot.info.pool_user)
-    found: list[NotLoggedIn] = []
+    found: list[NotLoggedIn | NoLogin] = []
     for name in dict.fromkeys(plugins):
         missing = await _missing(call, call.services.loader.specs[name], owner)
         if missing is not None:
@@ -68,15 +76,15 @@ async def missing_logins(call: CallRequest, snapshot: Snapshot, plugins: Iterabl
     return found
 
 
-async def _missing(call: CallRequest, spec: PluginSpec, owner: LoginOwner) -> NotLoggedIn | None:
+async def _missing(call: CallRequest, spec: PluginSpec, owner: LoginOwner) -> NotLoggedIn | NoLogin | None:
     source = call.services.loader.source_of(spec)
     if not isinstance(source, HasLogins):
         return None
     try:
         need = await source.logins.needed(spec, owner)
         return None if need is None else await _asked(call, source.logins, spec, need)
-    except PegboardError:
-        return None  # why none can be made is what the plugin says of itself
+    except PegboardError as error:
+        return NoLogin(call.services.masker.text(error.text))
 
 
 async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need: LoginNeed) -> NotLoggedIn | None:
@@ -91,7 +99,7 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
         return NotLoggedIn(pending)
     asked = {
         "mode": "url",
-        "message": f"Log in to '{pending.plugin}', which the agent wants to use.",
+        "message": f"Log in to '{pending.plugin}', which the agent wants to use. {pending.why}".strip(),
         "url": pending.url,
         "elicitationId": pending.id,
     }
@@ -104,6 +112,13 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
     except AskRefusedError:
         return NotLoggedIn(pending)
     return None if state == "completed" else NotLoggedIn(pending, "The login was not completed.")
+
+
+def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | NoLogin) -> CallAnswer:
+    """Return the answer to a call of a tool that nobody has seen, because its server wants a login."""
+    if isinstance(missing, NotLoggedIn):
+        return needs_login(call, key, missing, None)
+    return answer("tool_unavailable", f"'{call.name}' was not called: {missing.text}")
 
 
 def needs_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn, tool: Tool | None) -> CallAnswer:

@@ -12,7 +12,7 @@ from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
-from pegboard.board.calls.login_gate import NotLoggedIn, missing_logins, remote_servers
+from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins, remote_servers
 from pegboard.board.calls.noted_searches import note_search
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
@@ -95,7 +95,7 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     services = call.services
     if is_duty(tool):
         return await call_duty(services, snapshot, tool, call.arguments)
-    missing: list[NotLoggedIn] = []
+    missing: list[NotLoggedIn | NoLogin] = []
     snapshot, payload = await _converse(call, snapshot, tool, missing)
     blocks = [payload.text(), *(one.text for one in missing)]
     if payload.schemas:
@@ -130,11 +130,12 @@ async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> l
 
 
 async def _converse(
-    call: CallRequest, snapshot: Snapshot, tool: Tool, missing: list[NotLoggedIn]
+    call: CallRequest, snapshot: Snapshot, tool: Tool, missing: list[NotLoggedIn | NoLogin]
 ) -> tuple[Snapshot, Payload]:
     """Drive the dialect: give it what its steps did until it has its payload.
 
-    ``missing`` takes the logins that are wanting for what a step loads, once the client was asked for them (G11).
+    ``missing`` takes the logins that are wanting for what a step loads, once the client was asked for them, or why none
+    can be made (G11).
     """
     dialect = dialect_of(call.services, snapshot.permissions)
     conversation = dialect.run(view_of(call.services, snapshot), tool.wire, call.arguments)
@@ -150,7 +151,9 @@ async def _converse(
         return snapshot, payload
 
 
-async def _logged_in(call: CallRequest, snapshot: Snapshot, load: Load, missing: list[NotLoggedIn]) -> Snapshot:
+async def _logged_in(
+    call: CallRequest, snapshot: Snapshot, load: Load, missing: list[NotLoggedIn | NoLogin]
+) -> Snapshot:
     """Return the session once the client was asked for the logins that remote servers want which a load names (G11)."""
     remote = remote_servers(call.services, named_plugins(snapshot.permissions, load))
     if remote:

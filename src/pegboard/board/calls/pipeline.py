@@ -10,7 +10,7 @@ from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waitin
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
-from pegboard.board.calls.login_gate import after_login, missing_logins, needs_login, remote_servers
+from pegboard.board.calls.login_gate import after_login, missing_logins, remote_servers, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.call_details import EndedCall, details_of
@@ -124,7 +124,7 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     owner = plan.owner if isinstance(plan, Refuse) and plan.tool is None and not call.deciding else ""
     if owner and (remote := remote_servers(call.services, [owner])):
         if missing := await missing_logins(call, snapshot, remote):
-            return snapshot, needs_login(call, snapshot.info.key, missing[0], None)
+            return snapshot, without_login(call, snapshot.info.key, missing[0])
         snapshot, plan = await _planned(call, snapshot)
     if isinstance(plan, Refuse):
         return snapshot, await denied(call, snapshot, _with_hint(call, snapshot, plan), call.name)

@@ -24,7 +24,8 @@ class PendingLogin:
     """A login that a person may complete once, at ``url``, until ``expires_at`` (seconds since the epoch).
 
     ``plugin`` is the server's name, ``resource`` its address in canonical form. Where the issuer has logins of devices
-    (RFC 8628), a person may instead type ``code`` at ``code_url``, with any browser; else both are empty.
+    (RFC 8628), a person may instead type ``code`` at ``code_url``, with any browser; else both are empty. ``why`` says
+    in a sentence why the login of before does not count, where it is lost to Pegboard; else it is empty.
     """
 
     id: str
@@ -35,6 +36,7 @@ class PendingLogin:
     expires_at: float
     code: str = ""
     code_url: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.challenge import login_hint
-from pegboard.sources.mcp.wire.http_client import LOGIN, MARK, STATUS, TOO_LARGE, UNREACHED, describe
+from pegboard.sources.mcp.wire.http_client import LOGIN, MARK, RENEWAL, STATUS, TOO_LARGE, UNREACHED, describe
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.request_outcomes import too_large
 
@@ -51,6 +51,8 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
             return error.message, spec.limit_hint
         case (kind, _) if kind == LOGIN:
             return error.message, login_hint(spec)
+        case (kind, _) if kind == RENEWAL:
+            return error.message, "Call again then."
         case None if error.message.startswith(EVENT_TOO_LARGE):
             return too_large(spec.message_limit), spec.limit_hint
         case None if error.code == types.CONNECTION_CLOSED:
@@ -80,9 +82,9 @@ def wants_login(error: BaseException) -> bool:
 
 
 def unreached(error: MCPError) -> bool:
-    """Return whether nothing of the request arrived."""
+    """Return whether nothing of the request was taken."""
     marked = http_failure(error)
-    return marked is not None and marked[0] == UNREACHED
+    return marked is not None and marked[0] in (UNREACHED, RENEWAL)
 
 
 def _status(status: int, text: str) -> tuple[str, str]:

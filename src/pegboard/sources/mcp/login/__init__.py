@@ -1,1 +1,1 @@
-"""Logins to remote servers: who issues them, how one is made, kept and renewed (G11)."""
+"""Logins to servers over HTTP: found by metadata, completed by a person or the gateway, renewed by one process."""

@@ -40,16 +40,27 @@ class ConnectionLogin:
         return None if held is None else held.grant.header
 
     async def header(self) -> str | None:
-        """Return the value of the header, renewed where it has ended; None without a login that counts."""
+        """Return the value of the header, renewed where it has ended; None without a login that counts.
+
+        Raises ``PegboardError`` where it cannot be renewed for now.
+        """
         held = None if self._key is None else await self._keeper.current(self._key)
         return None if held is None else held.grant.header
 
     async def after_refusal(self, shown: str) -> str | None:
-        """Return another value than the one that the server refused, or None where a login is needed."""
+        """Return another value than the one that the server refused, or None where a login is needed.
+
+        Raises ``PegboardError`` where it cannot be renewed for now.
+        """
         if self._key is None:
             return None
         held = await self._keeper.after_refusal(self._key, shown.removeprefix("Bearer "))
         return None if held is None else held.grant.header
+
+    def give_up(self, shown: str) -> None:
+        """Take the login for one that does not count: its server refuses it though it was renewed for it."""
+        if self._key is not None:
+            self._keeper.give_up(self._key, shown.removeprefix("Bearer "))
 
     async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
         """Return whether an answer refuses a request for want of a login, and note what it says of it."""

@@ -11,7 +11,7 @@ from pegboard.sources.mcp.login.discovery import Issuer
 from pegboard.sources.mcp.login.grant import Grant
 from pegboard.sources.mcp.login.identity import Identity
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, device_begun, granted_to_device
-from pegboard.sources.mcp.login.web import LoginWeb
+from pegboard.sources.mcp.login.web import LoginWeb, require_safe
 
 _INTERVAL: Final = 5.0
 _SHORTEST: Final = 0.1
@@ -29,8 +29,8 @@ class DeviceLogin(NamedTuple):
     interval: float
 
 
-async def device_login(web: LoginWeb, issuer: Issuer, identity: Identity) -> DeviceLogin | None:
-    """Return a login by a code, or None where the issuer offers none to this client."""
+async def device_login(web: LoginWeb, issuer: Issuer, identity: Identity, server: str) -> DeviceLogin | None:
+    """Return a login by a code, or None where the issuer offers none to this client, or none at a safe address."""
     if not issuer.metadata.device_authorization_endpoint:
         return None
     try:
@@ -39,6 +39,10 @@ async def device_login(web: LoginWeb, issuer: Issuer, identity: Identity) -> Dev
         return None
     code, url, held = (answer.get(name) for name in ("user_code", "verification_uri", "device_code"))
     if not (isinstance(code, str) and isinstance(url, str) and isinstance(held, str) and code and url and held):
+        return None
+    try:
+        require_safe(url, server)
+    except ToolUnavailableError:
         return None
     said = answer.get("interval", _INTERVAL)
     interval = float(said) if isinstance(said, int | float) else _INTERVAL

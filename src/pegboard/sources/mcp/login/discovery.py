@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from pegboard.sources.mcp.login.challenge import Challenge
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
 _GRANTS = ["authorization_code", "refresh_token"]
+_USUAL = {"authorization": "authorize", "token": "token", "registration": "register"}
 
 
 class IssuerMetadata(OAuthMetadata):
@@ -57,10 +59,10 @@ async def find_issuer(web: LoginWeb, spec: ServerSpec, challenge: Challenge, wan
     resource = await _resource(web, spec, challenge)
     if resource is None:
         root = urlsplit(spec.url or "")
-        name, identifier = f"{root.scheme}://{root.netloc}", resource_of(spec)
+        name, identifier = _chosen(spec, [f"{root.scheme}://{root.netloc}"]), resource_of(spec)
         metadata = await _metadata(web, spec, None, name)
     else:
-        name, identifier = _chosen(spec, resource), str(resource.resource)
+        name, identifier = _chosen(spec, [str(one) for one in resource.authorization_servers]), str(resource.resource)
         metadata = await _metadata(web, spec, name, name)
     asked = " ".join(wanted or challenge.scopes) or None
     scopes = get_client_metadata_scopes(asked, resource, metadata, _GRANTS)
@@ -98,9 +100,8 @@ async def _resource(web: LoginWeb, spec: ServerSpec, challenge: Challenge) -> Pr
     return None
 
 
-def _chosen(spec: ServerSpec, resource: ProtectedResourceMetadata) -> str:
-    """Return the issuer that is configured, else the first that the server names."""
-    named = [str(one) for one in resource.authorization_servers]
+def _chosen(spec: ServerSpec, named: Sequence[str]) -> str:
+    """Return the issuer that is configured, else the first of those that are named."""
     wanted = spec.auth.issuer if spec.auth is not None else ""
     if not wanted:
         return named[0]
@@ -110,10 +111,12 @@ def _chosen(spec: ServerSpec, resource: ProtectedResourceMetadata) -> str:
 
 
 async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: str) -> IssuerMetadata:
+    absent = True
     for place in build_oauth_authorization_server_metadata_discovery_urls(issuer, spec.url or ""):
         answer = await web.request("GET", place)
         if answer.status_code >= 500:
             raise _unusable(spec, f"{place_of(place)} answers HTTP {answer.status_code}")
+        absent = absent and answer.status_code == 404
         if answer.status_code != 200:
             continue
         try:
@@ -125,7 +128,16 @@ async def _metadata(web: LoginWeb, spec: ServerSpec, issuer: str | None, name: s
         if "S256" not in (found.code_challenge_methods_supported or []):
             raise _unusable(spec, f"{place_of(name)} does not say that it supports PKCE with S256")
         return found
+    said_so = spec.auth is not None and spec.auth.kind == "code"  # else a mere 401 would be taken for a login
+    if absent and issuer is None and said_so:
+        return _usual(name)
     raise _unusable(spec, f"no metadata of {place_of(name)} was found")
+
+
+def _usual(origin: str) -> IssuerMetadata:
+    """Return where an issuer of 2025-03-26 has its endpoints that says nothing of them."""
+    usual = {f"{what}_endpoint": f"{origin}/{path}" for what, path in _USUAL.items()}
+    return IssuerMetadata.model_validate({"issuer": origin, **usual})
 
 
 def _require_issuer(spec: ServerSpec, found: IssuerMetadata, issuer: str) -> None:

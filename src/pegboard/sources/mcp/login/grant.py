@@ -36,6 +36,7 @@ class Grant:
         client_secret: the secret of that client, or empty.
         method: how that client shows itself: none, client_secret_basic, client_secret_post.
         kind: how it was obtained: by a person's login (code), or by the gateway for itself.
+        renewed: whether it was renewed since the login, with which scopes may have been lost.
         refused: why the issuer does not renew it any more, or empty.
     """
 
@@ -52,6 +53,7 @@ class Grant:
     client_secret: str = ""
     method: str = "none"
     kind: GrantKind = "code"
+    renewed: bool = False
     refused: str = ""
 
     def to_json(self) -> str:

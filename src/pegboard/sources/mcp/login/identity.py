@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from mcp.client.auth import OAuthRegistrationError
-from mcp.client.auth.utils import create_client_registration_request, handle_registration_response
+from mcp.client.auth.utils import (
+    create_client_registration_request,
+    handle_registration_response,
+    is_valid_client_metadata_url,
+)
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
-from pydantic import AnyUrl, ValidationError
-from pydantic_core import from_json
+from pydantic import AnyUrl, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports.sealed import SealedStore
+from pegboard.ports.sealed import SealedStore, SealedText
 from pegboard.sources.mcp.login.discovery import Issuer
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
@@ -25,19 +29,29 @@ _USABLE: Final = (None, "none", "client_secret_post", "client_secret_basic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A client as an issuer knows it: how it shows itself (``method``), and where browsers are sent back to."""
+    """A client as an issuer knows it: how it shows itself (``method``), and where browsers are sent back to.
+
+    ``scopes`` are those that it was registered with: some issuers let it ask for no others.
+    """
 
     client_id: str
     client_secret: str = ""
     method: str = "none"
     redirect: str = ""
+    scopes: tuple[str, ...] = ()
 
 
 def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
-    """Return the client that is registered beforehand, or None where none is configured."""
+    """Return the client that is registered beforehand, or described at an address; None where none is configured.
+
+    An address counts where the issuer reads such documents.
+    """
     auth = spec.auth
     if auth is None or not auth.client_id:
         return None
+    if auth.kind == "code" and not auth.client_secret and is_valid_client_metadata_url(auth.client_id):
+        described = issuer.metadata.client_id_metadata_document_supported
+        return Identity(client_id=auth.client_id) if described else None
     offered = issuer.metadata.token_endpoint_auth_methods_supported
     basic = offered is None or "client_secret_basic" in offered  # RFC 8414: what counts where nothing is said
     method = ("client_secret_basic" if basic else "client_secret_post") if auth.client_secret else "none"
@@ -48,17 +62,25 @@ def configured(spec: ServerSpec, issuer: Issuer) -> Identity | None:
 
 async def registered(store: SealedStore, issuer: Issuer) -> Identity | None:
     """Return as whom Pegboard was registered with an issuer before, or None."""
-    kept = await store.sealed("identity", issuer.name)
-    if kept is None or kept.text is None:
-        return None
+    return _read(await store.sealed("identity", issuer.name))
+
+
+def _read(kept: SealedText | None) -> Identity | None:
     try:
-        return Identity(**from_json(kept.text))
-    except (ValueError, TypeError):
+        return None if kept is None or kept.text is None else _IDENTITY.validate_json(kept.text)
+    except ValidationError:
         return None
 
 
-async def register(web: LoginWeb, store: SealedStore, spec: ServerSpec, issuer: Issuer, redirect: str) -> Identity:
-    """Register Pegboard with an issuer, and remember it.
+async def register(
+    web: LoginWeb,
+    store: SealedStore,
+    spec: ServerSpec,
+    issuer: Issuer,
+    redirect: str,
+    before: Identity | None = None,
+) -> Identity:
+    """Register Pegboard with an issuer, and remember it; ``before`` is as whom it was registered until now.
 
     Raises ``ToolUnavailableError`` where the issuer registers nobody: which two values to set is in the hint.
     """
@@ -69,10 +91,11 @@ async def register(web: LoginWeb, store: SealedStore, spec: ServerSpec, issuer: 
             f"in `{spec.section}`.",
             location=spec.place,
         )
+    scopes = tuple(dict.fromkeys((*(before.scopes if before else ()), *issuer.scopes)))
     try:
-        found = await _answer(web, issuer, redirect)
+        found = await _answer(web, issuer, redirect, scopes)
     except (OAuthRegistrationError, ValidationError) as error:
-        why = one_line(str(error), limit=300)
+        why = one_line(str(error), limit=300).rstrip(".")
         raise ToolUnavailableError(
             f"{place_of(issuer.name)} does not register Pegboard as a client of {spec.label}: {why}.",
             hint=f"Set `auth: {{client_id, client_secret}}` in `{spec.section}`.",
@@ -83,12 +106,13 @@ async def register(web: LoginWeb, store: SealedStore, spec: ServerSpec, issuer: 
         client_secret=found.client_secret or "",
         method=found.token_endpoint_auth_method or ("client_secret_basic" if found.client_secret else "none"),
         redirect=redirect,
+        scopes=scopes,
     )
     await store.seal("identity", issuer.name, _to_json(identity), expected=None)
     return identity
 
 
-async def _answer(web: LoginWeb, issuer: Issuer, redirect: str) -> OAuthClientInformationFull:
+async def _answer(web: LoginWeb, issuer: Issuer, redirect: str, scopes: tuple[str, ...]) -> OAuthClientInformationFull:
     offered = issuer.metadata.token_endpoint_auth_methods_supported or ["none"]
     device = [DEVICE_CODE] if issuer.metadata.device_authorization_endpoint else []
     method: Any = next((one for one in ("none", "client_secret_basic", "client_secret_post") if one in offered), "none")
@@ -98,7 +122,7 @@ async def _answer(web: LoginWeb, issuer: Issuer, redirect: str) -> OAuthClientIn
         token_endpoint_auth_method=method,
         grant_types=["authorization_code", "refresh_token", *device],
         application_type="native",
-        scope=" ".join(issuer.scopes) or None,
+        scope=" ".join(scopes) or None,
     )
     request = create_client_registration_request(issuer.metadata, asked, issuer.name)
     body = cast("object", from_json(request.content))
@@ -109,12 +133,16 @@ async def _answer(web: LoginWeb, issuer: Issuer, redirect: str) -> OAuthClientIn
     return found
 
 
-async def forget(store: SealedStore, issuer: str) -> None:
-    """Forget as whom Pegboard was registered, since the issuer does not know it any more."""
-    await store.seal("identity", issuer, None, expected=None)
+async def forget(store: SealedStore, issuer: str, client_id: str) -> None:
+    """Forget as whom Pegboard was registered, since the issuer does not know it any more; a newer one stays."""
+    kept = await store.sealed("identity", issuer)
+    known = _read(kept)
+    if kept is not None and known is not None and known.client_id == client_id:
+        await store.seal("identity", issuer, None, expected=kept.version)
 
 
 def _to_json(identity: Identity) -> str:
-    from pydantic_core import to_json
-
     return to_json(identity).decode()
+
+
+_IDENTITY: Final = TypeAdapter(Identity)

@@ -8,12 +8,12 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pegboard.core.access.instances import LoginOwner
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports import AuditRecord
 from pegboard.sources.mcp.login.grant import Grant, grant_from_json
 from pegboard.support.backoff import Backoff
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 LEASE: Final = 10.0
 """Seconds after which the right of a refresher ends by itself, so that a dead one holds nobody up."""
 _FOR_GOOD: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
-"""What an issuer answers that does not renew a grant any more; all else may pass."""
+"""What an issuer answers that does not renew a grant any more."""
+_FOR_NOW: Final = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
+"""What an issuer answers that may renew it the next time."""
+_PAUSE: Final = 1.0
+"""For how many seconds an issuer that did not renew a grant is not asked again, where it does not say for how long."""
+_AGAIN: Final = 60.0
+"""Seconds after which a grant that only its server refuses is shown to it again."""
+_OTHER_KEY: Final = (
+    "What is stored of it was sealed with another key: bring that key back (PEGBOARD_KEY, or the file beside the store "
+    "whose name ends with .key), or log in anew."
+)
 
 LoginEvent = Literal["login", "refresh", "step_up", "logout"]
 
@@ -35,16 +45,42 @@ log = logging.getLogger("pegboard.sources.mcp")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A grant as this process has it: its version in the store, and when it is to be renewed."""
+    """A grant as this process has it: its version in the store, and when it is to be renewed.
+
+    Its server refuses it though nobody else does: until ``tried_again_at`` it is taken for one that does not count.
+    """
 
     grant: Grant
     version: int
     renew_at: float | None
+    tried_again_at: float = 0.0
 
     def counts(self) -> bool:
         """Return whether its token may be used now."""
         ends = self.grant.expires_at
-        return not self.grant.refused and (ends is None or time.time() < ends)
+        return self._stands() and (ends is None or time.time() < ends)
+
+    def lasts(self) -> bool:
+        """Return whether it counts, or may count again once it is renewed."""
+        return self.counts() or (self.grant.renewable and self._stands())
+
+    def _stands(self) -> bool:
+        return not self.grant.refused and time.time() >= self.tried_again_at
+
+
+class Paused(NamedTuple):
+    """Until when an issuer is not asked to renew a grant, in seconds since the epoch, and why."""
+
+    until: float
+    why: str
+
+    def error(self) -> ToolUnavailableError:
+        """Return the error for whoever needs the grant now."""
+        seconds = max(1, round(self.until - time.time()))
+        return ToolUnavailableError(
+            f"its login could not be renewed for now: {self.why}; the login is kept, and renewed in {seconds} s at the "
+            "earliest"
+        )
 
 
 class GrantKey(NamedTuple):
@@ -76,6 +112,8 @@ class GrantKeeper:
         self._renew = renew
         self._held: dict[GrantKey, Held] = {}
         self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
+        self._paused: dict[GrantKey, Paused] = {}
+        self._unreadable: dict[GrantKey, int] = {}  # the versions that were sealed with another key
         self._holder = secrets.token_hex(8)
         self._tasks = BackgroundTasks()
 
@@ -84,28 +122,44 @@ class GrantKeeper:
         held = self._held.get(key)
         if held is None or not held.counts():
             return None
-        if held.renew_at is not None and time.time() >= held.renew_at and held.grant.renewable:
+        due = held.renew_at is not None and time.time() >= held.renew_at and held.grant.renewable
+        if due and self._pause(key) is None:
             self._begin(key, held)
         return held
 
     async def current(self, key: GrantKey) -> Held | None:
-        """Return a grant that counts now, renewed where it has ended; None where a login is needed."""
+        """Return a grant that counts now, renewed where it has ended; None where a login is needed.
+
+        Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
+        """
         held = self.at_hand(key)
         if held is not None:
             return held
         held = await self.read(key)
         if held is None or held.counts():
             return held
-        return await asyncio.shield(self._begin(key, held)) if held.grant.renewable else None
+        return await self._renewed(key, held) if held.lasts() else None
 
     async def after_refusal(self, key: GrantKey, token: str) -> Held | None:
-        """Return a grant that counts though a server refused this token: a newer one, or a renewed one; else None."""
+        """Return a grant that counts though a server refused this token: a newer one, or a renewed one; else None.
+
+        Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
+        """
         held = await self.read(key)
         if held is None or held.grant.refused:
             return None
         if held.grant.access_token != token and held.counts():
             return held
-        return await asyncio.shield(self._begin(key, held)) if held.grant.renewable else None
+        renewed = await self._renewed(key, held) if held.grant.renewable else None
+        if renewed is None:
+            self.give_up(key, token)
+        return renewed
+
+    def give_up(self, key: GrantKey, token: str) -> None:
+        """Take a grant for one that does not count, since its server refuses it and it is not renewed any more."""
+        held = self._held.get(key)
+        if held is not None and held.grant.access_token == token:
+            self._held[key] = replace(held, tried_again_at=time.time() + _AGAIN)
 
     async def read(self, key: GrantKey) -> Held | None:
         """Return a grant as it is stored now."""
@@ -114,23 +168,27 @@ class GrantKeeper:
     def _taken(self, key: GrantKey, stored: SealedText | None) -> Held | None:
         if stored is None:
             self._held.pop(key, None)
+            self._unreadable.pop(key, None)
             return None
         held = self._held.get(key)
         if held is not None and held.version == stored.version:
             return held
         grant = None if stored.text is None else grant_from_json(stored.text)
         if grant is None:
-            log.warning(
-                "The login to %s cannot be read: it was sealed with another key. Set that key again (PEGBOARD_KEY), or "
-                "log in anew; what is stored stays as it is.",
-                key.resource,
-            )
+            if self._unreadable.get(key) != stored.version:
+                log.warning("The login to %s cannot be used. %s", key.resource, _OTHER_KEY)
+            self._unreadable[key] = stored.version
             return None
         return self._hold(key, grant, stored.version)
 
     def _hold(self, key: GrantKey, grant: Grant, version: int) -> Held:
+        self._unreadable.pop(key, None)
         held = self._held[key] = Held(grant, version, grant.renew_at())
         return held
+
+    def unreadable(self, key: GrantKey) -> str:
+        """Return why a grant that is stored cannot be used, and what to do, or nothing."""
+        return _OTHER_KEY if key in self._unreadable else ""
 
     async def keep(self, key: GrantKey, grant: Grant, event: LoginEvent = "login") -> Held:
         """Store a grant in place of any other."""
@@ -162,19 +220,39 @@ class GrantKeeper:
 
     # -- one refresher -----------------------------------------------------------------------------
 
+    def _pause(self, key: GrantKey) -> Paused | None:
+        """Return why an issuer is not asked to renew a grant now, or None where it may be."""
+        paused = self._paused.get(key)
+        if paused is not None and time.time() >= paused.until:
+            del self._paused[key]
+            return None
+        return paused
+
+    async def _renewed(self, key: GrantKey, held: Held) -> Held | None:
+        """Return a grant renewed, by whoever is at it; raises ``ToolUnavailableError`` where it is not for now."""
+        renewed = None if self._pause(key) else await asyncio.shield(self._begin(key, held))
+        if renewed is None and (paused := self._pause(key)):
+            raise paused.error()
+        return renewed
+
     def _begin(self, key: GrantKey, held: Held) -> asyncio.Task[Held | None]:
         """Return the renewal under way, or begin one: those who need it at once share it."""
         task = self._renewing.get(key)
         if task is None or task.done():
-            task = self._renewing[key] = self._tasks.start(self._renewed(key, held))
+            task = self._renewing[key] = self._tasks.start(self._tried(key, held))
         return task
 
-    async def _renewed(self, key: GrantKey, held: Held) -> Held | None:
+    async def _tried(self, key: GrantKey, held: Held) -> Held | None:
+        """Return a grant renewed, or None where it is not any more, or is not for now, which is noted."""
+        from pegboard.sources.mcp.login.token_requests import BusyIssuerError
+
         try:
             return await self._alone(key, held)
         except PegboardError as error:
             log.warning("The login to %s could not be renewed: %s", key.resource, error)
-            return held if held.counts() else None
+            pause = error.pause if isinstance(error, BusyIssuerError) else None
+            self._paused[key] = Paused(time.time() + (pause or _PAUSE), error.message.rstrip("."))
+            return None
         finally:
             self._renewing.pop(key, None)
 
@@ -209,6 +287,8 @@ class GrantKeeper:
             newest = await self.read(key)
             if newest is not None and newest.version != held.version:
                 return newest if newest.counts() else None
+            if error.code in _FOR_NOW:
+                raise ToolUnavailableError(f"{held.grant.issuer} answers: {error}.") from None
             if error.code in _FOR_GOOD:
                 await self._mark_refused(key, held, error)
             return None

@@ -16,7 +16,7 @@ from pegboard.sources.mcp.login.challenge import Challenge, for_itself, may_log_
 from pegboard.sources.mcp.login.connection_login import ConnectionLogin
 from pegboard.sources.mcp.login.discovery import find_issuer, offers_login, resource_of
 from pegboard.sources.mcp.login.grant import Grant
-from pegboard.sources.mcp.login.identity import configured
+from pegboard.sources.mcp.login.identity import configured, forget
 from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey, grant_key_of
 from pegboard.sources.mcp.login.pending import PendingLogins
 from pegboard.sources.mcp.login.web import LoginWeb
@@ -30,7 +30,7 @@ class McpLogins:
 
     def __init__(self, store: SealedStore) -> None:
         self._store = store
-        self._keeper = GrantKeeper(store, _renewed)
+        self._keeper = GrantKeeper(store, self._renewed)
         self._pending = PendingLogins(store, self._keeper)
         self._challenges: dict[str, Challenge] = {}  # by resource: the servers that are known to want a login
         self._without: set[str] = set()  # the resources that refused a request, and offer none
@@ -70,7 +70,10 @@ class McpLogins:
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, as far as a server has said; None where none is."""
-        if not isinstance(spec, ServerSpec) or for_itself(spec) or not await self.wanted(spec):
+        if not isinstance(spec, ServerSpec) or not await self.wanted(spec):
+            return None
+        if for_itself(spec):
+            await self.has(spec, LoginOwner())
             return None
         if await self.has(spec, owner):
             return None
@@ -89,12 +92,22 @@ class McpLogins:
         if self._keeper.at_hand(key) is not None:
             return True
         held = await self._keeper.read(key)
-        if held is not None and (held.counts() or held.grant.renewable):
+        if held is not None and held.lasts():
             return True
         if for_itself(spec) and owner == LoginOwner():
             await self._keeper.obtain(key, partial(self._granted_to_gateway, spec))
             return True
         return False
+
+    async def _renewed(self, grant: Grant) -> Grant:
+        """Return a grant with new tokens; an issuer that does not know its client any more gets a new one next time."""
+        try:
+            async with LoginWeb(grant.resource) as web:
+                return await token_requests.renewed(web, grant)
+        except token_requests.RefusedTokensError as error:
+            if error.code == "invalid_client":
+                await forget(self._store, grant.issuer, grant.client_id)
+            raise
 
     async def _granted_to_gateway(self, spec: ServerSpec) -> Grant:
         auth = spec.auth
@@ -133,7 +146,7 @@ class McpLogins:
             if key.resource != resource:
                 continue
             held = await self._keeper.read(key)
-            if held is not None and (held.counts() or held.grant.renewable):
+            if held is not None and held.lasts():
                 found.append((held.grant.obtained_at, key.owner))
         return [owner for _, owner in sorted(found, reverse=True)]
 
@@ -145,7 +158,32 @@ class McpLogins:
         """Begin a login, or return the one that is pending already for the same owner."""
         server = cast("ServerSpec", spec)
         challenge = self._challenges.get(resource_of(server), Challenge())
+        await self._require_use(server, need, challenge)
         return await self._pending.begin(server, need, challenge, redirect, device=device)
+
+    async def _require_use(self, spec: ServerSpec, need: LoginNeed, challenge: Challenge) -> None:
+        """Raise ``ToolUnavailableError`` where a login of a person is of no use.
+
+        The gateway logs in for itself, or the server refuses the scopes that it asks for, fresh from a login.
+        """
+        if for_itself(spec):
+            scopes = f"; it wants one that allows {' '.join(need.scopes)}" if need.scopes else ""
+            raise ToolUnavailableError(
+                f"{spec.label} is not available: it refuses the login of the gateway{scopes}.",
+                hint=f"Correct `auth` in `{spec.section}`.",
+                location=spec.place,
+            )
+        if challenge.error != "insufficient_scope" or not need.scopes:
+            return
+        held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
+        if held is None or not held.counts() or held.grant.renewed or not set(need.scopes) <= set(held.grant.scopes):
+            return
+        raise ToolUnavailableError(
+            f"{spec.label} is not available: it wants a login that allows {' '.join(need.scopes)}, "
+            "and refuses one that does.",
+            hint="Ask who runs it what the account lacks.",
+            location=spec.place,
+        )
 
     async def complete(self, answer: Mapping[str, str], *, owner: LoginOwner | None = None) -> PendingLogin:
         """Complete a pending login with what the browser was sent back with."""
@@ -181,11 +219,6 @@ class McpLogins:
         """Let renewals that are under way come to their end, and listen no more."""
         self._pending.close()
         await self._keeper.aclose()
-
-
-async def _renewed(grant: Grant) -> Grant:
-    async with LoginWeb(grant.resource) as web:
-        return await token_requests.renewed(web, grant)
 
 
 def _shown(key: GrantKey, grant: Grant | None) -> Login:

@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
@@ -30,7 +31,7 @@ from pegboard.sources.mcp.login.grant import Grant
 from pegboard.sources.mcp.login.identity import Identity, configured, forget, register, registered
 from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
-from pegboard.sources.mcp.login.web import LoginWeb, place_of
+from pegboard.sources.mcp.login.web import LoginWeb, place_of, require_safe
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
 
@@ -116,8 +117,10 @@ class PendingLogins:
         wanted = tuple(dict.fromkeys((*(spec.auth.scopes if spec.auth else ()), *before, *need.scopes)))
         async with LoginWeb(spec.url or "") as web:
             issuer = await find_issuer(web, spec, challenge, wanted)
+            for endpoint in (issuer.metadata.authorization_endpoint, issuer.metadata.token_endpoint):
+                require_safe(str(endpoint), spec.url or "")
             identity, redirect = await self._identity(web, spec, issuer, redirect)
-            typed = await device_login(web, issuer, identity) if device else None
+            typed = await device_login(web, issuer, identity, spec.url or "") if device else None
         verifier, number = secrets.token_urlsafe(64), secrets.token_hex(6)
         state = f"{number}.{secrets.token_urlsafe(32)}"
         pending = PendingLogin(
@@ -129,6 +132,7 @@ class PendingLogins:
             expires_at=time.time() + LASTS,
             code=typed.code if typed else "",
             code_url=typed.url if typed else "",
+            why=self._keeper.unreadable(GrantKey(need.owner, resource_of(spec))),
         )
         asked = Asked(
             pending=pending,
@@ -170,7 +174,10 @@ class PendingLogins:
             port = int(known.redirect.rpartition(":")[2].partition("/")[0] or 0) if known and known.redirect else 0
             redirect = f"http://127.0.0.1:{await self._callback.open(port)}{PATH}"
         if known is None or (known.redirect and known.redirect != redirect):
-            known = await register(web, self._store, spec, issuer, redirect)
+            known = await register(web, self._store, spec, issuer, redirect, known)
+        elif known.redirect and not set(issuer.scopes) <= set(known.scopes):
+            with suppress(ToolUnavailableError):  # few issuers mind: as it is, it may do
+                known = await register(web, self._store, spec, issuer, redirect, known)
         return known, redirect
 
     async def complete(self, answer: Mapping[str, str], owner: LoginOwner | None) -> PendingLogin:
@@ -211,7 +218,7 @@ class PendingLogins:
                 )
         except RefusedTokensError as error:
             if error.code == "invalid_client":
-                await forget(self._store, asked.issuer)
+                await forget(self._store, asked.issuer, asked.identity.client_id)
             raise _failed(f"{place_of(asked.issuer)} gave no tokens: {error}.") from None
         except ToolUnavailableError as error:
             raise _failed(error.message) from None
@@ -226,7 +233,7 @@ class PendingLogins:
         try:
             await self.complete(answer, None)
         except PegboardError as error:
-            return error.message
+            return error.text
         return ""
 
     async def wait(self, pending: PendingLogin) -> LoginState:

@@ -25,8 +25,16 @@ _ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SIGNED_FOR: Final = 300
 """Seconds for which what a client signs counts."""
 _BY_CURVE: Final = {256: "ES256", 384: "ES384", 521: "ES512"}
+_TOO_MANY: Final = 429
+_LONGEST_PAUSE: Final = 60.0
 _SECRET: Final = 8
 """Characters from which on a value that was sent may be a secret: shorter ones are words of the protocol."""
+
+
+class BusyIssuerError(ToolUnavailableError):
+    """An issuer that gives no tokens for now: ``pause`` is how long it wants to be left alone, where it says so."""
+
+    pause: float | None = None
 
 
 class RefusedTokensError(Exception):
@@ -118,6 +126,7 @@ async def renewed(web: LoginWeb, grant: Grant) -> Grant:
         obtained_at=asked_at,
         expires_at=_end(answer, asked_at),
         scopes=tuple(_text(answer, "scope").split()) or grant.scopes,
+        renewed=True,
     )
 
 
@@ -148,13 +157,20 @@ async def _asked(
     if response.status_code == 200 and found and "error" not in found:
         return found
     error = _text(found, "error")
-    if error and response.status_code < 500:
+    if error and response.status_code < 500 and response.status_code != _TOO_MANY:
         sent = {*body.values(), identity.client_secret}
         said = one_line(_without(_text(found, "error_description"), sent), limit=200)
         raise RefusedTokensError(one_line(_without(error, sent), limit=60), said)
-    raise ToolUnavailableError(
+    busy = BusyIssuerError(
         f"{place_of(endpoint)} answers HTTP {response.status_code} without tokens.", hint="It is tried again."
     )
+    busy.pause = _pause(response.headers.get("retry-after", ""))
+    raise busy
+
+
+def _pause(said: str) -> float | None:
+    """Return for how many seconds an issuer wants to be left alone, at most a minute; None where it does not say."""
+    return min(float(said), _LONGEST_PAUSE) if said.isascii() and said.isdigit() else None
 
 
 def _without(text: str, sent: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ LARGEST: Final = 1024 * 1024
 """Bytes of an answer that are read."""
 WITHIN: Final = 8.0
 """How long one request may take, in seconds: less than a lease of a refresher."""
+_KEPT: Final = ("content-type", "retry-after")
 _AGENT: Final = {"user-agent": f"pegboard/{__version__}", "accept": "application/json"}
 
 
@@ -67,7 +68,7 @@ class LoginWeb:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = one_line(str(error) or type(error).__name__, limit=200)
             raise ToolUnavailableError(f"{place_of(url)} cannot be reached: {why}.") from None
-        kept = [(name, value) for name, value in response.headers.items() if name.lower() == "content-type"]
+        kept = [(name, value) for name, value in response.headers.items() if name.lower() in _KEPT]
         return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
 
 

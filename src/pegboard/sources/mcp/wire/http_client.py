@@ -14,14 +14,16 @@ import httpx2
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls
-from pegboard.sources.mcp.wire.open_connection import OpenConnection
+from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
-# Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit; a login.
+# Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit; a login;
+# a login that cannot be renewed for now.
 UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session", "status", "too_large"
-LOGIN = "login"
+LOGIN, RENEWAL = "login", "renewal"
 
 _SESSION_HEADER = "mcp-session-id"
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
@@ -76,6 +78,12 @@ class WatchedClient(httpx2.AsyncClient):
         login = self._live.login
         if login is None:
             return await super().send(request, stream=True, **options)
+        try:
+            return await self._sent_with(login, request, **options)
+        except PegboardError as error:
+            return self._failed(request, 503, RENEWAL, error.message)
+
+    async def _sent_with(self, login: ShownLogin, request: httpx2.Request, **options: Any) -> httpx2.Response:
         shown = await login.header()
         if shown is not None:
             request.headers["authorization"] = shown
@@ -83,13 +91,18 @@ class WatchedClient(httpx2.AsyncClient):
         refused = await login.refused(response.status_code, response.headers)
         if not refused or shown is None or response.status_code != 401:
             return response
-        renewed = await login.after_refusal(shown)
+        try:
+            renewed = await login.after_refusal(shown)
+        except PegboardError:
+            await response.aclose()
+            raise
         if renewed is None:
             return response
         await response.aclose()
         request.headers["authorization"] = renewed
         response = await super().send(request, stream=True, **options)
-        await login.refused(response.status_code, response.headers)
+        if await login.refused(response.status_code, response.headers) and response.status_code == 401:
+            login.give_up(renewed)
         return response
 
     def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:

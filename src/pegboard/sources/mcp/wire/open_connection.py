@@ -62,11 +62,21 @@ class ShownLogin(Protocol):
         ...
 
     async def header(self) -> str | None:
-        """Return the value of the header, renewed where it has ended; None without a login that counts."""
+        """Return the value of the header, renewed where it has ended; None without a login that counts.
+
+        Raises ``PegboardError`` where it cannot be renewed for now.
+        """
         ...
 
     async def after_refusal(self, shown: str) -> str | None:
-        """Return another value than the one that the server refused, or None where a login is needed."""
+        """Return another value than the one that the server refused, or None where a login is needed.
+
+        Raises ``PegboardError`` where it cannot be renewed for now.
+        """
+        ...
+
+    def give_up(self, shown: str) -> None:
+        """Take the login for one that does not count: its server refuses it though it was renewed for it."""
         ...
 
     async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
