@@ -178,10 +178,10 @@ class AcceptedGrants:
             if not asks:
                 file.unlink(missing_ok=True)
             elif not file.exists() or file.read_bytes() != data:
-                from pegboard.config.clients.file_edits import write_whole  # most starts have nothing to write
+                from pegboard.config.saving import write_whole  # most starts have nothing to write
 
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_whole(file, data, mode=0o600)
+                write_whole(file, data, like=0o600)
         except OSError as error:
             log.warning("what was accepted is kept in the store alone: %s", error)
 
