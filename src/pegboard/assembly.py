@@ -21,6 +21,7 @@ from pegboard.configuration_source import (
     OBJECTS_APART,
     NewestReading,
     kept,
+    known_tools,
     loaded,
     note_objects_apart,
     note_waiting,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.own_files import ConfiguredFiles
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.configuration_editing import EditableFile
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.loadouts import Loadout
@@ -209,10 +211,10 @@ class Pegboard(Board):
             finally:
                 portal.call(loop.end)
 
-    async def _take(self, edited: Configuration) -> None:
+    async def _take(self, edited: Configuration, *, by: str = "") -> None:
         used_before = await self.services.store.was_there_before(OBJECTS_APART)  # asked before anything is stored
         waited = self.waiting
-        self.configuration = configuration = runnable(await self._grants.take(edited))
+        self.configuration = configuration = runnable(await self._grants.take(edited, by=by))
         if self.waiting and self.waiting != waited:
             note_waiting(self._source.name, self.waiting)
         masker = Masker(configuration.secrets | self.services.masker.values)
@@ -226,6 +228,27 @@ class Pegboard(Board):
         await self._apart.retain(configuration.specs.values())
         if used_before:
             note_objects_apart(configuration.specs.values())
+
+    @cached_property
+    def _reloading(self) -> asyncio.Lock:
+        """Return what is held while an edit is taken up, or written."""
+        return asyncio.Lock()
+
+    @cached_property
+    def editable(self) -> EditableFile:
+        """Return the file of the configuration for operators who edit it."""
+        from pegboard.configuration_editing import EditableFile
+
+        return EditableFile(
+            source=lambda: self._source,
+            quickstart=self.quickstart,
+            env=self._env,
+            known=lambda: known_tools(self.world.catalog),
+            grants=self._grants,
+            reloading=self._reloading,
+            reload=self._reload,
+            services=self.services,
+        )
 
     @cached_property
     def _grants(self) -> AcceptedGrants:
@@ -255,6 +278,11 @@ class Pegboard(Board):
             The problems of the file: warnings where it was taken, errors where it was not. Under ``reload: ask`` what
             waits for a person is among them, each change with the code ``waits``.
         """
+        async with self._reloading:
+            return await self._reload()
+
+    async def _reload(self, *, by: str = "") -> list[Problem]:
+        """Take an edit up, in the name of who has made it and may widen; one reading at a time does."""
         configuration, problems = self._inspected(self._source)
         if configuration is None:
             errors = "; ".join(str(p) for p in problems if p.severity == "error")
@@ -262,7 +290,7 @@ class Pegboard(Board):
             self._note_read(problems, in_force=False)
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
-        await self._take(configuration)
+        await self._take(configuration, by=by)
         return [*problems, *self._waiting_problems()]
 
     @property
@@ -310,12 +338,11 @@ class Pegboard(Board):
 
     def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""
-        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
         return source.inspect(
             registered=registered(),
             packages=packages(),
             env=self._env,
-            tools={name: tools for name, tools in known.items() if tools},
+            tools=known_tools(self.world.catalog),
         )
 
     def _add_toolkit(self, toolkit: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ Kind = Literal[
     "read",
     "prompt",
     "permission",
+    "edit",
     "approval",
     "pin",
     "server",

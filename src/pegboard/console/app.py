@@ -32,6 +32,7 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
+from pegboard.operators.editing import Editing
 from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.operations import Operations
 
@@ -53,6 +54,7 @@ class ConsoleApp:
         self._context = Context(
             board=board,
             operations=operations,
+            editing=Editing(board.services, board.editable),
             access=access,
             streams=Streams(self._changes),
             exports=Exports(operations),

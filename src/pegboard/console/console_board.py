@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.agents import World
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.operators.editable import EditableConfiguration
     from pegboard.ports.configuration import ServedConfiguration
 
 
@@ -41,6 +42,11 @@ class ConsoleBoard(Protocol):
     @property
     def waiting(self) -> Sequence[GrantChange]:
         """Return what the newest edits of the configuration would widen, which waits for a person."""
+        ...
+
+    @property
+    def editable(self) -> EditableConfiguration:
+        """Return the file of the configuration, for who may edit it."""
         ...
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:

@@ -19,6 +19,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.operators.attention import Attention
+from pegboard.operators.editing import Editing, Editor
 from pegboard.operators.operations import Operations
 
 ATTENTION: Final = 20
@@ -31,10 +32,15 @@ class Context:
 
     board: ConsoleBoard
     operations: Operations
+    editing: Editing
     access: OperatorAccess
     streams: Streams
     exports: Exports
     templates: Templates
+
+    def editor(self, visit: Visit) -> Editor:
+        """Return the operator as who edits the configuration."""
+        return Editor(name=visit.operator.name, agents=visit.operator.agents)
 
     def agent(self, visit: Visit, name: str) -> Agent:
         """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""

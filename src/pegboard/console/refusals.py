@@ -17,7 +17,9 @@ STATUSES: Final = {
     "approval_ended": 409,
     "bad_request": 422,
     "body_too_large": 413,
+    "edit_refused": 409,
     "every_agent_required": 403,
+    "file_changed": 409,
     "not_json": 415,
     "operator_required": 401,
     "right_required": 403,
@@ -27,6 +29,7 @@ STATUSES: Final = {
     "too_many_pages": 503,
     "unknown_agent": 404,
     "unknown_approval": 404,
+    "unknown_edit": 404,
     "unknown_name": 404,
     "unknown_session": 404,
 }

@@ -19,6 +19,7 @@ AuditKind = Literal[
     "read",
     "prompt",
     "permission",
+    "edit",
     "approval",
     "pin",
     "server",

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
+from pegboard.config.documents.value_edits import is_json
 from pegboard.core.model.masking import MASK, Masker, masked
 
 _SHORTEST: Final = 6
@@ -17,6 +19,7 @@ _HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|prod
 _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
 _PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
 _SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
+_WRITTEN: Final = re.compile(r"""([A-Za-z][\w.-]*)["']?[ \t]*[:=][ \t]*["']?([^\s"',{}\[\]]+)""")
 _FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
 
 
@@ -27,6 +30,20 @@ def secrets_in(value: Any) -> frozenset[str]:
     what stands in the query of a URL, and what looks random.
     """
     return frozenset(text for text in _within("", value) if text.strip())
+
+
+def secrets_in_text(text: str, file: str) -> frozenset[str]:
+    """Return every text in a configuration that must not be shown, as far as that is known where it cannot be read."""
+    try:
+        value = json_text.compose(text, file).value if is_json(file) else yaml_text.compose(text, file).value
+    except UnreadableError:
+        return frozenset(found for line in text.splitlines() for found in _of_line(line) if found.strip())
+    return secrets_in(value)
+
+
+def _of_line(line: str) -> Iterator[str]:
+    yield from _of_text(line)
+    yield from (value for name, value in _WRITTEN.findall(line) if _tells(name) and not value.startswith("${"))
 
 
 def names_in(value: Any) -> frozenset[str]:
