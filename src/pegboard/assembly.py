@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Generator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from pegboard.configuration_editing import EditableFile
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
+    from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.plugin_process.source import PluginProcessSource
 
@@ -89,6 +91,7 @@ class Pegboard(Board):
     _looked_at: Hashable = None
     _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
+    _own_paths: Callable[[], OwnPaths]
 
     @classmethod
     @asynccontextmanager
@@ -251,6 +254,20 @@ class Pegboard(Board):
         )
 
     @cached_property
+    def servers_to_add(self) -> Finder:
+        """Return what finds and tries servers for operators who add them."""
+        from pegboard.server_trials import Finder
+
+        return Finder(
+            path=lambda: self._source.path,
+            env=self._env,
+            opened=trial,
+            own_paths=lambda: self._own_paths(),  # noqa: PLW0108 - of the configuration of then
+            others=lambda: {name: list(tools) for name, tools in known_tools(self.world.catalog).items()},
+            masker=lambda: self.services.masker,
+        )
+
+    @cached_property
     def _grants(self) -> AcceptedGrants:
         """Return what was accepted of the configuration; of a mapping and the quickstart it ends with the process."""
         lasts = self._source.value is None and not self.quickstart
@@ -267,9 +284,13 @@ class Pegboard(Board):
 
             return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
 
+        def paths() -> OwnPaths:
+            return find().paths
+
+        self._own_paths = paths
         self.services.own_files.follow(find)
-        self._upstreams.keep_from(lambda: find().paths)
-        self._apart.keep_from(lambda: find().paths)
+        self._upstreams.keep_from(paths)
+        self._apart.keep_from(paths)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.

@@ -19,11 +19,11 @@ from pegboard.errors import ConfigError, PegboardError, UsageError
 from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
-    from pegboard.cli.confined_servers import Confined
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
+    from pegboard.confined_servers import Confined
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -87,8 +87,8 @@ def init(
 
 
 def _write_start(printer: Printer, source: Path | None, config: Path, *, force: bool) -> int:
-    from pegboard.cli.confined_servers import Confined, confined
     from pegboard.config.clients.generated import client_text, read_client, starter_text, write
+    from pegboard.confined_servers import Confined, confined
 
     chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
@@ -150,11 +150,11 @@ def _problems(path: Path) -> list[Problem]:
 async def _install(
     printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, probe: bool, dry_run: bool
 ) -> int:
-    from pegboard.cli.confined_servers import Confined, confinable, confined
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
     from pegboard.config.location import Machine
+    from pegboard.confined_servers import Confined, confinable, confined
 
     machine = Machine()
     client = installing.client_named(name)

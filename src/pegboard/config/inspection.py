@@ -153,6 +153,7 @@ def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[st
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():
                 named = masked({key: value}, Masker(), frozenset())[key] == MASK
-                if named and not any(secret in value for secret in known):
+                refers = "${" in value  # to a variable that is not set
+                if named and not refers and not any(secret in value for secret in known):
                     found.update((value, value.rpartition(" ")[2]))
     return {value for value in found if value.strip()}

@@ -18,6 +18,7 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import Attention
 from pegboard.operators.editing import Editing, Editor
 from pegboard.operators.operations import Operations
@@ -33,6 +34,7 @@ class Context:
     board: ConsoleBoard
     operations: Operations
     editing: Editing
+    adding: AddingServers
     access: OperatorAccess
     streams: Streams
     exports: Exports

@@ -23,6 +23,7 @@ STATUSES: Final = {
     "not_json": 415,
     "operator_required": 401,
     "right_required": 403,
+    "server_exists": 409,
     "switch_changed": 409,
     "pin_changed": 409,
     "too_many_exports": 429,

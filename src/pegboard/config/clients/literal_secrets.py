@@ -43,7 +43,7 @@ def secrets_in_text(text: str, file: str) -> frozenset[str]:
 
 def _of_line(line: str) -> Iterator[str]:
     yield from _of_text(line)
-    yield from (value for name, value in _WRITTEN.findall(line) if _tells(name) and not value.startswith("${"))
+    yield from (value for name, value in _WRITTEN.findall(line) if tells(name) and not value.startswith("${"))
 
 
 def names_in(value: Any) -> frozenset[str]:
@@ -67,7 +67,7 @@ def _within(key: str, value: Any) -> Iterator[str]:
             yield from _within("", inner)
     elif isinstance(value, str):
         yield from _of_text(value)
-        if key and _tells(key) and not value.startswith("${"):
+        if key and tells(key) and not value.startswith("${"):
             yield value
 
 
@@ -80,18 +80,33 @@ def _of_arguments(arguments: list[str]) -> Iterator[str]:
     for number, argument in enumerate(arguments):
         yield from _of_text(argument)
         before = _FLAG.match(arguments[number - 1]) if number else None
-        if before and _tells(before[1]) and not argument.startswith("${"):
+        if before and tells(before[1]) and not argument.startswith("${"):
             yield argument
-        if (pair := _PAIR.match(argument)) and _tells(pair[1]) and not pair[2].startswith("${"):
+        if (pair := _PAIR.match(argument)) and tells(pair[1]) and not pair[2].startswith("${"):
             yield pair[2]
 
 
 def _of_text(text: str) -> Iterator[str]:
-    yield from _SCHEME.findall(text)
+    yield from (found for found in _SCHEME.findall(text) if not found.startswith("${"))
     yield from _RANDOM.findall(text)
     if "://" in text and "?" in text:
         yield from (value for _, value in parse_qsl(urlsplit(text).query) if len(value) >= _SHORTEST)
 
 
-def _tells(name: str) -> bool:
+def looks_secret(text: str) -> bool:
+    """Return whether a text is one by its look: as random as a key."""
+    return _RANDOM.fullmatch(text) is not None
+
+
+def flagged(before: str, argument: str) -> tuple[str, str]:
+    """Return which name says that an argument is secret, and what of it is; nothing where none does."""
+    flag = _FLAG.match(before)
+    if flag and tells(flag[1]) and not argument.startswith("-"):
+        return flag[1], argument
+    pair = _PAIR.match(argument)
+    return (pair[1], pair[2]) if pair and tells(pair[1]) else ("", "")
+
+
+def tells(name: str) -> bool:
+    """Return whether what has this name is never shown."""
     return masked({name: "value"}, Masker(), frozenset())[name] == MASK

@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    draft_endpoints,
     edit_endpoints,
     pin_endpoints,
     search_endpoints,
@@ -54,6 +55,7 @@ ENDPOINTS: Final = (
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
     *edit_endpoints.ENDPOINTS,
+    *draft_endpoints.ENDPOINTS,
     *pin_endpoints.ENDPOINTS,
     *audit_endpoints.ENDPOINTS,
     Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), media=(EVENTS,)),

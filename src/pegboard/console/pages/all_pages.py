@@ -9,6 +9,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
+    adding_page,
     approvals_page,
     audit_page,
     bill_page,
@@ -45,6 +46,7 @@ async def events(context: Context, visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(EVENTS, events),
+    *adding_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,

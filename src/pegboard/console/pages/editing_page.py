@@ -71,7 +71,7 @@ async def form_sent(context: Context, visit: Visit) -> Response:
         filled = tuple(FilledField(field=field, text=given[field.name]) for field in form.fields)
         shown = text_of(sent, "name")
         return _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=error)
-    return _to_proposal(edit, _back(sent))
+    return to_proposal(edit, _back(sent))
 
 
 async def _proposed(
@@ -101,7 +101,7 @@ async def removed(context: Context, visit: Visit) -> Response:
     found = await context.editing.entry(editor, form.section, name)
     what = f"Remove {form.noun} {one_line(visit.names.shown(name), limit=100)}"
     edit = await context.editing.propose(editor, [Change(path=found.path, remove=True)], what=what)
-    return _to_proposal(edit, _back(sent))
+    return to_proposal(edit, _back(sent))
 
 
 def _form(section: str) -> Form:
@@ -175,7 +175,7 @@ async def file_sent(context: Context, visit: Visit) -> Response:
         whole = await context.editing.whole()
         typed = {"file": whole.file, "text": text, "digest": whole.digest}
         return context.templates.page("edit_file.html", visit, status=409, whole=typed, error=_masked(visit, error))
-    return _to_proposal(edit, "/console/configuration", typed=True)
+    return to_proposal(edit, "/console/configuration", typed=True)
 
 
 # -- what is proposed ------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ async def again(context: Context, visit: Visit) -> Response:
         if error.code != "file_changed":
             raise
         return RedirectResponse(query(_FILE, id=identity), status_code=303)
-    return _to_proposal(edit, _back(sent))
+    return to_proposal(edit, _back(sent))
 
 
 async def save(context: Context, visit: Visit) -> Response:
@@ -218,7 +218,8 @@ async def save(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, notice, back=back)
 
 
-def _to_proposal(edit: ProposedEdit, back: str, *, typed: bool = False) -> Response:
+def to_proposal(edit: ProposedEdit, back: str, *, typed: bool = False) -> Response:
+    """Return the answer that leads to an edit which was proposed."""
     address = query(_PROPOSAL, id=edit.id, back=back, typed="yes" if typed else None)
     return RedirectResponse(address, status_code=303)
 
