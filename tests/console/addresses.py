@@ -35,6 +35,12 @@ FITTING = {
     "reason": "",
     "server": "post",
     "seen": "0" * 64,
+    "section": "toolkits",
+    "text": "agents: {}",
+    "digest": "0" * 64,
+    "file": "mcp.json",
+    "test": "0",
+    "grant": "needed",
 }
 PAGE_VALUES = {"/console/agent/members": {"kind": "toolkit", "name": "post"}, "/console/audit": {"kind": "call"}}
 FILTERS = ("q", "text", "decision", "outcome", "format", "by", "days", "state", "kind", "code", "offset", "limit")
@@ -47,6 +53,12 @@ BODIES: dict[str, Any] = {
     "Allowed": {},
     "Refused": {},
     "Seen": {"seen": "0" * 64},
+    "ProposedChanges": {"changes": [{"path": ["agents", "mailer", "role"], "value": "writes"}]},
+    "ProposedText": {"text": "agents: {}", "digest": "0" * 64},
+    "PastedServers": {"text": '{"mcpServers": {"a": {"command": "x"}}}'},
+    "ClientFile": {"file": "mcp.json"},
+    "TriedServer": {"server": "a"},
+    "AddedServers": {"servers": [{"server": "a"}], "agents": ["mailer"]},
 }
 
 
