@@ -94,7 +94,7 @@ async def test_a_server_is_added_from_pasted_json_with_the_keyboard_alone(
         await expect(page.get_by_label("helper")).to_be_checked()
         assert await findings(page, axe_core) == []
         assert await broken_words(page) == []
-        await tab_to(page, page.get_by_role("button", name="Look at what changes"))
+        await tab_to(page, page.get_by_role("button", name="Look at what changes").last)
         await page.keyboard.press("Enter")
         main = page.get_by_role("main")
         await expect(main).to_contain_text("agents.helper.discoverable.plain: absent → granted")
@@ -185,6 +185,16 @@ async def test_a_name_that_is_there_is_asked_about(eve: Program, config: Path) -
     edit = await eve.ask("POST", propose, json={"servers": [{"server": "there", "replace": True}]})
     await eve.ask("POST", f"/api/configuration/edits/{edit['id']}/save")
     assert "  there: {command: new}   # stays\n" in text_of(config)
+
+
+async def test_what_its_client_alone_can_start_is_not_added(eve: Program) -> None:
+    draft = await eve.ask(
+        "POST", "/api/server-drafts", json={"text": '{"context_servers": {"z": {"source": "extension"}}}'}
+    )
+    assert "only Zed knows how" in draft["servers"][0]["staying"]
+    propose = f"/api/server-drafts/{draft['id']}/propose"
+    code, message, _ = await eve.refused("POST", propose, 400, json={"servers": [{"server": "z"}]})
+    assert (code, "cannot be added" in message) == ("edit_form", True)
 
 
 async def test_an_agent_gets_a_server_in_the_way_that_it_loads_tools(eve: Program, config: Path) -> None:

@@ -153,8 +153,9 @@ async def test_a_text_that_cannot_be_used_is_shown_with_its_places_and_not_saved
     if edit.errors:
         assert not edit.saveable
         assert edit.problems[0].line
-        with pytest.raises(UsageError):
+        with pytest.raises(UsageError) as refused:
             await editing.save(EVE, edit.id)
+        assert refused.value.code == "edit_refused"
 
 
 @pytest.mark.parametrize(
@@ -188,9 +189,11 @@ async def test_who_sees_some_agents_edits_what_is_theirs_alone(editing: Editing,
 
 async def test_an_edit_is_only_of_who_proposed_it(editing: Editing) -> None:
     edit = await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value="adds")])
-    for other in (EVE, Editor(name="ada", agents=frozenset({"bob"}))):
-        with pytest.raises(UsageError):
+    others = {EVE: "unknown_edit", Editor(name="ada", agents=frozenset({"bob"})): "every_agent_required"}
+    for other, code in others.items():
+        with pytest.raises(UsageError) as refused:
             await editing.save(other, edit.id)
+        assert refused.value.code == code
     assert all("bob" not in line.text for line in edit.diff)
     await editing.save(ADA, edit.id)
 

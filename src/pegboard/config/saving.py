@@ -63,7 +63,7 @@ def replace_whole(path: Path, text: str, *, expected: str) -> str:
     """
     file = display_path(path)
     if len(text.encode()) > LARGEST_FILE:
-        raise ConfigError(f"{file} would be more than 10 MB, and is left as it is.", code="file_too_large")
+        raise ConfigError(f"{file} would be more than 10 MB, and is left as it is.", code="file_not_saved")
     try:
         real = path.resolve(strict=True)
         require_writable(file, real)

@@ -62,7 +62,7 @@ def pasted(text: str, machine: Machine) -> ReadServers:
         ConfigError: it cannot be read, or has no servers.
     """
     if len(text) > LONGEST:
-        raise ConfigError("The text is too long for servers.", code="file_too_large", hint="Paste the servers alone.")
+        raise ConfigError("The text is too long for servers.", code="no_servers", hint="Paste the servers alone.")
     if not text.strip():
         raise _nothing()
     try:

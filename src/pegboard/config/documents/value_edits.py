@@ -54,7 +54,7 @@ def without_value(text: str, path: Path, *, file: str) -> str:
     """Return the text without the key at the end of a path, and without its lines; the same where it is not there.
 
     Raises:
-        ConfigError: it cannot be taken out without changing something else.
+        ConfigError: it cannot be removed without changing something else.
     """
     document = _read(text, file)
     expected: dict[str, Any] = _copied(document.value)

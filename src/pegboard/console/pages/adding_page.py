@@ -111,7 +111,7 @@ async def tested(context: Context, visit: Visit) -> Response:
     if not (at.isascii() and at.isdecimal() and int(at[:4]) < len(draft.servers)):
         raise UsageError("The draft has no such server.", code="unknown_name", hint="Load the page again.")
     await context.adding.test(editor, identity, choices.chosen(int(at), draft, visit))
-    return _shown(context, visit, await context.adding.draft(editor, identity), choices)
+    return _shown(context, visit, await context.adding.draft(editor, identity), choices, tried=int(at))
 
 
 async def proposed(context: Context, visit: Visit) -> Response:
@@ -183,7 +183,13 @@ class _Choices:
 
 
 def _shown(
-    context: Context, visit: Visit, draft: ServerDraft, choices: Any, *, error: UsageError | None = None
+    context: Context,
+    visit: Visit,
+    draft: ServerDraft,
+    choices: Any,
+    *,
+    error: UsageError | None = None,
+    tried: int | None = None,
 ) -> Response:
     mask = visit.names.masker.text
     return context.templates.page(
@@ -192,6 +198,7 @@ def _shown(
         status=200 if error is None else 409,
         draft=draft,
         choices=choices,
+        tried=tried,
         back=_SERVERS,
         error={"message": mask(error.message), "hint": mask(error.hint)} if error is not None else None,
     )
