@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
-from pegboard.config.documents import yaml_text
+from pegboard.config.documents import json_text, yaml_text
 from pegboard.console.app import ConsoleApp
+from pegboard.console.entry.operator_access import OperatorAccess
 
 from .browser import broken_words, findings, opened, tab_to
-from .programs import Program, program, serving
+from .programs import ORIGIN, Program, program, serving
 from .running import running
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
@@ -208,6 +210,49 @@ async def test_an_agent_gets_a_server_in_the_way_that_it_loads_tools(eve: Progra
     assert found["agents"]["kits"] == {"allowed_toolkits": ["sums", "a", "b"]}
     assert found["agents"]["helper"] == {"discoverable": ["there", "a"], "allowed_toolkits": ["b"]}
     assert found["toolkits"]["b"]["tools"] == [{"b": {"include_tools": ["t"]}}]
+
+
+MCP = """{
+  // of all clients
+  "mcpServers": {
+    "there": {"command": "absent-program"} // stays
+  }
+}
+"""
+
+
+async def test_a_client_s_file_that_is_the_configuration_keeps_its_comments(config: Path) -> None:
+    """In JSON there are servers alone: the one agent may load them all."""
+    path = config.with_name(".mcp.json")
+    make(path, MCP)
+    async with Pegboard.open(path) as board, serving(board) as (app, access):
+        eve = await local_operator(app, access)
+        draft = await eve.post("/api/server-drafts", json={"text": PASTED})
+        assert draft.json()["agents"] == []
+        address = f"/api/server-drafts/{draft.json()['id']}/propose"
+        edit = (await eve.post(address, json={"servers": [{"server": "plain"}]})).json()
+        assert next(line["kind"] for line in edit["diff"] if line["kind"] in ("added", "removed")) == "removed"
+        await eve.post(f"/api/configuration/edits/{edit['id']}/save")
+        await eve.aclose()
+        assert "plain" in board.world.catalog.plugins
+    found = json_text.compose(text_of(path), "f").value["mcpServers"]
+    assert found == {
+        "there": {"command": "absent-program"},
+        "plain": {**PLAIN, "env": {"PLAIN_TOKEN": "${PLAIN_TOKEN}"}},
+    }
+    assert "  // of all clients\n" in text_of(path)
+    assert "// stays\n" in text_of(path)
+
+
+async def local_operator(app: ConsoleApp, access: OperatorAccess) -> httpx2.AsyncClient:
+    """Sign in with a one-time code, where there are no tokens."""
+    sign_in = access.signed_in(cookie := access.with_code(access.codes.new()))
+    assert cookie is not None
+    assert sign_in is not None
+    client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ORIGIN)
+    client.cookies.set("pegboard_console_8321", cookie)
+    client.headers["x-csrf-token"] = sign_in.csrf
+    return client
 
 
 async def test_a_trial_shows_tools_and_what_they_say_and_leaves_nothing_behind(eve: Program, config: Path) -> None:

@@ -147,6 +147,19 @@ async def test_the_whole_file_has_marks_for_its_secrets(editing: Editing, config
     assert refused.value.code == "file_changed"
 
 
+async def test_line_breaks_stay_as_they_are_whatever_a_browser_sends(config: Path) -> None:
+    config.write_bytes(CONFIG.replace("\n", "\r\n").encode())  # noqa: ASYNC240
+    async with Pegboard.open(config) as board:
+        editing = Editing(board.services, board.editable)
+        whole = await editing.whole()
+        for newline in ("\n", "\r\n"):
+            typed = re.sub("\r?\n", newline, whole.text)
+            assert not (await editing.propose_text(EVE, typed, expected=whole.digest)).diff
+        edit = await editing.propose(EVE, [LOADS])
+        await editing.save(EVE, edit.id)
+    assert config.read_bytes().count(b"\n") == config.read_bytes().count(b"\r\n") == CONFIG.count("\n")  # noqa: ASYNC240
+
+
 @pytest.mark.parametrize("text", ["agents: [", "agents: {ada: {tokens: x}}\n", "{}", "store: 5", "a: *b"])
 async def test_a_text_that_cannot_be_used_is_shown_with_its_places_and_not_saved(editing: Editing, text: str) -> None:
     edit = await editing.propose_text(EVE, text, expected=(await editing.whole()).digest)
