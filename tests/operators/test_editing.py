@@ -160,6 +160,21 @@ async def test_line_breaks_stay_as_they_are_whatever_a_browser_sends(config: Pat
     assert config.read_bytes().count(b"\n") == config.read_bytes().count(b"\r\n") == CONFIG.count("\n")  # noqa: ASYNC240
 
 
+async def test_what_is_no_secret_is_shown_as_it_is(config: Path) -> None:
+    """X5: a word that is the value of a variable somewhere is no mark everywhere."""
+    model = "models: {default: {provider: anthropic, id: claude-haiku-4-5-20251001}}\n"
+    odd = '  odd: {command: x, env: {MODE: pegboard, HOME: /home/ada, URL: "http://x/a", KEY_ID: a1b2c3d4}}\n'
+    text = CONFIG.replace("servers:\n", f"servers:\n{odd}") + model + "# the token budget of pegboard\n"
+    write(config, text)
+    async with Pegboard.open(config) as board:
+        whole = (await Editing(board.services, board.editable).whole()).text
+    masked = re.sub(r"\*\*\*~[0-9a-f]+", "MARK", whole)
+    secret = {"Bearer v3ry-secret-token": "MARK", "eve-eve-eve-eve-eve": "MARK", "a1b2c3d4": "MARK"}
+    for found, mark in secret.items():
+        text = text.replace(found, mark)
+    assert masked == text
+
+
 @pytest.mark.parametrize("text", ["agents: [", "agents: {ada: {tokens: x}}\n", "{}", "store: 5", "a: *b"])
 async def test_a_text_that_cannot_be_used_is_shown_with_its_places_and_not_saved(editing: Editing, text: str) -> None:
     edit = await editing.propose_text(EVE, text, expected=(await editing.whole()).digest)

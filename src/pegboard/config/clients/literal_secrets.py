@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,6 +17,8 @@ _SHORTEST: Final = 6
 _PAIRS: Final = frozenset({"env", "environment", "headers", "http_headers"})
 _HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
+_MIXED: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[^\s/\\]+")
+_SERVERS: Final = frozenset({"servers", "mcpServers", "mcp"})
 _PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
 _SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
 _WRITTEN: Final = re.compile(r"""([A-Za-z][\w.-]*)["']?[ \t]*[:=][ \t]*["']?([^\s"',{}\[\]]+)""")
@@ -29,7 +31,7 @@ def secrets_in(value: Any) -> frozenset[str]:
     Values of ``env`` and ``headers``, arguments that follow a telling flag, pairs of a telling name,
     what stands in the query of a URL, and what looks random.
     """
-    return frozenset(text for text in _within("", value) if text.strip())
+    return frozenset(text for text in _within("", value, _of_pairs) if text.strip())
 
 
 def secrets_in_text(text: str, file: str) -> frozenset[str]:
@@ -38,7 +40,23 @@ def secrets_in_text(text: str, file: str) -> frozenset[str]:
         value = json_text.compose(text, file).value if is_json(file) else yaml_text.compose(text, file).value
     except UnreadableError:
         return frozenset(found for line in text.splitlines() for found in _of_line(line) if found.strip())
-    return secrets_in(value)
+    found = (
+        _within(section, inner, _telling_pairs) if section in _SERVERS else _named(section, inner)
+        for section, inner in value.items()
+    )
+    return frozenset(text for texts in found for text in texts if text.strip())
+
+
+def _named(key: str, value: Any) -> Iterator[str]:
+    """Yield the texts whose key says that they are secret."""
+    if is_mapping(value):
+        for name, inner in value.items():
+            yield from _named(name, inner)
+    elif is_list(value):
+        for inner in value:
+            yield from _named("", inner)
+    elif isinstance(value, str) and key and tells(key) and not value.startswith("${"):
+        yield value
 
 
 def _of_line(line: str) -> Iterator[str]:
@@ -56,15 +74,15 @@ def names_in(value: Any) -> frozenset[str]:
     return frozenset(name for pairs in here for name in pairs).union(*map(names_in, value.values()))
 
 
-def _within(key: str, value: Any) -> Iterator[str]:
+def _within(key: str, value: Any, of_pairs: Callable[[Mapping[str, Any]], Iterator[str]]) -> Iterator[str]:
     if is_mapping(value):
-        yield from _of_pairs(value) if key in _PAIRS else ()
+        yield from of_pairs(value) if key in _PAIRS else ()
         for name, inner in value.items():
-            yield from _within(name, inner)
+            yield from _within(name, inner, of_pairs)
     elif is_list(value):
         yield from _of_arguments([part for part in value if isinstance(part, str)])
         for inner in value:
-            yield from _within("", inner)
+            yield from _within("", inner, of_pairs)
     elif isinstance(value, str):
         yield from _of_text(value)
         if key and tells(key) and not value.startswith("${"):
@@ -74,6 +92,11 @@ def _within(key: str, value: Any) -> Iterator[str]:
 def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
     yield from (text for text in texts if len(text) >= _SHORTEST and not _HARMLESS.fullmatch(text))
+
+
+def _telling_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that may be secret by their look: of letters and digits, without a word or a path among them."""
+    yield from (text for text in _of_pairs(pairs) if _MIXED.fullmatch(text))
 
 
 def _of_arguments(arguments: list[str]) -> Iterator[str]:
