@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
-from pegboard.config.documents.yaml_edits import with_value
+from pegboard.config.documents.value_edits import with_value
 from pegboard.config.rewritten import save, with_proposed
 from pegboard.errors import ConfigError
 from pegboard.operators.audit import AuditQuery

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pegboard.config.clients.file_edits import write_whole
-from pegboard.config.documents.yaml_edits import not_rewritable, with_value
+from pegboard.config.documents.value_edits import not_rewritable, with_value
 from pegboard.config.inspection import inspect, refusal
 from pegboard.config.proposed import ProposedConfiguration, configuration_of
+from pegboard.config.saving import write_whole
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.errors import ConfigError
 
@@ -67,7 +67,7 @@ def save(proposed: ProposedConfiguration) -> None:
         if data.removeprefix(mark) != proposed.before.encode():
             message = f"{proposed.file} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
-        write_whole(path, mark + proposed.text.encode(), mode=path.stat().st_mode & 0o777)
+        write_whole(path, mark + proposed.text.encode(), like=path.stat())
     except OSError as error:
         raise ConfigError(
             f"{proposed.file} cannot be written: {error.strerror}.",

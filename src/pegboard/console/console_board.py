@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pegboard.board.session import Session
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.agents import World
+    from pegboard.operators.adding_servers import ServerFinder
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.operators.editable import EditableConfiguration
     from pegboard.ports.configuration import ProposedEdit, ServedConfiguration
 
 
@@ -41,6 +43,16 @@ class ConsoleBoard(Protocol):
     @property
     def waiting(self) -> Sequence[GrantChange]:
         """Return what the newest edits of the configuration would widen, which waits for a person."""
+        ...
+
+    @property
+    def editable(self) -> EditableConfiguration:
+        """Return the file of the configuration, for who may edit it."""
+        ...
+
+    @property
+    def servers_to_add(self) -> ServerFinder:
+        """Return what finds and tries servers, for who adds them."""
         ...
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:
