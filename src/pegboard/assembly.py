@@ -39,7 +39,6 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
-from pegboard.ports.configuration import ProposedEdit
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.own_files import ConfiguredFiles
-    from pegboard.config.proposed import ProposedConfiguration
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_editing import EditableFile
     from pegboard.configuration_source import ConfigurationSource
@@ -240,7 +238,7 @@ class Pegboard(Board):
         """Return what is held while an edit is taken up, or written."""
         return asyncio.Lock()
 
-    @cached_property
+    @property
     def editable(self) -> EditableFile:
         """Return the file of the configuration for operators who edit it."""
         from pegboard.configuration_editing import EditableFile
@@ -256,7 +254,7 @@ class Pegboard(Board):
             services=self.services,
         )
 
-    @cached_property
+    @property
     def servers_to_add(self) -> Finder:
         """Return what finds and tries servers for operators who add them."""
         from pegboard.server_trials import Finder
@@ -340,48 +338,6 @@ class Pegboard(Board):
         accepted = await self._grants.accept(self.waiting if shown is None else shown, by=by)
         await self.reload()
         return accepted
-
-    def proposed_value(self, keys: Sequence[str], value: Any) -> ProposedEdit:
-        """Return the change of the configuration's file that would put another value into one place of it.
-
-        Raises:
-            ConfigError: it is no file of ours to change, it would be refused, or more than this would change.
-        """
-        from pegboard.config.rewritten import digest_of
-
-        found = self._rewritten(keys, value)
-        return ProposedEdit(file=found.file, diff=found.diff(self.services.masker), seen=digest_of(found))
-
-    async def save_value(self, keys: Sequence[str], value: Any, *, seen: str) -> None:
-        """Save a change as it was seen, and take it up.
-
-        Raises:
-            ConfigError: the file has changed since, it cannot be written, or see :meth:`proposed_value`.
-        """
-        from pegboard.config.rewritten import digest_of, save
-
-        found = self._rewritten(keys, value)
-        if digest_of(found) != seen:
-            message = f"{found.file} was changed meanwhile, and is left as it is."
-            raise ConfigError(message, code="file_changed", hint="Look at the change again.")
-        save(found)
-        await self.reload()
-
-    def _rewritten(self, keys: Sequence[str], value: Any) -> ProposedConfiguration:
-        from pegboard.config.documents.value_edits import not_rewritable
-        from pegboard.config.rewritten import with_proposed
-
-        if not self._source.is_file:
-            raise not_rewritable(self._source.name)
-        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
-        return with_proposed(
-            self.configuration.path,
-            keys,
-            value,
-            registered=registered(),
-            tools={name: tools for name, tools in known.items() if tools},
-            packaged=self.quickstart,
-        )
 
     def _waiting_problems(self) -> list[Problem]:
         hint = "It counts when a person accepts it: `pegboard accept`, or the console."

@@ -148,7 +148,7 @@ class Finder:
         """Return the tools of a server that is started for that alone; raises ``ConfigError`` where it has none."""
         from pegboard.sources.mcp import McpSource
 
-        source = McpSource(mask=masker.text, spawns=1, start_timeout=self.start, asks=False)
+        source = McpSource(mask=masker.text, learn=masker.learn, spawns=1, start_timeout=self.start, asks=False)
         source.keep_from(self.own_paths)
         board = self.opened((source,), masker)
         try:

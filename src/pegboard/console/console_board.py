@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegboard.operators.adding_servers import ServerFinder
     from pegboard.operators.configuration import ConfigurationState
     from pegboard.operators.editable import EditableConfiguration
-    from pegboard.ports.configuration import ProposedEdit, ServedConfiguration
+    from pegboard.ports.configuration import ServedConfiguration
 
 
 class ConsoleBoard(Protocol):
@@ -57,14 +57,6 @@ class ConsoleBoard(Protocol):
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:
         """Accept changes that wait, as they were shown; return them."""
-        ...
-
-    def proposed_value(self, keys: Sequence[str], value: Any) -> ProposedEdit:
-        """Return a change of the configuration's file, to be shown; raises ``ConfigError``."""
-        ...
-
-    async def save_value(self, keys: Sequence[str], value: Any, *, seen: str) -> None:
-        """Save a change as it was seen, and take it up; raises ``ConfigError``."""
         ...
 
     async def session(
