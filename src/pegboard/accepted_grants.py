@@ -49,27 +49,46 @@ class AcceptedGrants:
         self._off: frozenset[str] = frozenset()
         self.waiting: tuple[GrantChange, ...] = ()
 
-    async def take(self, edited: Configuration) -> Configuration:
+    async def take(self, edited: Configuration, *, by: str = "") -> Configuration:
         """Return what of a configuration is in force, and store what it grants; what is left is ``waiting``.
 
         The first one is accepted. Each change that counts leaves a record with what was before and what is after.
+
+        Args:
+            edited: the configuration as it is written now.
+            by: who has edited it and may widen: what did not wait before counts at once, and is theirs in the trail.
 
         Raises:
             StoreError: what was accepted cannot be read or stored.
         """
         self._store = edited.store if self._store is None else self._store  # the one that is open, whatever is edited
+        waited = self.waiting
         while True:
             await self._read()
             self._off = await self._switched_off()
             waiting, taken, counted = self._judged(edited)
+            if by:
+                own = tuple(change for change in waiting if change not in waited)
+                waiting, taken = tuple(change for change in waiting if change in waited), (*taken, *own)
+                counted = _with(counted, own)
             if self._text == _to_text(counted, self._key) and not taken:
                 break
-            if await self._keep(counted, [self._record(change) for change in taken]):
+            if await self._keep(counted, [self._record(change, by=by) for change in taken]):
                 break
         if taken or _ASKS in counted:
             self._remember()
         self.waiting = waiting
         return _in_force(edited, waiting)
+
+    async def would_change(self, edited: Configuration) -> tuple[GrantChange, ...]:
+        """Return what a configuration would change of what was accepted last; nothing is stored.
+
+        Raises:
+            StoreError: what was accepted cannot be read.
+        """
+        await self._read()
+        self._off = await self._switched_off()
+        return changes(self._before or {}, grants_of(edited, _keyed(self._key)), off=self._off)
 
     def restricted(self, edited: Configuration) -> Configuration:
         """Return what of a configuration is in force by what was accepted last; nothing is read or stored."""
@@ -87,11 +106,7 @@ class AcceptedGrants:
             accepted = tuple(change for change in shown if before.get(change.key) == change.before)
             if not accepted:
                 return ()
-            counted = dict(before)
-            for change in accepted:
-                counted.pop(change.key, None)
-                if change.after is not None:
-                    counted[change.key] = change.after
+            counted = _with(before, accepted)
             if await self._keep(counted, [self._record(change, by=by) for change in accepted]):
                 self._remember()
                 return accepted
@@ -178,10 +193,10 @@ class AcceptedGrants:
             if not asks:
                 file.unlink(missing_ok=True)
             elif not file.exists() or file.read_bytes() != data:
-                from pegboard.config.clients.file_edits import write_whole  # most starts have nothing to write
+                from pegboard.config.saving import write_whole  # most starts have nothing to write
 
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_whole(file, data, mode=0o600)
+                write_whole(file, data, like=0o600)
         except OSError as error:
             log.warning("what was accepted is kept in the store alone: %s", error)
 
@@ -208,6 +223,16 @@ class AcceptedGrants:
         return self._services.recorder.entry(
             key, 0, "permission", change.name, "changed", reason=str(change), outcome=outcome, by=by
         )
+
+
+def _with(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) -> dict[GrantKey, Grant]:
+    """Return what is granted after some changes."""
+    counted = dict(granted)
+    for change in accepted:
+        counted.pop(change.key, None)
+        if change.after is not None:
+            counted[change.key] = change.after
+    return counted
 
 
 def _in_force(edited: Configuration, waiting: Sequence[GrantChange]) -> Configuration:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Generator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pegboard.configuration_source import (
     OBJECTS_APART,
     NewestReading,
     kept,
+    known_tools,
     loaded,
     note_objects_apart,
     note_waiting,
@@ -38,7 +39,6 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
-from pegboard.ports.configuration import ProposedEdit
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.own_files import ConfiguredFiles
-    from pegboard.config.proposed import ProposedConfiguration
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.configuration_editing import EditableFile
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
+    from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.plugin_process.source import PluginProcessSource
 
@@ -89,6 +91,7 @@ class Pegboard(Board):
     _looked_at: Hashable = None
     _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
+    _own_paths: Callable[[], OwnPaths]
 
     @classmethod
     @asynccontextmanager
@@ -211,10 +214,10 @@ class Pegboard(Board):
             finally:
                 portal.call(loop.end)
 
-    async def _take(self, edited: Configuration) -> None:
+    async def _take(self, edited: Configuration, *, by: str = "") -> None:
         used_before = await self.services.store.was_there_before(OBJECTS_APART)  # asked before anything is stored
         waited = self.waiting
-        self.configuration = configuration = runnable(await self._grants.take(edited))
+        self.configuration = configuration = runnable(await self._grants.take(edited, by=by))
         if self.waiting and self.waiting != waited:
             note_waiting(self._source.name, self.waiting)
         masker = self.services.masker
@@ -229,6 +232,41 @@ class Pegboard(Board):
         await self._apart.retain(configuration.specs.values())
         if used_before:
             note_objects_apart(configuration.specs.values())
+
+    @cached_property
+    def _reloading(self) -> asyncio.Lock:
+        """Return what is held while an edit is taken up, or written."""
+        return asyncio.Lock()
+
+    @property
+    def editable(self) -> EditableFile:
+        """Return the file of the configuration for operators who edit it."""
+        from pegboard.configuration_editing import EditableFile
+
+        return EditableFile(
+            source=lambda: self._source,
+            quickstart=self.quickstart,
+            env=self._env,
+            known=lambda: known_tools(self.world.catalog),
+            grants=self._grants,
+            reloading=self._reloading,
+            reload=self._reload,
+            services=self.services,
+        )
+
+    @property
+    def servers_to_add(self) -> Finder:
+        """Return what finds and tries servers for operators who add them."""
+        from pegboard.server_trials import Finder
+
+        return Finder(
+            path=lambda: self._source.path,
+            env=self._env,
+            opened=trial,
+            own_paths=lambda: self._own_paths(),  # noqa: PLW0108 - of the configuration of then
+            others=lambda: {name: list(tools) for name, tools in known_tools(self.world.catalog).items()},
+            masker=lambda: self.services.masker,
+        )
 
     @cached_property
     def _grants(self) -> AcceptedGrants:
@@ -247,9 +285,13 @@ class Pegboard(Board):
 
             return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
 
+        def paths() -> OwnPaths:
+            return find().paths
+
+        self._own_paths = paths
         self.services.own_files.follow(find)
-        self._upstreams.keep_from(lambda: find().paths)
-        self._apart.keep_from(lambda: find().paths)
+        self._upstreams.keep_from(paths)
+        self._apart.keep_from(paths)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.
@@ -258,6 +300,11 @@ class Pegboard(Board):
             The problems of the file: warnings where it was taken, errors where it was not. Under ``reload: ask`` what
             waits for a person is among them, each change with the code ``waits``.
         """
+        async with self._reloading:
+            return await self._reload()
+
+    async def _reload(self, *, by: str = "") -> list[Problem]:
+        """Take an edit up, in the name of who has made it and may widen; one reading at a time does."""
         configuration, problems = self._inspected(self._source)
         if configuration is None:
             errors = "; ".join(str(p) for p in problems if p.severity == "error")
@@ -265,7 +312,7 @@ class Pegboard(Board):
             self._note_read(problems, in_force=False)
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
-        await self._take(configuration)
+        await self._take(configuration, by=by)
         return [*problems, *self._waiting_problems()]
 
     @property
@@ -292,48 +339,6 @@ class Pegboard(Board):
         await self.reload()
         return accepted
 
-    def proposed_value(self, keys: Sequence[str], value: Any) -> ProposedEdit:
-        """Return the change of the configuration's file that would put another value into one place of it.
-
-        Raises:
-            ConfigError: it is no file of ours to change, it would be refused, or more than this would change.
-        """
-        from pegboard.config.rewritten import digest_of
-
-        found = self._rewritten(keys, value)
-        return ProposedEdit(file=found.file, diff=found.diff(self.services.masker), seen=digest_of(found))
-
-    async def save_value(self, keys: Sequence[str], value: Any, *, seen: str) -> None:
-        """Save a change as it was seen, and take it up.
-
-        Raises:
-            ConfigError: the file has changed since, it cannot be written, or see :meth:`proposed_value`.
-        """
-        from pegboard.config.rewritten import digest_of, save
-
-        found = self._rewritten(keys, value)
-        if digest_of(found) != seen:
-            message = f"{found.file} was changed meanwhile, and is left as it is."
-            raise ConfigError(message, code="file_changed", hint="Look at the change again.")
-        save(found)
-        await self.reload()
-
-    def _rewritten(self, keys: Sequence[str], value: Any) -> ProposedConfiguration:
-        from pegboard.config.documents.yaml_edits import not_rewritable
-        from pegboard.config.rewritten import with_proposed
-
-        if not self._source.is_file:
-            raise not_rewritable(self._source.name)
-        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
-        return with_proposed(
-            self.configuration.path,
-            keys,
-            value,
-            registered=registered(),
-            tools={name: tools for name, tools in known.items() if tools},
-            packaged=self.quickstart,
-        )
-
     def _waiting_problems(self) -> list[Problem]:
         hint = "It counts when a person accepts it: `pegboard accept`, or the console."
         return [
@@ -355,12 +360,11 @@ class Pegboard(Board):
 
     def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""
-        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
         return source.inspect(
             registered=registered(),
             packages=packages(),
             env=self._env,
-            tools={name: tools for name, tools in known.items() if tools},
+            tools=known_tools(self.world.catalog),
         )
 
     def _add_toolkit(self, toolkit: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.grants import GrantChange
+    from pegboard.core.model.catalog import Catalog
     from pegboard.core.model.masking import Masker
     from pegboard.operators.configuration import ConfigurationState, ShownProblem
 
@@ -92,14 +93,23 @@ class ConfigurationSource:
         packages: Sequence[Addition],
         env: Mapping[str, str],
         tools: Mapping[str, Collection[str]] = EMPTY,
+        text: str | None = None,
     ) -> tuple[Configuration | None, list[Problem]]:
-        """Return the configuration of now, or None if it has an error, and every problem."""
+        """Return the configuration of now, or None if it has an error, and every problem; ``text`` is as if in it."""
         from pegboard.config.additions import Addition
         from pegboard.config.inspection import inspect
 
         code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
         additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
-        return inspect(self.path, registered=registered, env=env, tools=tools, value=self.value, additions=additions)
+        return inspect(
+            self.path,
+            registered=registered,
+            env=env,
+            tools=tools,
+            text=text,
+            value=self.value,
+            additions=additions,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +174,12 @@ def packages() -> tuple[Addition, ...]:
         )
         for found in packaged()
     )
+
+
+def known_tools(catalog: Catalog) -> Mapping[str, Collection[str]]:
+    """Return the own names of the tools of plugins that are known, by plugin."""
+    known = {plugin.name: tuple(tool.name for tool in plugin.tools) for plugin in catalog.plugins.values()}
+    return {name: tools for name, tools in known.items() if tools}
 
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:

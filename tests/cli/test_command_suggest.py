@@ -265,8 +265,7 @@ def test_nothing_is_proposed_that_would_grant_more_than_the_agent_has(written: P
 
 
 def test_a_file_that_cannot_be_changed_in_that_place_says_so(written: Path, run: Run) -> None:
-    text = CONFIG.replace("agents:\n", "agents:\n  first: &all {allowed_toolkits: [writing], tools: &none []}\n")
-    written.write_text(text.replace("  assistant:\n", "  assistant:\n    tools: *none\n"))
+    written.write_text(CONFIG.replace("  assistant:\n", "  assistant: &own\n") + "  second: *own\n")
     used("assistant", "+writing", "pad", sessions=6)
     found = run("suggest", "--agent", "assistant", "--json").json
     reasons = {declined["reason"] for declined in found["agents"][0]["declined"]}

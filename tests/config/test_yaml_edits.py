@@ -69,9 +69,7 @@ def test_a_name_that_yaml_reads_as_something_else_is_quoted(word: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "all: &x [a]\nagents: {a: {tools: *x}}\n",
         "agents: {a: &x {tools: [y]}, b: *x}\n",
-        "all: &x {tools: [y]}\nagents:\n  a:\n    <<: *x\n  b:\n    <<: *x\n",
         "agents: {a: {tools: plain}}\n",
         "agents: {a: plain}\n",
     ],

@@ -42,6 +42,12 @@ FITTING = {
     "theme": "dark",
     "argument": "to",
     "pattern": "*",
+    "section": "toolkits",
+    "text": "agents: {}",
+    "digest": "0" * 64,
+    "file": "mcp.json",
+    "test": "0",
+    "grant": "needed",
 }
 TOGETHER = {f"/console/matrix{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
 PAGE_VALUES = {
@@ -62,6 +68,12 @@ BODIES: dict[str, Any] = {
     "NewTogether": {"kind": "switch", "name": "post", "value": False, "agent": "deskless"},
     "TakenBack": {"mark": "0" * 12},
     "TriedCall": {"agent": "mailer", "tool": "read_mail", "arguments": dict[str, Any]()},
+    "ProposedChanges": {"changes": [{"path": ["agents", "mailer", "role"], "value": "writes"}]},
+    "ProposedText": {"text": "agents: {}", "digest": "0" * 64},
+    "PastedServers": {"text": '{"mcpServers": {"a": {"command": "x"}}}'},
+    "ClientFile": {"file": "mcp.json"},
+    "TriedServer": {"server": "a"},
+    "AddedServers": {"servers": [{"server": "a"}], "agents": ["mailer"]},
 }
 
 

@@ -12,6 +12,7 @@ from pegboard.console.api.endpoints import ENDPOINTS
 from pegboard.console.app import ConsoleApp
 from pegboard.console.pages.all_pages import PAGES
 
+from .addresses import ADDRESSES
 from .programs import Program, program
 from .test_approval_endpoints import waiting
 
@@ -36,14 +37,15 @@ def mailer_config(mailer_config: Path) -> Path:
     plain = mailer_config.read_text().partition("tokens:")[0]
     lines = (f'  {name}: {{token: {name}-token, agents: ["*"], console: {rights}}}' for name, rights in GIVEN.items())
     bob = "  bob: {token: bob-token, agents: [mailer], console: true}"
-    mailer_config.write_text("\n".join([plain, "tokens:", *lines, bob]))
+    one = "  one: {token: one-token, agents: [mailer], console: [see, configure]}"
+    mailer_config.write_text("\n".join([plain, "tokens:", *lines, bob, one]))
     return mailer_config
 
 
 @pytest.fixture
 async def operators(app: ConsoleApp) -> AsyncIterator[Operators]:
     async with AsyncExitStack() as stack:
-        yield {name: await stack.enter_async_context(program(app, f"{name}-token")) for name in (*GIVEN, "bob")}
+        yield {name: await stack.enter_async_context(program(app, f"{name}-token")) for name in (*GIVEN, "bob", "one")}
 
 
 def test_whatever_changes_something_needs_a_right_of_its_own() -> None:
@@ -85,6 +87,40 @@ async def test_only_who_has_the_right_answers_calls_and_sets_switches(operators:
         assert (await operator.ask("GET", f"/api/approvals/{approval}"))["id"] == approval
 
 
+CONFIGURING = [
+    address
+    for address in ADDRESSES
+    if (address.method, address.path)
+    in {(one.method, one.path) for one in (*PAGES, *ENDPOINTS) if one.right == "configure"}
+]
+OF_SOME = ("/console/edit", "/api/configuration/edits", "/api/configuration/parts")
+
+
+async def test_only_who_may_configure_reaches_what_edits(operators: Operators, mailer_config: Path) -> None:
+    """A5: a right that is missing is named on each page and in each answer, and the file stays as it is."""
+    before = text_of(mailer_config)
+    assert len(CONFIGURING) > 25
+    for name in ("ada", "looks", "answers", "switches", "bob"):
+        for address in CONFIGURING:
+            response = await operators[name].client.request(**address.request())
+            assert response.status_code == 403, (name, address.path)
+            assert "does not have the right &#39;configure&#39;" in response.text.replace("'", "&#39;"), address.path
+    assert text_of(mailer_config) == before
+
+
+async def test_what_all_agents_share_is_edited_by_operators_of_every_agent(operators: Operators) -> None:
+    """A5: servers, the whole file and what waits are not for an operator of one agent, whatever their rights."""
+    for address in CONFIGURING:
+        response = await operators["one"].client.request(**address.request())
+        shared = not address.path.startswith(OF_SOME) or address.path.endswith("/file")
+        assert response.status_code == 403 if shared else response.status_code < 500, address.path
+        assert "pegboard.yaml" not in response.text or not shared
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
 async def test_a_page_offers_only_what_its_operator_may_do(operators: Operators, mailer: Pegboard) -> None:
     """A5: and a form that is sent all the same is refused."""
     approval = await waiting(mailer)
@@ -108,7 +144,7 @@ async def test_the_navigation_leads_nowhere_that_is_not_opened(operators: Operat
         page = (await operator.client.get("/console/agents")).text
         navigation = page.partition("<nav")[2].partition("</header>")[0]
         addresses = re.findall(r'<a href="([^"]+)"', navigation)
-        assert len(addresses) == (9 if name == "bob" else 12)
+        assert len(addresses) == (9 if name in ("bob", "one") else 12)
         for address in addresses:
             assert (await operator.client.get(address)).status_code == 200, (name, address)
 

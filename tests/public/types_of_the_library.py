@@ -47,6 +47,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot
 from pegboard.config.schema.configuration import Configuration
+from pegboard.configuration_editing import EditableFile
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.access.pins import PinnedTool
@@ -64,6 +65,7 @@ from pegboard.dialects.names import FoundTool
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.ports import Adapters, DueSchedule, SessionKey
 from pegboard.problems import Place, Problem
+from pegboard.server_trials import Finder
 
 Record = Mapping[str, Any]
 
@@ -117,6 +119,8 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.world, World)
     assert_type(board.configuration, Configuration)
     assert_type(board.configuration_state, ConfigurationState)
+    assert_type(board.editable, EditableFile)
+    assert_type(board.servers_to_add, Finder)
     assert_type(board.quickstart, bool)
     assert_type(board.fast_path, bool)
     assert_type(board.from_cache, bool)

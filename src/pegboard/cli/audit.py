@@ -30,6 +30,7 @@ Kind = Literal[
     "read",
     "prompt",
     "permission",
+    "edit",
     "approval",
     "pin",
     "server",

@@ -19,12 +19,12 @@ from pegboard.errors import ConfigError, PegboardError, UsageError
 from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
-    from pegboard.cli.confined_servers import Confined
     from pegboard.cli.plain_in_files import Moved
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
+    from pegboard.confined_servers import Confined
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -110,10 +110,10 @@ class _Given:
 async def _write_start(
     printer: Printer, source: Path | None, config: Path, *, force: bool, keyring: bool | None
 ) -> int:
-    from pegboard.cli.confined_servers import Confined, confined
     from pegboard.cli.plain_in_files import Moved, moved_into_keyring
     from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
     from pegboard.config.clients.literal_secrets import secrets_in
+    from pegboard.confined_servers import Confined, confined
 
     chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
@@ -188,12 +188,12 @@ def _problems(path: Path) -> list[Problem]:
 
 
 async def _install(printer: Printer, name: str, given: _Given) -> int:
-    from pegboard.cli.confined_servers import Confined, confinable, confined
     from pegboard.cli.plain_in_files import Moved, as_moved_before, moved_into_keyring
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
     from pegboard.config.location import Machine
+    from pegboard.confined_servers import Confined, confinable, confined
 
     machine = Machine()
     client = installing.client_named(name)

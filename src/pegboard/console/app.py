@@ -32,7 +32,9 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
+from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import HookFault
+from pegboard.operators.editing import Editing
 from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.operations import Operations
 
@@ -53,9 +55,12 @@ class ConsoleApp:
     ) -> None:
         self._changes = Changes(board)
         operations = Operations(board.services, counted=partial(self._changes.tell, COUNTED))
+        editing = Editing(board.services, board.editable)
         self._context = Context(
             board=board,
             operations=operations,
+            editing=editing,
+            adding=AddingServers(board.services, board.servers_to_add, editing),
             access=access,
             streams=Streams(self._changes),
             exports=Exports(operations),

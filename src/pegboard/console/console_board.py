@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from pegboard.board.session import Session
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.agents import World
+    from pegboard.operators.adding_servers import ServerFinder
     from pegboard.operators.configuration import ConfigurationState
-    from pegboard.ports.configuration import ProposedEdit, ServedConfiguration
+    from pegboard.operators.editable import EditableConfiguration
+    from pegboard.ports.configuration import ServedConfiguration
 
 
 class ConsoleBoard(Protocol):
@@ -43,16 +45,18 @@ class ConsoleBoard(Protocol):
         """Return what the newest edits of the configuration would widen, which waits for a person."""
         ...
 
+    @property
+    def editable(self) -> EditableConfiguration:
+        """Return the file of the configuration, for who may edit it."""
+        ...
+
+    @property
+    def servers_to_add(self) -> ServerFinder:
+        """Return what finds and tries servers, for who adds them."""
+        ...
+
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:
         """Accept changes that wait, as they were shown; return them."""
-        ...
-
-    def proposed_value(self, keys: Sequence[str], value: Any) -> ProposedEdit:
-        """Return a change of the configuration's file, to be shown; raises ``ConfigError``."""
-        ...
-
-    async def save_value(self, keys: Sequence[str], value: Any, *, seen: str) -> None:
-        """Save a change as it was seen, and take it up; raises ``ConfigError``."""
         ...
 
     async def session(

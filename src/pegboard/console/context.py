@@ -18,7 +18,9 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import Attention, HookFault
+from pegboard.operators.editing import Editing, Editor
 from pegboard.operators.operations import Operations
 from pegboard.operators.together import Together, TogetherKind
 
@@ -32,11 +34,17 @@ class Context:
 
     board: ConsoleBoard
     operations: Operations
+    editing: Editing
+    adding: AddingServers
     access: OperatorAccess
     streams: Streams
     exports: Exports
     templates: Templates
     hooks: Callable[[], Sequence[HookFault]] = tuple
+
+    def editor(self, visit: Visit) -> Editor:
+        """Return the operator as who edits the configuration."""
+        return Editor(name=visit.operator.name, agents=visit.operator.agents)
 
     def agent(self, visit: Visit, name: str) -> Agent:
         """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""

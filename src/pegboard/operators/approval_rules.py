@@ -54,8 +54,18 @@ class RuleChoices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedRule:
-    """A rule as the configuration would say it: the keys that lead to it, its value, and what it means in words."""
+    """A rule as the configuration would say it.
 
+    Attributes:
+        section: where its plugin is written.
+        plugin: the plugin.
+        keys: the keys that lead to it from there.
+        value: what it says.
+        text: what it means in words.
+    """
+
+    section: str
+    plugin: str
     keys: tuple[str, ...]
     value: Mapping[str, list[str]]
     text: str
@@ -93,15 +103,18 @@ def proposed_rule(services: Services, approval: Approval, argument: str, pattern
         raise UsageError(f"'{tool.wire}' has no argument of this name.", hint="Choose one of the list.")
     if not pattern or len(pattern) > _LONGEST or not pattern.isprintable():
         raise UsageError("This is no pattern.", hint=f"Write one line of at most {_LONGEST} characters: * is any text.")
-    text = (
-        f"From then on a person is asked about a call of '{tool.wire}' where its argument '{argument}' matches"
-        f" '{pattern}'. Every other call of it runs unasked, of every agent that may use it."
+    spec = services.loader.specs[tool.plugin]
+    return ProposedRule(
+        section="servers" if isinstance(spec, ServerSpec) else "plugins",
+        plugin=tool.plugin,
+        keys=keys,
+        value={argument: [pattern]},
+        text=f"Ask about '{tool.wire}' only where '{argument}' matches '{pattern}'",
     )
-    return ProposedRule(keys=keys, value={argument: [pattern]}, text=text)
 
 
 def _place(services: Services, tool: Tool) -> tuple[tuple[str, ...], str]:
-    """Return the keys that lead to the rule of a tool, or why there is none that can be changed."""
+    """Return the keys that lead to the rule of a tool in its plugin, or why there is none that can be changed."""
     spec: PluginSpec | None = services.loader.specs.get(tool.plugin)
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)] if spec is not None else []
     if spec is None or not named or tool.confirmation is not None:
@@ -114,8 +127,7 @@ def _place(services: Services, tool: Tool) -> tuple[tuple[str, ...], str]:
     inner: ApproveRule = rule["when"] if isinstance(rule, Mapping) and isinstance(rule.get("by"), str) else rule
     if not isinstance(inner, str):
         return (), "Its rule is about arguments already."
-    section = "servers" if isinstance(spec, ServerSpec) else "plugins"
-    keys = (section, tool.plugin, "approve", name)
+    keys = ("approve", name)
     return (keys if inner is rule else (*keys, "when")), ""
 
 

@@ -79,6 +79,10 @@ class ShownNames:
         known = _SEALED.sub(lambda found: self._opened(found[1]) or found[0], shown)
         return _MARK.sub(lambda found: by_mark.get(found[0], found[0]), known)
 
+    def knowing(self, masker: Masker) -> ShownNames:
+        """Return how names are shown where something else is secret, with the same marks."""
+        return ShownNames(masker, self._key)
+
     def is_like(self, other: ShownNames) -> bool:
         """Return whether each name is shown as the other shows it."""
         return self.forms is other.forms and self._key == other._key

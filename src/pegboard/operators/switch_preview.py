@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.meta_tools import command_context, duties
@@ -34,7 +34,8 @@ MOST_PARSED: Final = 10_000
 
 _PLAIN: Final = SessionConstraints()
 
-_Above = tuple[str | None, ...]
+Above = tuple[str | None, ...]
+"""The active loadouts of the sessions above one, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +100,15 @@ async def preview_stored(
     services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None
 ) -> SwitchPreview:
     """Return what a switch would change that is known to be one, or a pause, by the name under which it is stored."""
-    sessions = await _sessions(services, agent)
+    sessions = await sessions_of(services, agent)
     compiler = services.compiler
     await compiler.refresh()
     before = compiler.of_agent(agent)
     _ = before.permitted  # what is decided before is carried over into what is supposed
     supposed = compiler.supposing(agent, name, value)
     after = supposed.of_agent(agent)
-    gained, lost = _only_in(after, before), _only_in(before, after)
-    comparison = _Comparison(services, supposed, Reach(before, after), parsed)
+    gained, lost = only_in(after, before), only_in(before, after)
+    comparison = Comparison(services, supposed, Reach(before, after), parsed)
     for known, above in sessions:
         comparison.add(known, above)
     await count_ahead(services, (*gained, *lost, *comparison.tools()))
@@ -117,8 +118,8 @@ async def preview_stored(
         name=name,
         value=value,
         stored=compiler.stored(agent).get(name),
-        gained=_names(gained),
-        lost=_names(lost),
+        gained=wire_names(gained),
+        lost=wire_names(lost),
         gained_tokens=services.prices(gained),
         lost_tokens=services.prices(lost),
         gained_unknown=tuple(sorted(unknown_then - unknown)),
@@ -130,7 +131,7 @@ async def preview_stored(
     return masked(found, await shown_names(services))
 
 
-def _only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:
+def only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:
     """Return what is permitted here and not there."""
     found: list[Tool] = []
     for plugin in these.world.catalog.plugins.values():
@@ -142,11 +143,12 @@ def _only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[T
     return (*found, *(tool for tool in duty_tools(these) if tool.id not in duties_there))
 
 
-def _names(tools: Iterable[Tool]) -> tuple[str, ...]:
+def wire_names(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the wire names of tools in order."""
     return tuple(sorted(tool.wire for tool in tools))
 
 
-async def _sessions(services: Services, agent: str) -> list[tuple[KnownSession, _Above]]:
+async def sessions_of(services: Services, agent: str) -> list[tuple[KnownSession, Above]]:
     """Return the sessions of an agent, and those of others that are children of one in this process (P8).
 
     With each come the active loadouts of the sessions above it.
@@ -180,6 +182,14 @@ class ParsedLeases:
             if len(self._known) > MOST_PARSED:
                 self._known.popitem(last=False)
         return known[1]
+
+
+class Touching(Protocol):
+    """What knows in which sessions something may change."""
+
+    def touches(self, state: State) -> bool:
+        """Return whether a session in this state may have other tools loaded afterwards."""
+        ...
 
 
 class Reach:
@@ -255,10 +265,10 @@ class _Difference:
     lost: tuple[str, ...]
 
 
-class _Comparison:
+class Comparison:
     """The sessions before and after; those with equal permissions and equal leases share one comparison."""
 
-    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Reach, parsed: ParsedLeases) -> None:
+    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Touching, parsed: ParsedLeases) -> None:
         self.unchanged = 0
         self.unreadable = 0
         self._reach = reach
@@ -268,7 +278,7 @@ class _Comparison:
         self._known: dict[Hashable, _Difference | None] = {}
         self._changed: list[tuple[SessionKey, _Difference]] = []
 
-    def add(self, known: KnownSession, above: _Above) -> None:
+    def add(self, known: KnownSession, above: Above) -> None:
         """Compare a session."""
         try:
             state = self._parsed.of(known)
@@ -282,7 +292,7 @@ class _Comparison:
             else:
                 self._changed.append((known.key, found))
 
-    def _compared(self, info: SessionInfo, state: State, above: _Above) -> _Difference | None:
+    def _compared(self, info: SessionInfo, state: State, above: Above) -> _Difference | None:
         services = self._services
         if info.parent is None and info.constraints == _PLAIN and not self._reach.touches(state):
             return None
@@ -322,7 +332,7 @@ class _Comparison:
         )
 
 
-def _access(services: Services, compiler: PermissionCompiler, info: SessionInfo, above: _Above) -> CompiledPermissions:
+def _access(services: Services, compiler: PermissionCompiler, info: SessionInfo, above: Above) -> CompiledPermissions:
     permissions = compiler.permissions(info, above)
     return services.availability.as_known(info, permissions) if services.loader.conditional else permissions
 

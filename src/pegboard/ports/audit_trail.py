@@ -21,6 +21,7 @@ AuditKind = Literal[
     "read",
     "prompt",
     "permission",
+    "edit",
     "approval",
     "pin",
     "server",

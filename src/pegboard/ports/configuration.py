@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -11,21 +10,6 @@ if TYPE_CHECKING:
 
     from pegboard.core.model.hooks import Hook
     from pegboard.core.principals.bearer_tokens import Token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedEdit:
-    """A change of the configuration's file that nobody has saved yet.
-
-    Attributes:
-        file: the file as people know it.
-        diff: what changes, secrets masked.
-        seen: what tells this change of this text from any other: whoever saves it has seen it.
-    """
-
-    file: str
-    diff: str
-    seen: str
 
 
 class ServedConfiguration(Protocol):

@@ -156,6 +156,15 @@ class CatalogLoader:
         self._pins.note_unpinned()
         self.conditional = _conditional(self.catalog.plugins.values())
 
+    def supposing(self, specs: Mapping[str, PluginSpec]) -> Catalog:
+        """Return the catalog under other settings, as far as it is known; nothing is asked, read or kept."""
+        plugins: list[Plugin] = []
+        for name, spec in specs.items():
+            known, before = self.catalog.plugins.get(name), self.specs.get(name)
+            alike = known is not None and before is not None and _shown(before) == _shown(spec)
+            plugins.append(known if known is not None and alike else plugin_of(spec))
+        return Catalog(plugins)
+
     async def _restore(self, world: World) -> None:
         """Take in what is stored of plugins and overrides that are not known."""
         for name, plugin in self.catalog.plugins.items():
@@ -442,3 +451,10 @@ class CatalogLoader:
         await self._pins.aclose()
         for source in self.sources:
             await source.aclose()
+
+
+def _shown(spec: PluginSpec) -> PluginSpec:
+    """Return the settings of a plugin without those that change nothing of its tools."""
+    return replace(
+        spec, place=None, approve=EMPTY, approve_places=EMPTY, guards=EMPTY, instance=None, idle=None, confine=None
+    )

@@ -143,13 +143,23 @@ class PermissionCompiler:
             key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
         }
         other = copy(self)
-        other._begin(switches, before)  # noqa: SLF001 - the same class
+        other._begin(switches, before, self.world)  # noqa: SLF001 - the same class
+        return other
+
+    def supposing_world(self, world: World) -> PermissionCompiler:
+        """Return a compiler of the same moment under another configuration; nothing is stored or noted."""
+        other = copy(self)
+        other._begin(self._switches, {}, world)  # noqa: SLF001 - the same class
         return other
 
     def _begin(
-        self, switches: Mapping[str, Mapping[str, bool]], before: dict[tuple[object, ...], CompiledPermissions]
+        self,
+        switches: Mapping[str, Mapping[str, bool]],
+        before: dict[tuple[object, ...], CompiledPermissions],
+        world: World,
     ) -> None:
         self._switches, self._compiled, self._before = switches, {}, before
+        self._bare, self.world = {}, world
 
     def stored(self, agent: str) -> Mapping[str, bool]:
         """Return the stored switches of an agent, its own settings among them, as of the last refresh."""

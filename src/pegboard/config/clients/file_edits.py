@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +18,7 @@ from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError, is_mapping
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.documents.toml_edits import TomlText
+from pegboard.config.saving import require_writable, write_whole
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.errors import ConfigError
 
@@ -60,30 +58,14 @@ class Edit:
         """
         if self.data is None and not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, self.file.text.encode(), mode=0o600)
+            write_whole(self.path, self.file.text.encode(), like=0o600)
         elif self.path.read_bytes() != self.data:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
         copy = _backed_up(self.path) if backup else None
         mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
-        write_whole(self.path, (mark + self.text).encode(), mode=self.path.stat().st_mode & 0o777)
+        write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
         return copy
-
-
-def write_whole(path: Path, data: bytes, *, mode: int) -> None:
-    """Put a file in the place of what is there in one step: nobody ever sees half of it."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _backed_up(path: Path) -> Path:
@@ -134,7 +116,7 @@ def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
     path = file.spot.path.expanduser().resolve()
     there = path.exists()
     if there:
-        require_writable(file, path)
+        require_writable(file.label, path)
     expected: dict[str, Any] = {**file.document.value}
     level = expected
     for key in file.root[:-1]:
@@ -157,10 +139,3 @@ def _not_rewritable(file: ServerFile) -> ConfigError:
         code="not_rewritable",
         hint=f"Write each server once, and as a {'table' if suffix(file) == '.toml' else 'member'} of its own.",
     )
-
-
-def require_writable(file: ServerFile, path: Path) -> None:
-    """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
-    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
-        message = f"{file.label} is read-only, and is left as it is."
-        raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
+from pegboard.config.documents.value_edits import is_json
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.references import refers, without_references
 
@@ -19,6 +21,10 @@ _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9
 PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
 SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
 FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
+_MIXED: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[^\s/\\]+")
+_ELSEWHERE: Final = re.compile(r"\$\{[^}]*\}")
+_SERVERS: Final = frozenset({"servers", "mcpServers", "mcp"})
+_WRITTEN: Final = re.compile(r"""([A-Za-z][\w.-]*)["']?[ \t]*[:=][ \t]*["']?([^\s"',{}\[\]]+)""")
 
 
 def secrets_in(value: Any) -> frozenset[str]:
@@ -27,7 +33,43 @@ def secrets_in(value: Any) -> frozenset[str]:
     Values of ``env`` and ``headers``, arguments that follow a telling flag, pairs of a telling name,
     what stands in the query of a URL, and what looks random.
     """
-    return frozenset(text for text in _within("", value) if text.strip())
+    return frozenset(text for text in _within("", value, _of_pairs) if text.strip())
+
+
+def secrets_in_text(text: str, file: str) -> frozenset[str]:
+    """Return every text in a configuration that must not be shown, as far as that is known where it cannot be read."""
+    try:
+        value = json_text.compose(text, file).value if is_json(file) else yaml_text.compose(text, file).value
+    except UnreadableError:
+        return frozenset(found for line in text.splitlines() for found in _of_line(line) if found.strip())
+    found = (
+        _within(section, inner, _telling_pairs) if section in _SERVERS else _named(section, inner)
+        for section, inner in value.items()
+    )
+    return frozenset(text for texts in found for text in texts if text.strip())
+
+
+def _named(key: str, value: Any) -> Iterator[str]:
+    """Yield the texts whose key says that they are secret."""
+    if is_mapping(value):
+        for name, inner in value.items():
+            yield from _named(name, inner)
+    elif is_list(value):
+        for inner in value:
+            yield from _named("", inner)
+    elif isinstance(value, str) and key and tells(key) and not _names_another(value):
+        yield value
+
+
+def _names_another(value: str) -> bool:
+    """Return whether a value stands elsewhere: in a variable, or where a reference says."""
+    return value.startswith("${") or refers(value)
+
+
+def _of_line(line: str) -> Iterator[str]:
+    line = _ELSEWHERE.sub("", line)
+    yield from _of_text(line)
+    yield from (value for name, value in _WRITTEN.findall(line) if tells(name))
 
 
 def names_in(value: Any) -> frozenset[str]:
@@ -40,18 +82,18 @@ def names_in(value: Any) -> frozenset[str]:
     return frozenset(name for pairs in here for name in pairs).union(*map(names_in, value.values()))
 
 
-def _within(key: str, value: Any) -> Iterator[str]:
+def _within(key: str, value: Any, of_pairs: Callable[[Mapping[str, Any]], Iterator[str]]) -> Iterator[str]:
     if is_mapping(value):
-        yield from _of_pairs(value) if key in PAIRS else ()
+        yield from of_pairs(value) if key in PAIRS else ()
         for name, inner in value.items():
-            yield from _within(name, inner)
+            yield from _within(name, inner, of_pairs)
     elif is_list(value):
         yield from _of_arguments([part for part in value if isinstance(part, str)])
         for inner in value:
-            yield from _within("", inner)
+            yield from _within("", inner, of_pairs)
     elif isinstance(value, str):
         yield from _of_text(value)
-        if key and tells(key) and not value.startswith("${"):
+        if key and tells(key) and not _names_another(value):
             yield value
 
 
@@ -59,6 +101,11 @@ def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
     texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
     hidden = (text for text in texts if len(text) >= SHORTEST and not HARMLESS.fullmatch(text))
     yield from (text for text in hidden if not refers(text))
+
+
+def _telling_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that may be secret by their look: of letters and digits, without a word or a path among them."""
+    yield from (text for text in _of_pairs(pairs) if _MIXED.fullmatch(text))
 
 
 def _of_arguments(arguments: list[str]) -> Iterator[str]:
@@ -77,6 +124,20 @@ def _of_text(text: str) -> Iterator[str]:
     yield from _RANDOM.findall(text)
     if "://" in text and "?" in text:
         yield from (value for _, value in parse_qsl(urlsplit(text).query) if len(value) >= SHORTEST)
+
+
+def looks_secret(text: str) -> bool:
+    """Return whether a text is one by its look: as random as a key."""
+    return _RANDOM.fullmatch(text) is not None
+
+
+def flagged(before: str, argument: str) -> tuple[str, str]:
+    """Return which name says that an argument is secret, and what of it is; nothing where none does."""
+    flag = FLAG.match(before)
+    if flag and tells(flag[1]) and not argument.startswith("-"):
+        return flag[1], argument
+    pair = PAIR.match(argument)
+    return (pair[1], pair[2]) if pair and tells(pair[1]) else ("", "")
 
 
 def tells(name: str) -> bool:

@@ -13,7 +13,6 @@ from pegboard.config.clients.file_edits import (
     backup_of,
     editable,
     edited,
-    require_writable,
     suffix,
     written_servers,
 )
@@ -22,6 +21,7 @@ from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.location import Machine
+from pegboard.config.saving import require_writable
 from pegboard.errors import ConfigError
 
 Restored = Literal["restored", "put_back"]
@@ -43,7 +43,7 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     was = _read_copy(backup, file, config)
     staying = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
     if installed(was, written_now[names[0]], name=names[0], staying=staying) == file.text:
-        require_writable(file, path)
+        require_writable(file.label, path)
         return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", backup
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
     servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}

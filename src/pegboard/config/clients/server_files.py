@@ -104,14 +104,14 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
     file = display_path(path)
     with _as_config_errors():
         text = read_text(path, file=file)
-        return _server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
+        return server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
 
 
 def unwritten(spot: Spot, machine: Machine) -> ServerFile:
     """Return a client's file that is not there yet: without servers."""
     suffix = spot.path.suffix.lower()
     text = "# MCP servers\n" if suffix == ".toml" else "{\n}\n"
-    return _server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
+    return server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
 
 
 def read_standard_input(machine: Machine) -> ServerFile:
@@ -121,7 +121,7 @@ def read_standard_input(machine: Machine) -> ServerFile:
             raise fault(STANDARD_INPUT, "file_unreadable", "is a terminal.", hint="Write a file to it: … < FILE.")
         text = read_input(sys.stdin.fileno(), file=STANDARD_INPUT)
         document = json_text.compose(text, STANDARD_INPUT)
-        return _server_file(text, document, Path(STANDARD_INPUT), machine, None)
+        return server_file(text, document, Path(STANDARD_INPUT), machine, None)
 
 
 @contextmanager
@@ -133,7 +133,8 @@ def _as_config_errors() -> Generator[None]:
         raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
 
 
-def _server_file(text: str, document: Document, path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+def server_file(text: str, document: Document, path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+    """Return a client's file that was read; raises ``ConfigError`` where its servers are no object."""
     value: dict[str, Any] = document.value
     spot = spot or spot_of(path, value, machine)
     root = next((root for root in spot.client.roots if is_mapping(_at(value, root))), spot.client.roots[0])

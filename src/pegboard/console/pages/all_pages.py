@@ -9,6 +9,7 @@ from starlette.responses import Response
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
+    adding_page,
     appearance_page,
     approval_rule_page,
     approvals_page,
@@ -16,6 +17,7 @@ from pegboard.console.pages import (
     bill_page,
     calls_page,
     configuration_page,
+    editing_page,
     explain_page,
     find_page,
     matrix_page,
@@ -50,6 +52,7 @@ async def events(context: Context, visit: Visit) -> Response:
 
 PAGES: Final = (
     Page(EVENTS, events),
+    *adding_page.PAGES,
     *appearance_page.PAGES,
     *approval_rule_page.PAGES,
     *approvals_page.PAGES,
@@ -57,6 +60,7 @@ PAGES: Final = (
     *bill_page.PAGES,
     *calls_page.PAGES,
     *configuration_page.PAGES,
+    *editing_page.PAGES,
     *explain_page.PAGES,
     *matrix_page.PAGES,
     *find_page.PAGES,

@@ -1,0 +1,128 @@
+"""Where each value of a text in YAML or JSON begins and ends, an alias as the alias that it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+import yaml
+
+from pegboard.config.documents.document import Document, Node, is_list, is_mapping
+from pegboard.config.documents.json_edits import JsonText
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LIST_END: Final[Any] = yaml.SequenceEndEvent
+_MAPPING_END: Final[Any] = yaml.MappingEndEvent
+_FOLDED: Final = ("|", ">")
+_KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A value as it is written; positions count characters from 0, ``end`` is behind its last one.
+
+    ``block`` is whether its lines say where it ends: a block mapping or list, or a block scalar. ``column`` is that of
+    its first key or item. ``keys`` are those of a mapping, in the order of ``values``; ``names`` what they say.
+    """
+
+    kind: Literal["scalar", "list", "mapping", "alias"]
+    start: int
+    end: int
+    block: bool = False
+    column: int = 0
+    keys: tuple[Written, ...] = ()
+    names: tuple[str, ...] = ()
+    values: tuple[Written, ...] = ()
+
+
+def written_yaml(text: str) -> Written:
+    """Return the value of a YAML text that can be read."""
+    events: Iterator[Any] = cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER))
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            break
+    return _node(text, next(events), events)
+
+
+def _node(text: str, event: Any, events: Iterator[Any]) -> Written:
+    start, end = event.start_mark.index, event.end_mark.index
+    if isinstance(event, yaml.AliasEvent):
+        return Written(kind="alias", start=start, end=end)
+    if isinstance(event, yaml.ScalarEvent):
+        block = event.style in _FOLDED
+        return Written(kind="scalar", start=start, end=_end_of_block(text, start, end) if block else end, block=block)
+    return _list(text, event, events) if isinstance(event, yaml.SequenceStartEvent) else _mapping(text, event, events)
+
+
+def _end_of_block(text: str, start: int, end: int) -> int:
+    """Return where the last line of a block scalar ends; empty lines behind it are its own where it keeps them."""
+    header = text[start : _line_end(text, start)].partition("#")[0]
+    if "+" in header:
+        return end - 1 if text[:end].endswith("\n") else end
+    return start + len(text[start:end].rstrip())
+
+
+def _line_end(text: str, at: int) -> int:
+    found = text.find("\n", at)
+    return len(text) if found < 0 else found
+
+
+def _list(text: str, start: Any, events: Iterator[Any]) -> Written:
+    items: list[Written] = []
+    while not isinstance(event := next(events), _LIST_END):
+        items.append(_node(text, event, events))
+    block = not start.flow_style
+    end = items[-1].end if block and items else event.end_mark.index
+    column = _dash(text, items[0].start) if block and items else 0
+    return Written(kind="list", start=start.start_mark.index, end=end, block=block, column=column, values=tuple(items))
+
+
+def _dash(text: str, at: int) -> int:
+    """Return the column of the dash in front of an item."""
+    begin = text.rfind("\n", 0, text.rfind("-", 0, at)) + 1
+    return text.rfind("-", 0, at) - begin
+
+
+def _mapping(text: str, start: Any, events: Iterator[Any]) -> Written:
+    keys: list[Written] = []
+    names: list[str] = []
+    values: list[Written] = []
+    column: int | None = None
+    while not isinstance(event := next(events), _MAPPING_END):
+        column = event.start_mark.column if column is None else column
+        keys.append(_node(text, event, events))
+        names.append(str(getattr(event, "value", "")))
+        values.append(_node(text, next(events), events))
+    block = not start.flow_style
+    return Written(
+        kind="mapping",
+        start=start.start_mark.index,
+        end=values[-1].end if block and values else event.end_mark.index,
+        block=block,
+        column=column or 0,
+        keys=tuple(keys),
+        names=tuple(names),
+        values=tuple(values),
+    )
+
+
+def written_json(text: str, document: Document) -> Written:
+    """Return the value of a JSON text."""
+    return _of_json(JsonText(text, document), document.root)
+
+
+def _of_json(text: JsonText, node: Node) -> Written:
+    start, end = text.span(node)
+    values = tuple(_of_json(text, child) for child in node.children.values())
+    if is_mapping(node.value):
+        names = tuple(str(name) for name in node.children)
+        keys = tuple(_json_key(text, text.at(*node.keys[name])) for name in names)
+        return Written(kind="mapping", start=start, end=end, keys=keys, names=names, values=values)
+    return Written(kind="list" if is_list(node.value) else "scalar", start=start, end=end, values=values)
+
+
+def _json_key(text: JsonText, start: int) -> Written:
+    found = _KEY.match(text.text, start)
+    return Written(kind="scalar", start=start, end=found.end() if found else start)

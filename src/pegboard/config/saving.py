@@ -1,0 +1,170 @@
+"""Put a new text in the place of a configuration in one step, if it still is what was shown."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.documents.document import LARGEST_FILE, UnreadableError, display_path, read_text
+from pegboard.errors import ConfigError
+
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile:
+    """A file as it was read; ``digest`` tells it from every other text, ``path`` is where it really lies."""
+
+    path: Path
+    file: str
+    text: str = field(repr=False)
+    digest: str
+
+
+def read_whole(path: Path) -> ReadFile:
+    """Return what is in a file, line breaks as they are.
+
+    Raises:
+        ConfigError: it cannot be read, or is no text.
+    """
+    file = display_path(path)
+    try:
+        real = path.resolve(strict=True)
+        read_text(real, file=file)
+        data = real.read_bytes()
+        return ReadFile(path=real, file=file, text=data.decode("utf-8-sig"), digest=_digest(data))
+    except UnreadableError as error:
+        found = error.problem
+        raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise _not_saved(file, error, "be read") from None
+
+
+def replace_whole(path: Path, text: str, *, expected: str) -> str:
+    """Put a text in the place of a file, and return its digest.
+
+    A link stays one: what it leads to is replaced. Mode, owner and byte order mark stay. Whatever happens, the file
+    is the old one or the new one.
+
+    Args:
+        path: the file.
+        text: what is to be in it.
+        expected: the digest of what is in it.
+
+    Raises:
+        ConfigError: it is another file by now, or cannot be written; it is left as it is.
+    """
+    file = display_path(path)
+    if len(text.encode()) > LARGEST_FILE:
+        raise ConfigError(f"{file} would be more than 10 MB, and is left as it is.", code="file_not_saved")
+    try:
+        real = path.resolve(strict=True)
+        require_writable(file, real)
+        with _alone_in(real.parent):
+            before = real.read_bytes()
+            if _digest(before) != expected:
+                raise _changed(file)
+            data = (_MARK if before.startswith(_MARK) else b"") + text.encode()
+            write_whole(real, data, like=real.stat(), unless=lambda: _digest(real.read_bytes()) != expected)
+            return _digest(data)
+    except _ChangedError:
+        raise _changed(file) from None
+    except (OSError, RuntimeError) as error:
+        raise _not_saved(file, error, "be saved") from None
+
+
+class _ChangedError(Exception):
+    """The file was changed while the new one was written."""
+
+
+def write_whole(path: Path, data: bytes, *, like: os.stat_result | int, unless: Callable[[], bool] = bool) -> None:
+    """Put a file in the place of what is there in one step: nobody ever sees half of it.
+
+    Args:
+        path: the file.
+        data: what is to be in it.
+        like: whose mode and owner it gets, or its mode.
+        unless: asked last of all; where it returns true, nothing is put anywhere.
+    """
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if isinstance(like, os.stat_result) and hasattr(os, "fchown"):
+                made = os.fstat(stream.fileno())
+                if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+                    os.fchown(stream.fileno(), like.st_uid, like.st_gid)
+            os.fsync(stream.fileno())
+        temporary.chmod(stat.S_IMODE(like.st_mode) if isinstance(like, os.stat_result) else like)
+        if unless():
+            raise _ChangedError
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _kept_in(path.parent)
+
+
+def require_writable(file: str, path: Path) -> None:
+    """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        message = f"{file} is not a file, and is left as it is."
+        raise ConfigError(message, code="not_rewritable", hint="Name a file.")
+    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+        message = f"{file} is read-only, and is left as it is."
+        raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")
+    if not path.parent.stat().st_mode & 0o222 or not os.access(path.parent, os.W_OK):
+        message = f"The folder of {file} is read-only, and the file is left as it is."
+        hint = "A file is replaced in one step, which needs the right to write its folder."
+        raise ConfigError(message, code="not_rewritable", hint=hint)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _changed(file: str) -> ConfigError:
+    hint = "Look at what it is now, and decide again."
+    return ConfigError(f"{file} was changed meanwhile, and is left as it is.", code="file_changed", hint=hint)
+
+
+def _not_saved(file: str, error: Exception, what: str) -> ConfigError:
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return ConfigError(f"{file} cannot {what}, and is left as it is: {reason}.", code="file_not_saved")
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Generator[None]:
+    """Let one process at a time compare and replace files of a folder; where there are no such locks, nobody waits."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _kept_in(folder: Path) -> None:
+    """Let what a folder holds survive a loss of power, where the system can do that."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,138 @@
+"""The file of a configuration for operators who edit it: read, judged as `check` does, saved and taken up (P10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pegboard.config.clients.literal_secrets import secrets_in_text
+from pegboard.config.documents.document import display_path, is_mapping
+from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
+from pegboard.config.saving import read_whole, replace_whole
+from pegboard.config.schema.mcp_json import servers_root
+from pegboard.config.schema.sections import every_key
+from pegboard.configuration_source import packages, registered
+from pegboard.core.access.permissions import LOCAL
+from pegboard.core.model.masking import Masker
+from pegboard.errors import ConfigError
+from pegboard.operators.configuration import ShownProblem, shown_problems
+from pegboard.operators.editable import Change, Judgement, WrittenText
+from pegboard.ports import SessionKey
+
+if TYPE_CHECKING:
+    from pegboard.accepted_grants import AcceptedGrants
+    from pegboard.board.services import Services
+    from pegboard.config.schema.configuration import Configuration
+    from pegboard.configuration_source import ConfigurationSource
+    from pegboard.problems import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditableFile:
+    """The file of the configuration that a board has open.
+
+    ``reload`` takes up what is in the file, in somebody's name; ``reloading`` is held meanwhile. ``known`` gives the
+    own names of tools that are known, by plugin.
+    """
+
+    source: Callable[[], ConfigurationSource]
+    quickstart: bool
+    env: Mapping[str, str]
+    known: Callable[[], Mapping[str, Collection[str]]]
+    grants: AcceptedGrants
+    reloading: asyncio.Lock
+    reload: Callable[..., Awaitable[object]]
+    services: Services
+
+    @property
+    def file(self) -> str:
+        """Return the file as messages name it."""
+        return display_path(self.source().path)
+
+    async def read(self) -> WrittenText:
+        """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""
+        self._require_file()
+        found = await asyncio.to_thread(read_whole, self.source().path)
+        secrets = self.secrets(found.text)
+        return WrittenText(file=found.file, text=found.text, digest=found.digest, secrets=secrets)
+
+    def value(self, text: str, path: Sequence[str]) -> Any:
+        """Return what stands at a path of keys in a text, as it is written; None where nothing does."""
+        return value_at(text, path, file=self.file)
+
+    def servers(self, text: str) -> tuple[str, ...]:
+        """Return the keys under which the servers of a text stand."""
+        value = value_at(text, (), file=self.file)
+        root = servers_root(value, json_file=is_json(self.file)) if is_mapping(value) else None
+        return root or ("servers",)
+
+    def edited(self, text: str, changes: Sequence[Change]) -> str:
+        """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
+        for change in changes:
+            if change.remove:
+                text = without_value(text, change.path, file=self.file)
+            else:
+                text = with_value(text, change.path, change.value, file=self.file)
+        return text
+
+    def secrets(self, text: str) -> frozenset[str]:
+        """Return what is never shown of a text."""
+        return secrets_in_text(text, self.file)
+
+    async def judged(self, text: str) -> Judgement:
+        """Return what a text would be as the configuration; nothing is stored or started."""
+        configuration, problems = await asyncio.to_thread(self._inspected, text)
+        masker = Masker(self.services.masker.values | self.secrets(text))
+        before = (await asyncio.to_thread(self._inspected, None))[1]
+        known = {(problem.code, problem.message) for problem in before}
+        added = [problem for problem in problems if (problem.code, problem.message) not in known]
+        shown = partial(self._shown, text=text, masker=masker)
+        if configuration is None:
+            return Judgement(problems=shown(problems), added=shown(added))
+        catalog = self.services.loader.supposing(configuration.specs)
+        return Judgement(
+            problems=shown(problems),
+            added=shown(added),
+            world=configuration.world(catalog),
+            changes=await self.grants.would_change(configuration),
+            waiting=self.grants.waiting,
+            secrets=configuration.secrets,
+        )
+
+    async def save(self, text: str, *, expected: str, by: str, decision: str, reason: str) -> str:
+        """Put a text in the place of the one with a digest, take it up in somebody's name, and return its digest.
+
+        Raises:
+            ConfigError: it was changed meanwhile, or cannot be written.
+        """
+        self._require_file()
+        async with self.reloading:
+            await self.reload()  # what somebody else has edited waits, or counts, as theirs
+            digest = await asyncio.to_thread(replace_whole, self.source().path, text, expected=expected)
+            await self.reload(by=by)
+            key = SessionKey(principal=LOCAL, agent="", session="")
+            recorder = self.services.recorder
+            await recorder.note(recorder.entry(key, 0, "edit", self.file, decision, reason=reason, by=by))
+        return digest
+
+    def _inspected(self, text: str | None) -> tuple[Configuration | None, list[Problem]]:
+        return self.source().inspect(
+            registered=registered(), packages=packages(), env=self.env, tools=self.known(), text=text
+        )
+
+    def _shown(self, problems: Sequence[Problem], *, text: str, masker: Masker) -> tuple[ShownProblem, ...]:
+        def written(file: str) -> str | None:
+            return text if file == self.file else self.source().written(file, self.env)
+
+        return shown_problems(problems, masker, written, every_key())
+
+    def _require_file(self) -> None:
+        if self.quickstart or self.source().value is not None:
+            raise ConfigError(
+                "The configuration is no file that could be edited.",
+                code="not_editable",
+                hint="Write one with `pegboard init`, and start Pegboard with it.",
+            )

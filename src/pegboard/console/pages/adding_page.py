@@ -1,0 +1,216 @@
+"""Add servers: paste or import them, or fill a form in; try them, choose agents, and look at what changes (P10, X5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, cast, get_args
+
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from pegboard.console import edit_forms
+from pegboard.console.context import Context, Page
+from pegboard.console.edit_forms import FilledField
+from pegboard.console.pages.editing_page import to_proposal
+from pegboard.console.pages.forms import text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.errors import PegboardError, UsageError
+from pegboard.operators.adding_servers import ChosenServer, Grant, ServerDraft
+
+HOME: Final = "/console/servers/add"
+_DRAFT: Final = f"{HOME}/draft"
+_SERVERS: Final = "/console/servers"
+_FORM: Final = replace(
+    edit_forms.FORMS["servers"],
+    fields=tuple(field for field in edit_forms.FORMS["servers"].fields if field.name != "approve"),
+)
+
+
+async def add_page(context: Context, visit: Visit) -> Response:
+    """Show the ways in which a server is added."""
+    context.require_every_agent(visit)
+    return await _ways(context, visit)
+
+
+async def _ways(
+    context: Context,
+    visit: Visit,
+    *,
+    error: PegboardError | None = None,
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    mask, given = visit.names.masker.text, typed or {}
+    filled = tuple(FilledField(field=field, text=given.get(field.name, "")) for field in _FORM.fields)
+    return context.templates.page(
+        "add_server.html",
+        visit,
+        status=200 if error is None else 422,
+        clients=await context.adding.clients(),
+        filled=filled,
+        name=given.get("name", ""),
+        by_form=typed is not None,
+        error={"message": mask(error.message), "hint": mask(error.hint)} if error is not None else None,
+    )
+
+
+async def read(context: Context, visit: Visit) -> Response:
+    """Read servers out of what was pasted; it is not shown again, since secrets may stand in it."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    try:
+        draft = await context.adding.pasted(context.editor(visit), text_of(sent, "text"))
+    except PegboardError as error:
+        return await _ways(context, visit, error=error)
+    return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
+
+
+async def imported(context: Context, visit: Visit) -> Response:
+    """Read the servers of a client of this machine."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    file = visit.names.meant(text_of(sent, "file"))
+    draft = await context.adding.imported(context.editor(visit), file)
+    return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
+
+
+async def written(context: Context, visit: Visit) -> Response:
+    """Take a server that was written into the form."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    typed = {name: value for name, value in sent.items() if isinstance(value, str)}
+    try:
+        name = typed.get("name", "").strip()
+        if not name:
+            raise UsageError("It needs a name.", code="edit_form", hint="Tools of it are called by that name.")
+        (change,) = edit_forms.changes(_FORM, ("servers", name), None, typed)
+        if not change.value.get("command") and not change.value.get("url"):
+            raise UsageError("It needs a command or an address.", code="edit_form", hint="Fill one of them in.")
+        draft = await context.adding.written(context.editor(visit), name, change.value)
+    except UsageError as error:
+        return await _ways(context, visit, error=error, typed=typed)
+    return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
+
+
+async def draft_page(context: Context, visit: Visit) -> Response:
+    """Show servers that were found, and what is to become of them."""
+    context.require_every_agent(visit)
+    draft = await context.adding.draft(context.editor(visit), visit.request.query_params.get("id", ""))
+    return _shown(context, visit, draft, _Choices())
+
+
+async def tested(context: Context, visit: Visit) -> Response:
+    """Try a server of a draft, and show the draft with what it has; what was chosen stays."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    identity, editor = text_of(sent, "id"), context.editor(visit)
+    draft = await context.adding.draft(editor, identity)
+    choices = _Choices(sent)
+    at = text_of(sent, "test")
+    if not (at.isascii() and at.isdecimal() and int(at[:4]) < len(draft.servers)):
+        raise UsageError("The draft has no such server.", code="unknown_name", hint="Load the page again.")
+    await context.adding.test(editor, identity, choices.chosen(int(at), draft, visit))
+    return _shown(context, visit, await context.adding.draft(editor, identity), choices, tried=int(at))
+
+
+async def proposed(context: Context, visit: Visit) -> Response:
+    """Propose the servers that are chosen, with what grants them to agents."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    identity, editor = text_of(sent, "id"), context.editor(visit)
+    draft = await context.adding.draft(editor, identity)
+    choices = _Choices(sent)
+    chosen = [choices.chosen(at, draft, visit) for at in range(len(draft.servers)) if choices.adds(at)]
+    agents = [visit.names.meant(agent) for agent in choices.agents]
+    try:
+        edit = await context.adding.propose(editor, identity, chosen, agents, choices.grant)
+    except UsageError as error:
+        if error.code not in ("server_exists", "edit_form"):
+            raise
+        return _shown(context, visit, draft, choices, error=error)
+    return to_proposal(edit, _SERVERS)
+
+
+class _Choices:
+    """What is chosen of a draft: nothing was sent yet, or the fields of its form."""
+
+    def __init__(self, sent: FormData | None = None) -> None:
+        self._sent = sent
+
+    def adds(self, at: int) -> bool:
+        """Return whether a server is added; all are, as long as nothing was chosen."""
+        return self._sent is None or str(at) in self.all("add")
+
+    def all(self, name: str) -> list[str]:
+        """Return every value of a field."""
+        values = self._sent.getlist(name) if self._sent is not None else []
+        return [value for value in values if isinstance(value, str)]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a field."""
+        return next(iter(self.all(name)), default)
+
+    def plain(self, at: int, variable: str) -> bool:
+        """Return whether a secret is written into the file."""
+        return self._sent is not None and variable not in self.all(f"reference-{at}")
+
+    def confines(self, at: int, *, default: bool) -> bool:
+        """Return whether a server is confined."""
+        return default if self._sent is None else bool(self.all(f"confine-{at}"))
+
+    @property
+    def agents(self) -> list[str]:
+        """Return the agents that get the servers, as they are shown."""
+        return self.all("agent")
+
+    @property
+    def grant(self) -> Grant:
+        """Return how they get them."""
+        found = self.text("grant", "needed")
+        return cast("Grant", found) if found in get_args(Grant) else "needed"
+
+    def chosen(self, at: int, draft: ServerDraft, visit: Visit) -> ChosenServer:
+        """Return how a server is added."""
+        server, meant = draft.servers[at], visit.names.meant
+        return ChosenServer(
+            server=meant(server.name),
+            name=meant(self.text(f"name-{at}", server.suggested)).strip(),
+            replace=bool(self.all(f"replace-{at}")),
+            plain=tuple(one.name for one in server.variables if self.plain(at, one.name)),
+            confine=self.confines(at, default=server.confined) if server.confinable else None,
+        )
+
+
+def _shown(
+    context: Context,
+    visit: Visit,
+    draft: ServerDraft,
+    choices: Any,
+    *,
+    error: UsageError | None = None,
+    tried: int | None = None,
+) -> Response:
+    mask = visit.names.masker.text
+    return context.templates.page(
+        "server_draft.html",
+        visit,
+        status=200 if error is None else 409,
+        draft=draft,
+        choices=choices,
+        tried=tried,
+        back=_SERVERS,
+        error={"message": mask(error.message), "hint": mask(error.hint)} if error is not None else None,
+    )
+
+
+PAGES: Final = (
+    Page(HOME, add_page, right="configure"),
+    Page(f"{HOME}/read", read, "POST", "configure"),
+    Page(f"{HOME}/import", imported, "POST", "configure"),
+    Page(f"{HOME}/form", written, "POST", "configure"),
+    Page(_DRAFT, draft_page, right="configure"),
+    Page(f"{HOME}/test", tested, "POST", "configure"),
+    Page(f"{HOME}/propose", proposed, "POST", "configure"),
+)
+"""The addresses of servers that are added."""

@@ -1,0 +1,259 @@
+"""Edits of the configuration: forms over its entries, the whole file, and the one way in which each is saved (P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from starlette.responses import RedirectResponse, Response
+
+from pegboard.console import edit_forms
+from pegboard.console.context import Context, Page
+from pegboard.console.edit_forms import FilledField, Form
+from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.errors import PegboardError, UsageError
+from pegboard.operators.editable import Change
+from pegboard.operators.editing import ProposedEdit
+
+HOME: Final = "/console/edit"
+_FORM: Final = f"{HOME}/form"
+_FILE: Final = f"{HOME}/file"
+_PROPOSAL: Final = f"{HOME}/proposal"
+
+
+async def parts(context: Context, visit: Visit) -> Response:
+    """Show what the operator may edit."""
+    found = await context.editing.parts(context.editor(visit))
+    return context.templates.page(
+        "edit_parts.html",
+        visit,
+        agents=found.agents,
+        toolkits=found.toolkits,
+        loadouts=found.loadouts,
+        servers=found.servers,
+        plugins=found.plugins,
+    )
+
+
+# -- forms -----------------------------------------------------------------------------------------
+
+
+async def form_page(context: Context, visit: Visit) -> Response:
+    """Show the form over an entry, or an empty one for a new entry."""
+    given = visit.request.query_params
+    form = _form(given.get("section", ""))
+    name, entry = visit.given("name"), None
+    if name:
+        found = await context.editing.entry(context.editor(visit), form.section, name)
+        entry = found.value
+        if entry is None and form.section != "plugins":
+            raise UsageError(f"The configuration has no {form.noun} of this name.", code="unknown_name")
+    else:
+        _require_addable(context, visit, form)
+    filled = edit_forms.filled(form, edit_forms.entry_of(entry))
+    return _form_answer(context, visit, form, filled, name=given.get("name", ""), new=not name, back=_back(given))
+
+
+async def form_sent(context: Context, visit: Visit) -> Response:
+    """Propose what a form changes; what cannot be read of it comes back as it was typed."""
+    sent = await visit.request.form()
+    form, new = _form(text_of(sent, "section")), "new" in sent
+    name = visit.names.meant(text_of(sent, "name")).strip()
+    given = {field.name: text_of(sent, field.name) if field.name in sent else "" for field in form.fields}
+    try:
+        edit = await _proposed(context, visit, form, name, given, new=new)
+    except PegboardError as error:
+        if error.code in ("every_agent_required", "not_editable"):
+            raise
+        filled = tuple(FilledField(field=field, text=given[field.name]) for field in form.fields)
+        shown = text_of(sent, "name")
+        return _form_answer(context, visit, form, filled, name=shown, new=new, back=_back(sent), error=error)
+    return to_proposal(edit, _back(sent))
+
+
+async def _proposed(
+    context: Context, visit: Visit, form: Form, name: str, given: Mapping[str, str], *, new: bool
+) -> ProposedEdit:
+    if not name:
+        raise UsageError("It needs a name.", code="edit_form", hint="Choose one that nothing else has.")
+    if new:
+        _require_addable(context, visit, form, name)
+    editor = context.editor(visit)
+    found = await context.editing.entry(editor, form.section, name)
+    if new and found.value is not None:
+        hint = "Choose another name, or edit that one."
+        raise UsageError(f"This {form.noun} is there already.", code="edit_form", hint=hint)
+    before = None if new else edit_forms.entry_of(found.value)
+    changes = edit_forms.changes(form, found.path, before, given)
+    what = f"{'Add' if new else 'Edit'} {form.noun} {one_line(visit.names.shown(name), limit=100)}"
+    return await context.editing.propose(editor, changes, what=what)
+
+
+async def removed(context: Context, visit: Visit) -> Response:
+    """Propose that an entry goes."""
+    sent = await visit.request.form()
+    form = _form(text_of(sent, "section"))
+    name = visit.names.meant(text_of(sent, "name"))
+    editor = context.editor(visit)
+    found = await context.editing.entry(editor, form.section, name)
+    what = f"Remove {form.noun} {one_line(visit.names.shown(name), limit=100)}"
+    edit = await context.editing.propose(editor, [Change(path=found.path, remove=True)], what=what)
+    return to_proposal(edit, _back(sent))
+
+
+def _form(section: str) -> Form:
+    if section not in edit_forms.FORMS:
+        hint = f"{did_you_mean(section, edit_forms.FORMS)} Known: {', '.join(edit_forms.FORMS)}.".strip()
+        raise UsageError("There is no form for this section.", hint=hint)
+    return edit_forms.FORMS[section]
+
+
+def _require_addable(context: Context, visit: Visit, form: Form, name: str | None = None) -> None:
+    """Raise ``UsageError`` where a new entry of a section is for operators of every agent."""
+    if form.section in ("toolkits", "loadouts") or (form.section == "agents" and name and visit.operator.sees(name)):
+        return
+    context.require_every_agent(visit)
+
+
+def _form_answer(
+    context: Context,
+    visit: Visit,
+    form: Form,
+    filled: Sequence[FilledField],
+    *,
+    name: str,
+    new: bool,
+    back: str,
+    error: PegboardError | None = None,
+) -> Response:
+    world, mask = context.board.world, visit.names.shown
+    known = [*world.toolkits, *world.catalog.plugins] if visit.operator.agents is None else []
+    return context.templates.page(
+        "edit_form.html",
+        visit,
+        status=200 if error is None else 422,
+        form=form,
+        filled=filled,
+        name=name,
+        new=new,
+        back=back,
+        known=[mask(one) for one in known],
+        error=_masked(visit, error),
+    )
+
+
+def _masked(visit: Visit, error: PegboardError | None) -> Mapping[str, str] | None:
+    mask = visit.names.masker.text
+    return None if error is None else {"message": mask(error.message), "hint": mask(error.hint)}
+
+
+# -- the whole file --------------------------------------------------------------------------------
+
+
+async def file_page(context: Context, visit: Visit) -> Response:
+    """Show the whole file, or the text that somebody has typed in its place."""
+    context.require_every_agent(visit)
+    edit = visit.request.query_params.get("id", "")
+    editing = context.editing
+    whole = await (editing.typed(context.editor(visit), edit) if edit else editing.whole())
+    return context.templates.page("edit_file.html", visit, whole=whole, error=None)
+
+
+async def file_sent(context: Context, visit: Visit) -> Response:
+    """Propose another text of the whole file; one for a file that was changed meanwhile comes back as it was typed."""
+    context.require_every_agent(visit)
+    sent = await visit.request.form()
+    text, digest = text_of(sent, "text"), text_of(sent, "digest")
+    try:
+        edit = await context.editing.propose_text(context.editor(visit), text, expected=digest)
+    except UsageError as error:
+        if error.code not in ("file_changed", "unknown_mark"):
+            raise
+        whole = await context.editing.whole()
+        typed = {"file": whole.file, "text": text, "digest": whole.digest}
+        return context.templates.page("edit_file.html", visit, status=409, whole=typed, error=_masked(visit, error))
+    return to_proposal(edit, "/console/configuration", typed=True)
+
+
+# -- what is proposed ------------------------------------------------------------------------------
+
+
+async def proposal(context: Context, visit: Visit) -> Response:
+    """Show an edit that is not saved yet."""
+    given = visit.request.query_params
+    edit = await context.editing.shown(context.editor(visit), given.get("id", ""))
+    return _shown(context, visit, edit, back=_back(given), typed="typed" in given)
+
+
+async def again(context: Context, visit: Visit) -> Response:
+    """Propose an edit anew, for what the file is now."""
+    sent = await visit.request.form()
+    editor, identity = context.editor(visit), text_of(sent, "id")
+    try:
+        edit = await context.editing.again(editor, identity)
+    except UsageError as error:
+        if error.code != "file_changed":
+            raise
+        return RedirectResponse(query(_FILE, id=identity), status_code=303)
+    return to_proposal(edit, _back(sent))
+
+
+async def save(context: Context, visit: Visit) -> Response:
+    """Save an edit as it was shown; where somebody was first, it is kept and can be put into what the file is now."""
+    sent = await visit.request.form()
+    editor, identity, back = context.editor(visit), text_of(sent, "id"), _back(sent)
+    try:
+        saved = await context.editing.save(editor, identity)
+    except PegboardError as error:
+        if error.code != "file_changed" or visit.partial or "undo" in sent:
+            raise
+        edit = await context.editing.shown(editor, identity)
+        return _shown(context, visit, edit, back=back, conflict=visit.names.masker.text(error.message), status=409)
+    undo = Undo(action=f"{HOME}/save", fields={"id": saved.undo, "undo": "yes", "back": back})
+    done = "Taken back" if "undo" in sent else "Saved"
+    notice = Notice(message=f"{done}: {saved.what}.", hint="It counts from the next request on.", undo=undo)
+    return after_form(context, visit, notice, back=back)
+
+
+def to_proposal(edit: ProposedEdit, back: str, *, typed: bool = False) -> Response:
+    """Return the answer that leads to an edit which was proposed."""
+    address = query(_PROPOSAL, id=edit.id, back=back, typed="yes" if typed else None)
+    return RedirectResponse(address, status_code=303)
+
+
+def _shown(
+    context: Context,
+    visit: Visit,
+    edit: ProposedEdit,
+    *,
+    back: str,
+    conflict: str = "",
+    status: int = 200,
+    typed: bool = False,
+) -> Response:
+    return context.templates.page(
+        "proposal.html", visit, status=status, edit=edit, back=back, conflict=conflict, typed=typed
+    )
+
+
+def _back(given: Mapping[str, Any]) -> str:
+    """Return where a form came from, if that is a page of the console."""
+    found = given.get("back", "")
+    return found if isinstance(found, str) and found.startswith("/console/") else HOME
+
+
+PAGES: Final = (
+    Page(HOME, parts, right="configure"),
+    Page(_FORM, form_page, right="configure"),
+    Page(_FORM, form_sent, "POST", "configure"),
+    Page(f"{HOME}/remove", removed, "POST", "configure"),
+    Page(_FILE, file_page, right="configure"),
+    Page(_FILE, file_sent, "POST", "configure"),
+    Page(_PROPOSAL, proposal, right="configure"),
+    Page(f"{HOME}/again", again, "POST", "configure"),
+    Page(f"{HOME}/save", save, "POST", "configure"),
+)
+"""The addresses of edits."""

@@ -1,0 +1,183 @@
+"""What an edit of the configuration would change before it is saved: for each agent, and for its sessions (P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.services import Services
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import EMPTY, Tool
+from pegboard.core.state.requirements import unknown_plugins
+from pegboard.core.state.sessions import State
+from pegboard.operators.counting import count_ahead
+from pegboard.operators.masked import Name
+from pegboard.operators.snapshots import known_sessions
+from pegboard.operators.switch_preview import (
+    Comparison,
+    ParsedLeases,
+    SessionChange,
+    only_in,
+    sessions_of,
+    wire_names,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentChange:
+    """What an edit would change for one agent.
+
+    Attributes:
+        agent: its name.
+        change: whether it is new, goes, or is there before and after.
+        gained: the wire names of what it could use then and cannot now.
+        lost: the wire names of what it can use now and could not then.
+        gained_tokens: those of what is gained.
+        lost_tokens: those of what is lost.
+        gained_unknown: plugins that it could use then and whose tools are not known; they count in no figure.
+        lost_unknown: those that it could not use any more.
+        sessions: what changes, by session, the newest first; none of an agent that goes.
+        unchanged: how many other sessions there are; of an agent that goes, how many end.
+        unreadable: how many there are whose stored state is damaged.
+    """
+
+    agent: Name
+    change: Literal["added", "removed", "changed"]
+    gained: tuple[Name, ...] = ()
+    lost: tuple[Name, ...] = ()
+    gained_tokens: int = 0
+    lost_tokens: int = 0
+    gained_unknown: tuple[Name, ...] = ()
+    lost_unknown: tuple[Name, ...] = ()
+    sessions: tuple[SessionChange, ...] = ()
+    unchanged: int = 0
+    unreadable: int = 0
+
+
+async def agent_changes(services: Services, parsed: ParsedLeases, world: World) -> tuple[AgentChange, ...]:
+    """Return what another world would change, agent by agent; nothing is stored, asked for or started.
+
+    Args:
+        services: the services of the board.
+        parsed: what is loaded in sessions, as it was read before.
+        world: everything as it would be, with the catalog.
+
+    Raises:
+        StoreError: switches or sessions cannot be read.
+    """
+    compiler = services.compiler
+    await compiler.refresh()
+    supposed, before = compiler.supposing_world(world), compiler.world
+    found: list[AgentChange] = []
+    for name in dict.fromkeys((*before.agents, *world.agents)):
+        if name not in world.agents:
+            found.append(await _removed(services, compiler, name))
+        elif name not in before.agents:
+            found.append(await _added(services, supposed, name))
+        elif (change := await _changed(services, parsed, supposed, name)) is not None:
+            found.append(change)
+    return tuple(found)
+
+
+async def _removed(services: Services, compiler: PermissionCompiler, name: str) -> AgentChange:
+    lost = tuple(_permitted(compiler.of_agent(name)))
+    await count_ahead(services, lost)
+    sessions = await known_sessions(services, agent=name)
+    return AgentChange(
+        agent=name,
+        change="removed",
+        lost=wire_names(lost),
+        lost_tokens=services.prices(lost),
+        lost_unknown=tuple(sorted(unknown_plugins(compiler.of_agent(name)))),
+        unchanged=len(sessions),
+    )
+
+
+async def _added(services: Services, supposed: PermissionCompiler, name: str) -> AgentChange:
+    permissions = supposed.of_agent(name)
+    gained = tuple(_permitted(permissions))
+    await count_ahead(services, gained)
+    return AgentChange(
+        agent=name,
+        change="added",
+        gained=wire_names(gained),
+        gained_tokens=services.prices(gained),
+        gained_unknown=tuple(sorted(unknown_plugins(permissions))),
+    )
+
+
+async def _changed(
+    services: Services, parsed: ParsedLeases, supposed: PermissionCompiler, name: str
+) -> AgentChange | None:
+    before, after = services.compiler.of_agent(name), supposed.of_agent(name)
+    gained, lost = only_in(after, before), only_in(before, after)
+    unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
+    if not gained and not lost and unknown == unknown_then and _alike(before.world, after.world, name):
+        return None
+    comparison = Comparison(services, supposed, _Everything(), parsed)
+    for known, above in await sessions_of(services, name):
+        comparison.add(known, above)
+    await count_ahead(services, (*gained, *lost, *comparison.tools()))
+    sessions = comparison.changes()
+    if not (gained or lost or sessions or unknown != unknown_then):
+        return None
+    return AgentChange(
+        agent=name,
+        change="changed",
+        gained=wire_names(gained),
+        lost=wire_names(lost),
+        gained_tokens=services.prices(gained),
+        lost_tokens=services.prices(lost),
+        gained_unknown=tuple(sorted(unknown_then - unknown)),
+        lost_unknown=tuple(sorted(unknown - unknown_then)),
+        sessions=sessions,
+        unchanged=comparison.unchanged,
+        unreadable=comparison.unreadable,
+    )
+
+
+class _Everything:
+    """Every session may have other tools loaded after an edit: no state is ruled out."""
+
+    def touches(self, state: State) -> bool:  # noqa: ARG002
+        """Return that it may be different."""
+        return True
+
+
+def _permitted(permissions: CompiledPermissions) -> Iterator[Tool]:
+    for plugin in permissions.world.catalog.plugins.values():
+        yield from permissions.plugin_permissions.tools_of(plugin)
+
+
+def _alike(before: World, after: World, agent: str) -> bool:
+    """Return whether everything that an agent's sessions start from is as it was."""
+    return (
+        _profile(before.agents[agent]) == _profile(after.agents[agent])
+        and {name: _kit(kit) for name, kit in before.toolkits.items()}
+        == {name: _kit(kit) for name, kit in after.toolkits.items()}
+        and _loadouts(before) == _loadouts(after)
+    )
+
+
+def _loadouts(world: World) -> dict[str, Loadout]:
+    return {name: replace(loadout, place=None) for name, loadout in world.loadouts.items()}
+
+
+def _profile(agent: Agent) -> Agent:
+    return replace(
+        agent, place=None, switch_places=EMPTY, static=_members(agent.static), essential=_members(agent.essential)
+    )
+
+
+def _kit(kit: Toolkit) -> Toolkit:
+    return replace(kit, place=None, members=_members(kit.members))
+
+
+def _members(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    return tuple(replace(member, place=None) for member in members)

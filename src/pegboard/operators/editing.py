@@ -1,0 +1,461 @@
+"""Edits of the configuration by operators: proposed, looked at, saved and taken back, all in one way (P10, A5)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from pegboard.board.services import Services
+from pegboard.core.access.grants import GrantChange
+from pegboard.core.model.masking import Masker
+from pegboard.errors import UsageError
+from pegboard.operators.configuration import ShownProblem
+from pegboard.operators.edit_preview import AgentChange, agent_changes
+from pegboard.operators.editable import Change, EditableConfiguration, Judgement, WrittenText
+from pegboard.operators.edited_agents import edited_agents
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.switch_preview import ParsedLeases
+
+MOST_KEPT: Final = 200
+"""How many edits wait to be saved, or may be taken back, over all operators; the oldest gives way."""
+KEPT_FOR: Final = 3600.0
+"""For how many seconds each of them does."""
+MOST_CHANGES: Final = 200
+"""How many changes of grants are listed."""
+_AROUND: Final = 3
+_LEFT: Final = re.compile(r"\*\*\*~")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Editor:
+    """Who edits: the operator's name, and the agents that they see; None is every one."""
+
+    name: str
+    agents: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownGrant:
+    """One change of what is granted: what was and what would be, and whether somebody may more by it.
+
+    ``waits`` is whether an earlier edit of the file made it, which still waits for a person.
+    """
+
+    text: str
+    widens: bool
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffLine:
+    """One line of a change of a file."""
+
+    kind: Verbatim
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedEdit:
+    """An edit that is not saved yet.
+
+    Attributes:
+        id: what it is saved under.
+        what: what it does, in words.
+        file: the file as messages name it.
+        digest: that of what is in the file now: it is saved only there.
+        diff: what changes in the file; secrets are marks in it.
+        problems: what is wrong with the file then, as `check` reports it.
+        errors: how many of them keep it from being used.
+        grants: what it changes of what is granted.
+        more_grants: how many more changes of grants there are.
+        agents: what it changes for each agent, and for its sessions.
+        saveable: whether it can be saved: it changes something, and has no error.
+    """
+
+    id: Verbatim
+    what: str
+    file: Verbatim
+    digest: Verbatim
+    diff: tuple[DiffLine, ...]
+    problems: tuple[ShownProblem, ...]
+    errors: int
+    grants: tuple[ShownGrant, ...]
+    more_grants: int
+    agents: tuple[AgentChange, ...]
+    saveable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedEdit:
+    """An edit that was saved: ``undo`` is what takes it back, as long as the file is what was saved."""
+
+    file: Verbatim
+    what: str
+    digest: Verbatim
+    undo: Verbatim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFile:
+    """A configuration as it is written, with a mark in place of each secret; a mark that comes back is that secret."""
+
+    file: Verbatim
+    text: Verbatim
+    digest: Verbatim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditableParts:
+    """What of a configuration an operator may edit by name; names of entries that the file has."""
+
+    agents: tuple[Name, ...]
+    toolkits: tuple[Name, ...]
+    loadouts: tuple[Name, ...]
+    servers: tuple[Name, ...]
+    plugins: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of the configuration as it is written, with marks for secrets; ``value`` is None where it is not there.
+
+    ``path`` is where it stands.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What is kept of an edit: it waits to be saved, or, where ``undoes``, is the one that takes another back."""
+
+    by: str
+    what: str
+    text: str = field(repr=False)
+    expected: str
+    changes: tuple[Change, ...] = field(default=(), repr=False)
+    agents: frozenset[str] | None = None
+    undoes: bool = False
+    reason: str = ""
+    shown: ProposedEdit | None = None
+    until: float = 0.0
+
+
+class Editing:
+    """The edits of one board's configuration.
+
+    Args:
+        services: the services of the board.
+        configuration: its file.
+    """
+
+    def __init__(self, services: Services, configuration: EditableConfiguration) -> None:
+        self._services = services
+        self._configuration = configuration
+        self._parsed = ParsedLeases()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    async def whole(self) -> WholeFile:
+        """Return the file as it is written, secrets masked; raises ``ConfigError`` where there is none."""
+        written = await self._configuration.read()
+        names = await self._names(written.secrets)
+        return WholeFile(file=written.file, text=names.shown(written.text), digest=written.digest)
+
+    async def parts(self, editor: Editor) -> EditableParts:
+        """Return what an operator may edit by name.
+
+        Raises:
+            ConfigError: there is no file, or it cannot be read.
+        """
+        written = await self._configuration.read()
+        value = self._configuration.value
+        roots: dict[str, tuple[str, ...]] = {name: (name,) for name in ("agents", "toolkits", "loadouts")}
+        roots["servers"] = self._configuration.servers(written.text)
+        found = {name: list(value(written.text, path) or {}) for name, path in roots.items()}
+        own = [one.name for one in self._services.loader.specs.values() if one.name not in found["servers"]]
+        found["plugins"] = sorted(dict.fromkeys((*own, *(value(written.text, ("plugins",)) or {}))))
+        kept = {
+            name: tuple([one for one in names if await self._may(editor, self._path(name, one, written))])
+            for name, names in found.items()
+        }
+        return masked(EditableParts(**kept), await self._names(written.secrets))
+
+    async def entry(self, editor: Editor, section: str, name: str) -> Entry:
+        """Return an entry of a section as it is written.
+
+        Raises:
+            ConfigError: there is no file, or it cannot be read.
+            UsageError: it is for agents too that the editor does not see.
+        """
+        written = await self._configuration.read()
+        path = self._path(section, name, written)
+        if not await self._may(editor, path):
+            _require_every_agent(editor)
+        names = await self._names(written.secrets)
+        return Entry(path=path, value=_each_text(self._configuration.value(written.text, path), names.shown))
+
+    def _path(self, section: str, name: str, written: WrittenText) -> tuple[str, ...]:
+        root = self._configuration.servers(written.text) if section == "servers" else (section,)
+        return (*root, name)
+
+    async def _may(self, editor: Editor, path: tuple[str, ...]) -> bool:
+        """Return whether an editor may edit an entry as it is now; of a plugin its rules are meant."""
+        if editor.agents is None:
+            return True
+        about = Change(path=(*path, "approve") if path[0] == "plugins" else path)
+        reached = await edited_agents(self._services, [about], Judgement(problems=()), ())
+        return reached is not None and reached <= editor.agents
+
+    async def propose(self, editor: Editor, changes: Sequence[Change], *, what: str = "") -> ProposedEdit:
+        """Return what some changes would come to; nothing is written.
+
+        Args:
+            editor: who proposes them.
+            changes: what is to be different.
+            what: what they do, in words.
+
+        Raises:
+            ConfigError: the file cannot be edited, or not without changing something else.
+            UsageError: the editor may not edit for every agent that it would change something for.
+        """
+        written = await self._configuration.read()
+        meant = tuple([await self._meant(editor, written, change) for change in changes])
+        text = self._configuration.edited(written.text, meant)
+        return await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
+
+    async def _meant(self, editor: Editor, written: WrittenText, change: Change) -> Change:
+        """Return a change with secrets in place of their marks; who sees some agents moves no secret elsewhere."""
+        names = await self._names(written.secrets)
+        if editor.agents is not None:
+            there = str(self._configuration.value(written.text, change.path))
+            names = names.knowing(Masker(secret for secret in names.masker.values if secret in there))
+        value = _each_text(change.value, names.meant)
+        if _marks(value) > _marks(self._configuration.value(written.text, change.path)):
+            raise _unknown_mark()
+        return replace(change, value=value)
+
+    async def propose_text(self, editor: Editor, text: str, *, expected: str, what: str = "") -> ProposedEdit:
+        """Return what another text of the whole file would come to; nothing is written.
+
+        Args:
+            editor: who proposes it.
+            text: as it was shown, with marks in place of secrets, and edited.
+            expected: the digest of what was shown.
+            what: what it does, in words.
+
+        Raises:
+            ConfigError: the file cannot be edited, or was changed meanwhile.
+            UsageError: the editor does not see every agent, or a mark in the text means nothing.
+        """
+        _require_every_agent(editor)
+        written = await self._configuration.read()
+        if written.digest != expected:
+            raise _changed_meanwhile(written.file)
+        names = await self._names(written.secrets)
+        ending = "\r\n" if "\r\n" in written.text else "\n"
+        meant = names.meant(re.sub(r"\r\n|\r|\n", ending, text))
+        if _marks(meant) > _marks(written.text):
+            raise _unknown_mark()
+        return await self._proposed(editor, written, meant, (), what or "Edit of the whole file")
+
+    async def shown(self, editor: Editor, edit: str) -> ProposedEdit:
+        """Return an edit as it was proposed; raises ``UsageError`` where there is none of this operator."""
+        kept = self._found(editor, edit)
+        if kept.shown is None:
+            raise _unknown_edit()
+        return kept.shown
+
+    async def typed(self, editor: Editor, edit: str) -> WholeFile:
+        """Return the text of an edit, secrets masked, to be put over what the file is now."""
+        _require_every_agent(editor)
+        kept, written = self._found(editor, edit), await self._configuration.read()
+        names = await self._names(written.secrets | self._configuration.secrets(kept.text))
+        return WholeFile(file=written.file, text=names.shown(kept.text), digest=written.digest)
+
+    async def again(self, editor: Editor, edit: str) -> ProposedEdit:
+        """Return what the changes of an edit come to in the file as it is now; raises what ``propose`` raises."""
+        kept = self._found(editor, edit)
+        if not kept.changes:
+            raise UsageError(
+                "An edit of the whole file cannot be put into another one.",
+                code="file_changed",
+                hint="Look at what the file is now, and edit that.",
+            )
+        return await self.propose(editor, kept.changes, what=kept.what)
+
+    async def save(self, editor: Editor, edit: str) -> SavedEdit:
+        """Save an edit as it was shown, take it up, and return what takes it back.
+
+        Args:
+            editor: who saves it: what widens counts as accepted by them.
+            edit: the id of the proposal.
+
+        Raises:
+            ConfigError: the file was changed since it was shown, or cannot be written; it is left as it is.
+            UsageError: there is no such edit of this operator, or it has errors.
+        """
+        kept = self._found(editor, edit)
+        if kept.shown is not None and not kept.shown.saveable:
+            raise UsageError("This edit cannot be saved as it is.", code="edit_refused", hint="Look at its problems.")
+        if editor.agents is not None and (kept.agents is None or not kept.agents <= editor.agents):
+            _require_every_agent(editor)
+        before = await self._configuration.read()
+        if before.digest != kept.expected:
+            raise _changed_meanwhile(before.file)
+        decision = "undone" if kept.undoes else "saved"
+        digest = await self._configuration.save(
+            kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=kept.reason
+        )
+        del self._kept[edit]
+        undo = self._keep(
+            replace(kept, text=before.text, expected=digest, changes=(), undoes=not kept.undoes, shown=None)
+        )
+        what = masked(kept.what, await self._names())
+        return SavedEdit(file=before.file, what=what, digest=digest, undo=undo)
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def _keep(self, kept: _Kept) -> str:
+        identity = secrets.token_urlsafe(16)
+        self._kept[identity] = replace(kept, until=time.monotonic() + KEPT_FOR)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return identity
+
+    def _found(self, editor: Editor, edit: str) -> _Kept:
+        kept = self._kept.get(edit)
+        if kept is None or kept.by != editor.name or time.monotonic() > kept.until:
+            raise _unknown_edit()
+        return kept
+
+    # -- what it comes to ----------------------------------------------------------------------
+
+    async def _proposed(
+        self, editor: Editor, written: WrittenText, text: str, changes: tuple[Change, ...], what: str
+    ) -> ProposedEdit:
+        judgement = await self._configuration.judged(text)
+        agents = await self._changed_agents(judgement)
+        reached = await edited_agents(self._services, changes, judgement, agents) if changes else None
+        if editor.agents is not None and (reached is None or not reached <= editor.agents):
+            _require_every_agent(editor)
+        limited = editor.agents is not None
+        problems = judgement.added if limited else judgement.problems
+        errors = sum(problem.severity == "error" for problem in judgement.problems)
+        saveable = not errors and text != written.text
+        names = await self._names(written.secrets | judgement.secrets | self._configuration.secrets(text))
+        kept = _Kept(
+            by=editor.name,
+            what=what,
+            text=text,
+            expected=written.digest,
+            changes=changes,
+            agents=reached,
+            reason=_reason(judgement.changes),
+        )
+        identity = self._keep(kept)
+        shown = masked(
+            ProposedEdit(
+                id=identity,
+                what=what,
+                file=written.file,
+                digest=written.digest,
+                diff=_diff(names.shown(written.text), names.shown(text), 0 if limited else _AROUND),
+                problems=problems,
+                errors=errors,
+                grants=tuple(_shown(change, judgement) for change in judgement.changes[:MOST_CHANGES]),
+                more_grants=max(0, len(judgement.changes) - MOST_CHANGES),
+                agents=agents,
+                saveable=saveable,
+            ),
+            names,
+        )
+        self._kept[identity] = replace(self._kept[identity], shown=shown)
+        return shown
+
+    async def _changed_agents(self, judgement: Judgement) -> tuple[AgentChange, ...]:
+        if judgement.world is None:
+            return ()
+        return await agent_changes(self._services, self._parsed, judgement.world)
+
+    async def _names(self, more: Iterable[str] = ()) -> ShownNames:
+        """Return how names are shown where more is secret than the configuration in force knows."""
+        return (await shown_names(self._services)).knowing(Masker(self._services.masker.values.union(more)))
+
+
+def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
+    return ShownGrant(text=str(change), widens=change.widens, waits=change in judgement.waiting)
+
+
+def _reason(changes: Sequence[GrantChange]) -> str:
+    """Return what an edit changes of grants, for the audit trail."""
+    if not changes:
+        return "no grant changes"
+    wider = sum(change.widens for change in changes)
+    return f"{wider} wider, {len(changes) - wider} narrower: {'; '.join(map(str, changes))}"
+
+
+def _diff(before: str, after: str, around: int) -> tuple[DiffLine, ...]:
+    """Return the lines that change, each with its kind; ``around`` is how many others are shown beside them."""
+    lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=around))[2:]
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    return tuple(DiffLine(kind=kinds.get(line[:1], "same"), text=line) for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    return re.split(r"\r?\n", text)
+
+
+def _require_every_agent(editor: Editor) -> None:
+    if editor.agents is not None:
+        raise UsageError(
+            "This edit changes something for agents that your token does not open.",
+            code="every_agent_required",
+            hint='Edit what belongs to your agents alone, or use a token with `agents: ["*"]`.',
+        )
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a plain value with every text in it changed, keys too."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {_each_text(name, change): _each_text(inner, change) for name, inner in items}
+        case list() | tuple():
+            return [_each_text(inner, change) for inner in cast("Sequence[Any]", value)]
+        case _:
+            return value
+
+
+def _marks(value: Any) -> int:
+    return len(_LEFT.findall(str(value)))
+
+
+def _unknown_mark() -> UsageError:
+    return UsageError(
+        "A mark in the text stands for nothing that is in the file.",
+        code="unknown_mark",
+        hint="Write the value, or ${NAME} for a variable.",
+    )
+
+
+def _unknown_edit() -> UsageError:
+    return UsageError(
+        "There is no such edit any more.", code="unknown_edit", hint="Make it anew: it is kept for an hour."
+    )
+
+
+def _changed_meanwhile(file: str) -> UsageError:
+    return UsageError(
+        f"{file} was changed meanwhile, and is left as it is.",
+        code="file_changed",
+        hint="Look at what it is now, and decide again.",
+    )

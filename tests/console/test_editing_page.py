@@ -1,0 +1,261 @@
+"""Edits of the configuration in the console: looked at, saved, taken back, with the keyboard alone."""
+
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from pegboard import Pegboard
+from pegboard.config.documents import yaml_text
+from pegboard.console.app import ConsoleApp
+
+from .browser import broken_words, findings, opened, tab_to
+from .programs import Program, program, serving
+from .running import running
+
+CONFIG = """\
+# our configuration
+store: "memory:"
+tokens:
+  eve: {token: eve-eve-eve-eve-eve-eve, agents: ["*"], console: [see, configure]}
+  ada: {token: ada-ada-ada-ada-ada-ada, agents: [helper], console: [see, configure]}
+  bob: {token: bob-bob-bob-bob-bob-bob, agents: ["*"], console: true}
+plugins: {calculator: {python: pegboard.quickstart.calc}, clock: {python: pegboard.quickstart.clock}}
+toolkits:
+  sums: {description: Add numbers, tools: [calculator]}   # numbers
+  times: {description: Tell the time, tools: [clock]}
+agents:
+  helper:                   # <b>who helps</b>
+    allowed_toolkits: [sums]
+  other: {allowed_toolkits: [times], initial_toolkits: [times]}
+"""
+EVE, ADA, BOB = (f"{'-'.join([name] * 6)}" for name in ("eve", "ada", "bob"))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+async def app(config: Path) -> AsyncIterator[ConsoleApp]:
+    async with Pegboard.open(config) as board, serving(board) as (app, _):
+        yield app
+
+
+@pytest.fixture
+async def eve(app: ConsoleApp) -> AsyncIterator[Program]:
+    async with program(app, EVE) as eve:
+        yield eve
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+async def sent(operator: Program, address: str, status: int = 303, /, **form: str) -> str:
+    """Send a form; return where it leads, or the page."""
+    response = await operator.client.post(address, data=form)
+    assert response.status_code == status, response.text
+    return response.headers["location"] if status == 303 else response.text.replace("<wbr>", "")
+
+
+async def page(operator: Program, address: str) -> str:
+    response = await operator.client.get(address)
+    assert response.status_code == 200, response.text
+    return response.text.replace("<wbr>", "")
+
+
+def identity(address: str) -> str:
+    return re.findall(r"id=([\w-]+)", address)[0]
+
+
+async def test_an_agent_is_edited_with_the_keyboard_alone(browser: Browser, config: Path, axe_core: str) -> None:
+    """P10: Enter confirms what is shown; the notice takes it back with one key more."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page, EVE)
+        await page.goto("/console/edit")
+        assert await findings(page, axe_core) == []
+        await tab_to(page, page.get_by_role("link", name="helper"))
+        await page.keyboard.press("Enter")
+        field = page.get_by_label("Toolkits", exact=True)
+        await expect(field).to_have_value("sums")
+        assert await findings(page, axe_core) == []
+        await tab_to(page, field)
+        await page.keyboard.press("Control+End")
+        await page.keyboard.type("\ntimes")
+        await tab_to(page, page.get_by_role("button", name="Look at what changes"))
+        await page.keyboard.press("Enter")
+        main = page.get_by_role("main")
+        await expect(main).to_contain_text("agents.helper.allowed_toolkits.times: absent → granted")
+        await expect(main.locator(".diff .added")).to_contain_text("allowed_toolkits: [sums, times]")
+        assert await findings(page, axe_core) == []
+        assert await broken_words(page) == []
+        assert text_of(config) == CONFIG
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".notice")).to_contain_text("Saved: Edit agent helper.")
+        assert text_of(config) == CONFIG.replace("[sums]", "[sums, times]")
+        assert console.board.world.agents["helper"].allowed_toolkits == ("sums", "times")
+        await tab_to(page, page.get_by_role("button", name="Undo"))
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".notice")).to_contain_text("Taken back: Edit agent helper.")
+        assert text_of(config) == CONFIG
+
+
+async def test_the_whole_file_is_edited_with_the_place_of_what_is_wrong(
+    browser: Browser, config: Path, axe_core: str
+) -> None:
+    async with running(config) as console, opened(browser, console.origin, theme="dark", width=400) as page:
+        await console.sign_in(page, EVE)
+        await page.goto("/console/edit/file")
+        field = page.get_by_label("Text")
+        shown = await field.input_value()
+        assert "eve-eve" not in await page.content()
+        await field.fill(shown.replace("allowed_toolkits: [sums]", "allowed_toolkits: [sumz]"))
+        await page.get_by_role("button", name="Look at what changes").click()
+        first = page.locator("#problem-1")
+        await expect(first).to_contain_text("line 13, column 24")
+        await expect(first).to_contain_text("Did you mean 'sums'?")
+        await expect(page.get_by_role("button", name="Save")).to_have_count(0)
+        assert await findings(page, axe_core) == []
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await page.get_by_role("link", name="Back to the text").click()
+        await expect(field).to_have_value(shown.replace("[sums]\n", "[sumz]\n"))
+        await field.fill(shown.replace("# our configuration", "# ours"))
+        await page.get_by_role("button", name="Look at what changes").click()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator(".notice")).to_contain_text("Saved")
+        assert text_of(config) == CONFIG.replace("# our configuration", "# ours")
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (
+            {
+                "section": "toolkits",
+                "name": "both",
+                "new": "yes",
+                "tools": 'clock\r\n{"calculator": {}}',
+                "policy": "a\r\nb",
+            },
+            "  both:\n    tools: [clock, {calculator: {}}]\n    policy: |-\n      a\n      b\n",
+        ),
+        ({"section": "agents", "name": "new é", "new": "yes", "role": "new: one"}, "  new é:\n    role: 'new: one'\n"),
+        ({"section": "plugins", "name": "clock", "approve": "add_*: always"}, "approve: {add_*: always}"),
+        (
+            {"section": "loadouts", "name": "small", "new": "yes", "plugins": "clock"},
+            "\nloadouts:\n  small:\n    plugins: [clock]\n",
+        ),
+    ],
+)
+async def test_forms_add_what_their_fields_say(eve: Program, config: Path, form: dict[str, str], expected: str) -> None:
+    address = await sent(eve, "/console/edit/form", 303, **form)
+    await sent(eve, "/console/edit/save", id=identity(address))
+    assert expected in text_of(config)
+    assert text_of(config).startswith("# our configuration\n")
+
+
+async def test_an_entry_is_removed_with_what_names_it_shown(eve: Program, config: Path) -> None:
+    address = await sent(eve, "/console/edit/remove", section="toolkits", name="sums")
+    found = await page(eve, address)
+    assert "toolkit &#39;sums&#39; is not defined" in found
+    assert "Save" not in found.partition("<main")[2]
+    address = await sent(eve, "/console/edit/remove", section="agents", name="other")
+    assert "goes</span>" in await page(eve, address)
+    await sent(eve, "/console/edit/save", id=identity(address))
+    assert text_of(config) == CONFIG.replace("  other: {allowed_toolkits: [times], initial_toolkits: [times]}\n", "")
+
+
+async def test_what_cannot_be_read_comes_back_as_it_was_typed(eve: Program) -> None:
+    typed = {"section": "agents", "name": "helper", "permissions": "no colon here", "role": "typed <i>role</i>"}
+    found = await sent(eve, "/console/edit/form", 422, **typed)
+    assert "&#39;no colon here&#39; is no name with a value." in found
+    assert "typed &lt;i&gt;role&lt;/i&gt;" in found
+    found = await sent(eve, "/console/edit/form", 422, section="agents", name="helper", new="yes", role="kept")
+    assert "This agent is there already." in found
+    assert 'value="kept"' in found
+
+
+async def test_who_is_second_keeps_what_they_typed(eve: Program, app: ConsoleApp, config: Path) -> None:
+    """The first of two operators wins; the edit of the second goes into what the file is then."""
+    whole = await eve.ask("GET", "/api/configuration/file")
+    times = {"allowed_toolkits": "times", "initial_toolkits": "times"}
+    mine = await sent(eve, "/console/edit/form", section="agents", name="other", role="mine", **times)
+    async with program(app, ADA) as ada:
+        helper = {"section": "agents", "name": "helper", "allowed_toolkits": "sums"}
+        theirs = await sent(ada, "/console/edit/form", 303, **helper, role="theirs")
+        await sent(ada, "/console/edit/save", id=identity(theirs))
+    found = await sent(eve, "/console/edit/save", 409, id=identity(mine))
+    assert "was changed meanwhile" in found
+    address = await sent(eve, "/console/edit/again", id=identity(mine))
+    await sent(eve, "/console/edit/save", id=identity(address))
+    assert "role: theirs" in text_of(config)
+    assert "role: mine" in text_of(config)
+    found = await sent(eve, "/console/edit/file", 409, text=f"{whole['text']}# typed", digest=whole["digest"])
+    assert "# typed</textarea>" in found
+
+
+async def test_who_sees_some_agents_sees_and_edits_what_is_theirs(app: ConsoleApp, config: Path) -> None:
+    """A5: no form, no line of the file and no problem of another agent."""
+    async with program(app, ADA) as ada:
+        found = await page(ada, "/console/edit")
+        listed = re.findall(r"section=(\w+)&amp;name=(\w+)", found)
+        assert listed == [("agents", "helper"), ("toolkits", "sums"), ("plugins", "calculator")]
+        for section, name in (("agents", "other"), ("toolkits", "times"), ("plugins", "clock"), ("servers", "x")):
+            address = f"/console/edit/form?section={section}&name={name}"
+            assert (await ada.client.get(address)).status_code == 403
+            await sent(ada, "/console/edit/form", 403, section=section, name=name, role="x")
+            await sent(ada, "/console/edit/remove", 403, section=section, name=name)
+        for address in ("/console/edit/file", "/console/edit/form?section=agents"):
+            assert (await ada.client.get(address)).status_code == 403
+        await sent(ada, "/console/edit/file", 403, text="agents: {}", digest="x")
+        helper = {"section": "agents", "name": "helper", "allowed_toolkits": "sums\r\ntimes"}
+        address = await sent(ada, "/console/edit/form", 303, **helper)
+        assert "other" not in (await page(ada, address)).partition("<main")[2]
+        await sent(ada, "/console/edit/save", id=identity(address))
+    assert "allowed_toolkits: [sums, times]" in text_of(config)
+
+
+async def test_without_the_right_nothing_is_offered_shown_or_saved(eve: Program, app: ConsoleApp, config: Path) -> None:
+    """A5: `console: true` does not edit."""
+    address = await sent(eve, "/console/edit/form", section="agents", name="helper", role="x", allowed_toolkits="sums")
+    async with program(app, BOB) as bob:
+        for get in ("/console/edit", "/console/edit/file", "/console/edit/form?section=agents&name=helper", address):
+            assert (await bob.client.get(get)).status_code == 403
+        for post in ("form", "remove", "file", "again", "save"):
+            await sent(bob, f"/console/edit/{post}", 403, id=identity(address), section="agents", name="helper")
+    async with program(app, ADA) as ada:
+        await sent(ada, "/console/edit/save", 404, id=identity(address))
+    assert text_of(config) == CONFIG
+
+
+async def test_a_file_that_cannot_be_written_says_so_and_stays(eve: Program, config: Path) -> None:
+    address = await sent(eve, "/console/edit/form", section="agents", name="helper", role="x", allowed_toolkits="sums")
+    os.chmod(config, 0o444)  # noqa: PTH101
+    found = await sent(eve, "/console/edit/save", 400, id=identity(address))
+    assert "is read-only, and is left as it is." in found
+    os.chmod(config, 0o644)  # noqa: PTH101
+    assert text_of(config) == CONFIG
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "a\u202egnp", "x" * 300, "new\nline", "a: b", "'\"", "*"]
+)
+async def test_hostile_names_are_texts_in_the_file_and_on_the_page(eve: Program, config: Path, name: str) -> None:
+    address = await sent(eve, "/console/edit/form", section="toolkits", name=name, new="yes", tools="clock", label=name)
+    found = await page(eve, address)
+    assert "<script>alert" not in found
+    assert "\u202e" not in found
+    saved = await eve.client.post("/console/edit/save", data={"id": identity(address)})
+    names = list(yaml_text.compose(text_of(config), "f").value["toolkits"])
+    assert names == ["sums", "times", *([name] if saved.status_code == 303 else [])]

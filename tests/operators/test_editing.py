@@ -1,0 +1,241 @@
+"""Edits of the configuration: what was shown is what is saved, in the name of who saves it, and can be taken back."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+from pegboard.errors import ConfigError, UsageError
+from pegboard.operators.editable import Change
+from pegboard.operators.editing import Editing, Editor
+
+CONFIG = """\
+# ours
+store: sqlite:///state.db
+servers:
+  web: {url: "https://example.invalid/mcp", headers: {Authorization: "Bearer v3ry-secret-token"}, disabled: true}
+toolkits:
+  sums: {tools: [calculator]}   # numbers
+  times: {tools: [clock]}
+loadouts: {careful: {disabled: [clock]}}
+agents:
+  ada:
+    allowed_toolkits: [sums]   # when needed
+    discoverable: [clock]
+  bob: {allowed_toolkits: [sums, times], loadout: careful}
+tokens:
+  eve: {token: eve-eve-eve-eve-eve, agents: ["*"], console: [see, configure]}
+plugins: {calculator: {python: pegboard.quickstart.calc}, clock: {python: pegboard.quickstart.clock}}
+"""
+ADA = Editor(name="ada", agents=frozenset({"ada"}))
+EVE = Editor(name="eve", agents=None)
+LOADS = Change(path=("agents", "ada", "allowed_toolkits"), value=["sums", "times"])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+@pytest.fixture
+async def board(config: Path) -> AsyncIterator[Pegboard]:
+    async with Pegboard.open(config) as board:
+        yield board
+
+
+@pytest.fixture
+def editing(board: Pegboard) -> Editing:
+    return Editing(board.services, board.editable)
+
+
+async def test_an_edit_is_shown_saved_and_taken_back(board: Pegboard, editing: Editing, config: Path) -> None:
+    """P10: the diff, the grants and the sessions are shown before; the audit trail names who saved it."""
+    session = await board.session(agent="ada", session_id="s")
+    await session.load("sums")
+    edit = await editing.propose(EVE, [LOADS, Change(path=("toolkits", "sums"), remove=True)], what="Two things")
+    assert not edit.saveable
+    assert [problem.code for problem in edit.problems if problem.severity == "error"] == ["unknown_toolkit"] * 2
+    edit = await editing.propose(EVE, [Change(path=("agents", "ada", "allowed_toolkits"), value=["times"])])
+    changed = [line.text for line in edit.diff if line.kind in ("added", "removed")]
+    assert changed == [
+        "-    allowed_toolkits: [sums]   # when needed",
+        "+    allowed_toolkits: [times]   # when needed",
+    ]
+    assert [(one.text, one.widens) for one in edit.grants] == [
+        ("agents.ada.allowed_toolkits.sums: granted → absent", False),
+        ("agents.ada.allowed_toolkits.times: absent → granted", True),
+    ]
+    (agent,) = edit.agents
+    assert (agent.agent, agent.change, "calculate" in agent.lost) == ("ada", "changed", True)
+    assert [one.session for one in agent.sessions] == ["s"]
+    assert text_of(config) == CONFIG
+    saved = await editing.save(EVE, edit.id)
+    assert text_of(config) == CONFIG.replace("allowed_toolkits: [sums]   #", "allowed_toolkits: [times]   #")
+    assert board.world.agents["ada"].allowed_toolkits == ("times",)
+    records = await board.services.store.entries(limit=10)
+    assert {record.by for record in records if record.kind in ("permission", "edit")} == {"eve"}
+    (record,) = [record for record in records if record.kind == "edit"]
+    assert record.decision == "saved"
+    assert record.reason.startswith("1 wider, 1 narrower: agents.ada.allowed_toolkits.sums: granted → absent")
+    await editing.save(EVE, saved.undo)
+    assert text_of(config) == CONFIG
+    assert board.world.agents["ada"].allowed_toolkits == ("sums",)
+
+
+async def test_an_edit_of_who_may_widen_counts_at_once_under_ask(config: Path) -> None:
+    """P10: what somebody else edited waits on; what the operator has seen counts, in their name."""
+    write(config, f"reload: ask\n{CONFIG}")
+    async with Pegboard.open(config) as board:
+        editing = Editing(board.services, board.editable)
+        write(config, text_of(config).replace("[sums, times], loadout: careful", "[sums, times]"))
+        await board.reload()
+        waited = board.waiting
+        assert waited
+        edit = await editing.propose(EVE, [LOADS])
+        assert {one.text for one in edit.grants if not one.waits} == {
+            "agents.ada.allowed_toolkits.times: absent → granted"
+        }
+        await editing.save(EVE, edit.id)
+        assert board.waiting == waited
+        assert board.world.agents["ada"].allowed_toolkits == ("sums", "times")
+        newest = (await board.services.store.entries(kind="permission"))[0]
+        assert (newest.subject, newest.by) == ("agents.ada.allowed_toolkits.times", "eve")
+
+
+async def test_of_two_operators_one_wins_and_the_other_is_told(editing: Editing, config: Path) -> None:
+    first = await editing.propose(EVE, [LOADS])
+    second = await editing.propose(EVE, [Change(path=("agents", "ada", "role"), value="adds")])
+    saved = await editing.save(EVE, first.id)
+    with pytest.raises(UsageError) as told:
+        await editing.save(EVE, second.id)
+    assert told.value.code == "file_changed"
+    again = await editing.again(EVE, second.id)
+    await editing.save(EVE, again.id)
+    assert "times]   # when" in text_of(config)
+    assert "role: adds" in text_of(config)
+    with pytest.raises(UsageError):
+        await editing.save(EVE, saved.undo)
+    assert "role: adds" in text_of(config)
+
+
+async def test_the_whole_file_has_marks_for_its_secrets(editing: Editing, config: Path) -> None:
+    """X5: what was not touched keeps its secrets; a mark that means nothing is refused."""
+    whole = await editing.whole()
+    for secret in ("v3ry-secret-token", "eve-eve"):
+        assert secret not in whole.text
+    edit = await editing.propose_text(EVE, whole.text.replace("# ours", "# mine"), expected=whole.digest)
+    assert "v3ry-secret" not in str(edit)
+    await editing.save(EVE, edit.id)
+    assert text_of(config) == CONFIG.replace("# ours", "# mine")
+    with pytest.raises(UsageError) as refused:
+        await editing.propose_text(EVE, f"{whole.text}\n# ***~0123456789", expected=(await editing.whole()).digest)
+    assert refused.value.code == "unknown_mark"
+    with pytest.raises(UsageError) as refused:
+        await editing.propose_text(EVE, whole.text, expected=whole.digest)
+    assert refused.value.code == "file_changed"
+
+
+async def test_line_breaks_stay_as_they_are_whatever_a_browser_sends(config: Path) -> None:
+    config.write_bytes(CONFIG.replace("\n", "\r\n").encode())  # noqa: ASYNC240
+    async with Pegboard.open(config) as board:
+        editing = Editing(board.services, board.editable)
+        whole = await editing.whole()
+        for newline in ("\n", "\r\n"):
+            typed = re.sub("\r?\n", newline, whole.text)
+            assert not (await editing.propose_text(EVE, typed, expected=whole.digest)).diff
+        edit = await editing.propose(EVE, [LOADS])
+        await editing.save(EVE, edit.id)
+    assert config.read_bytes().count(b"\n") == config.read_bytes().count(b"\r\n") == CONFIG.count("\n")  # noqa: ASYNC240
+
+
+async def test_what_is_no_secret_is_shown_as_it_is(config: Path) -> None:
+    """X5: a word that is the value of a variable somewhere is no mark everywhere."""
+    model = "models: {default: {provider: anthropic, id: claude-haiku-4-5-20251001}}\n"
+    odd = '  odd: {command: x, env: {MODE: pegboard, HOME: /home/ada, URL: "http://x/a", KEY_ID: a1b2c3d4}}\n'
+    text = CONFIG.replace("servers:\n", f"servers:\n{odd}") + model + "# the token budget of pegboard\n"
+    write(config, text)
+    async with Pegboard.open(config) as board:
+        whole = (await Editing(board.services, board.editable).whole()).text
+    masked = re.sub(r"\*\*\*~[0-9a-f]+", "MARK", whole)
+    secret = {"Bearer v3ry-secret-token": "MARK", "eve-eve-eve-eve-eve": "MARK", "a1b2c3d4": "MARK"}
+    for found, mark in secret.items():
+        text = text.replace(found, mark)
+    assert masked == text
+
+
+@pytest.mark.parametrize("text", ["agents: [", "agents: {ada: {tokens: x}}\n", "{}", "store: 5", "a: *b"])
+async def test_a_text_that_cannot_be_used_is_shown_with_its_places_and_not_saved(editing: Editing, text: str) -> None:
+    edit = await editing.propose_text(EVE, text, expected=(await editing.whole()).digest)
+    if edit.errors:
+        assert not edit.saveable
+        assert edit.problems[0].line
+        with pytest.raises(UsageError) as refused:
+            await editing.save(EVE, edit.id)
+        assert refused.value.code == "edit_refused"
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        (Change(path=("agents", "ada", "role"), value="adds"), True),
+        (Change(path=("agents", "bob", "role"), value="adds"), False),
+        (Change(path=("agents", "carl"), value={}), False),
+        (Change(path=("toolkits", "new"), value={"tools": ["clock"]}), True),
+        (Change(path=("toolkits", "sums", "tools"), value=["clock"]), False),
+        (Change(path=("toolkits", "times", "policy"), value="x"), False),
+        (Change(path=("loadouts", "careful", "disabled"), value=[]), False),
+        (Change(path=("loadouts", "minimal"), value={"plugins": ["clock"]}), False),
+        (Change(path=("servers", "new"), value={"command": "x"}), False),
+        (Change(path=("plugins", "calculator", "approve"), value={"*": "always"}), False),
+        (Change(path=("plugins", "clock", "approve"), value={"*": "always"}), True),
+        (Change(path=("tokens", "ada"), value={"token": "a-new-token-of-ada"}), False),
+        (Change(path=("reload",), value="ask"), False),
+        (Change(path=("agents",), remove=True), False),
+    ],
+)
+async def test_who_sees_some_agents_edits_what_is_theirs_alone(editing: Editing, change: Change, allowed: bool) -> None:
+    """A5: a toolkit, a loadout or a rule that another agent has too is not theirs."""
+    if allowed:
+        assert (await editing.propose(ADA, [change])).saveable
+        return
+    with pytest.raises(UsageError) as refused:
+        await editing.propose(ADA, [change])
+    assert refused.value.code == "every_agent_required"
+
+
+async def test_an_edit_is_only_of_who_proposed_it(editing: Editing) -> None:
+    edit = await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value="adds")])
+    others = {EVE: "unknown_edit", Editor(name="ada", agents=frozenset({"bob"})): "every_agent_required"}
+    for other, code in others.items():
+        with pytest.raises(UsageError) as refused:
+            await editing.save(other, edit.id)
+        assert refused.value.code == code
+    assert all("bob" not in line.text for line in edit.diff)
+    await editing.save(ADA, edit.id)
+
+
+async def test_a_mark_moves_no_secret_to_who_sees_some_agents(editing: Editing) -> None:
+    """X5: the token of another operator cannot be written into one's own agent."""
+    (mark,) = re.findall(r"eve: {token: (\S+),", (await editing.whole()).text)
+    with pytest.raises(UsageError) as refused:
+        await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value=mark)])
+    assert refused.value.code == "unknown_mark"
+
+
+async def test_a_configuration_without_a_file_is_not_edited() -> None:
+    async with Pegboard.open({"agents": {"a": {}}}) as board:
+        with pytest.raises(ConfigError) as refused:
+            await Editing(board.services, board.editable).whole()
+    assert refused.value.code == "not_editable"
