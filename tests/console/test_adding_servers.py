@@ -153,6 +153,26 @@ async def test_whatever_client_it_is_of_a_secret_becomes_a_reference(
         assert SECRET not in (await eve.client.get(address)).text
 
 
+async def test_what_is_named_by_reference_stays_as_it_is_written(eve: Program, config: Path) -> None:
+    """G13: a reference is no secret in plain; nothing of it becomes a variable or a mark."""
+    entry = {
+        "command": "absent-program",
+        "args": ["--token", "${cmd:pass show web0123456789abcdefghijkl}", "--api-key=${keyring:KEY}"],
+        "env": {"GH_TOKEN": "${keyring:GITHUB}", "PASSWORD": "${file:/etc/key0123456789abcdefghijkl}"},
+    }
+    remote = {"url": "https://x.example/mcp?key=${keyring:API}", "headers": {"Authorization": "Bearer ${op:a/b/c}"}}
+    text = json.dumps({"mcpServers": {"a": entry, "r": remote}})
+    draft = await eve.ask("POST", "/api/server-drafts", json={"text": text})
+    assert [server["variables"] for server in draft["servers"]] == [[], []]
+    servers = [{"server": "a"}, {"server": "r"}]
+    edit = await eve.ask("POST", f"/api/server-drafts/{draft['id']}/propose", json={"servers": servers})
+    await eve.ask("POST", f"/api/configuration/edits/{edit['id']}/save")
+    assert {name: written(config)["servers"][name] for name in ("a", "r")} == {"a": entry, "r": remote}
+    whole = (await eve.ask("GET", "/api/configuration/file"))["text"]
+    for line in text_of(config).splitlines():
+        assert "${" not in line or line in whole
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -282,6 +302,17 @@ async def test_a_trial_that_fails_says_why(eve: Program, entry: dict[str, Any], 
     trial = await eve.ask("POST", f"/api/server-drafts/{draft['id']}/test", json={"server": "x"})
     assert not trial["ok"]
     assert said in trial["message"]
+    assert SECRET not in json.dumps(trial)
+
+
+async def test_what_a_trial_reads_by_reference_is_masked_in_what_the_server_says(eve: Program, config: Path) -> None:
+    """X5, G13: as it is where the server runs for good."""
+    config.with_name("key").write_text(SECRET)
+    program = "import os; raise SystemExit('it is ' + os.environ['KEPT'])"
+    entry = {"command": sys.executable, "args": ["-c", program], "env": {"KEPT": "${file:key}"}}
+    draft = await eve.ask("POST", "/api/server-drafts", json={"text": json.dumps({"mcpServers": {"x": entry}})})
+    trial = await eve.ask("POST", f"/api/server-drafts/{draft['id']}/test", json={"server": "x"})
+    assert "it is " in trial["message"]
     assert SECRET not in json.dumps(trial)
 
 

@@ -93,7 +93,7 @@ CONFIGURING = [
     if (address.method, address.path)
     in {(one.method, one.path) for one in (*PAGES, *ENDPOINTS) if one.right == "configure"}
 ]
-OF_SOME = ("/console/edit", "/api/configuration/edits", "/api/configuration/parts")
+OF_SOME = ("/console/edit", "/console/try", "/api/configuration/edits", "/api/configuration/parts", "/api/try")
 
 
 async def test_only_who_may_configure_reaches_what_edits(operators: Operators, mailer_config: Path) -> None:
