@@ -94,7 +94,7 @@ FILES = {
 }
 SHAPE = {
     "client": str, "file": str, "status": str, "config": str, "servers": [str],
-    "confined": [str], "keyring": [str], "staying": [{"name": str, "reason": str}],
+    "confined": [str], "keyring": [str], "logins": [str], "staying": [{"name": str, "reason": str}],
     "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
