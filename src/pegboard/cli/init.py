@@ -242,6 +242,7 @@ def _put_in(
     diff = edit.diff()
     servers = list(moved.servers)
     moved = replace(moved, names=(), sandboxed=(), outside=()) if verb == "Kept" else moved
+    logins = [name for name in servers if name in file.logins]
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",
@@ -249,13 +250,13 @@ def _put_in(
         "servers": servers,
         "confined": moved.done,
         "keyring": list(kept.names),
-        "logins": [name for name in servers if name in file.logins],
+        "logins": logins,
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines, *_login_lines(document["logins"], config)]
+    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines, *_login_lines(logins, config)]
     return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
@@ -283,8 +284,8 @@ async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine
 
 
 def _login_lines(names: list[str], config: Path) -> list[str]:
-    """Return how a person logs in to the servers that want it; whose login is left is asked for when a tool is used."""
-    option = "" if config == TARGET else f" --config {config}"
+    """Return how a person logs in to the servers that want it; a call that needs a login asks for it, too."""
+    option = "" if config.absolute() == TARGET.absolute() else f" --config {config}"
     return [f"{name} wants a login: pegboard login {name}{option}" for name in names]
 
 
@@ -326,7 +327,14 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
     staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
-    found = {"status": "already_installed", "config": str(used), "servers": beside, "confined": [], "keyring": [], "logins": []}
+    found = {
+        "status": "already_installed",
+        "config": str(used),
+        "servers": beside,
+        "confined": [],
+        "keyring": [],
+        "logins": [],
+    }
     document = {**found, "staying": staying, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 

@@ -66,7 +66,11 @@ def _own_login(entry: Mapping[str, Any], title: str) -> str:
         return f"{title} logs in to it with what only {title} has (authProviderType: {one_line(provider, limit=40)})"
     if isinstance(auth, str) and auth != "oauth":
         return f"how {title} logs in to it is not known here (auth: {one_line(auth, limit=40)})"
-    if is_mapping(oauth) and oauth.get("enabled") is not False and (own := [key for key in _OWN_LOGIN if oauth.get(key)]):
+    if (
+        is_mapping(oauth)
+        and oauth.get("enabled") is not False
+        and (own := [key for key in _OWN_LOGIN if oauth.get(key)])
+    ):
         return f"its login has settings that Pegboard takes from the server itself: oauth.{', oauth.'.join(own)}"
     return ""
 

@@ -65,7 +65,5 @@ def _others(section: str, value: Mapping[str, Any], known: set[str]) -> dict[str
     """Return why each key that is not known has no meaning here."""
     own = "a login of Pegboard comes back to an address of its own"
     return {
-        f"{section}.{key}": own if key in _ANSWERED_TO else "it is not known here"
-        for key in value
-        if key not in known
+        f"{section}.{key}": own if key in _ANSWERED_TO else "it is not known here" for key in value if key not in known
     }
