@@ -240,6 +240,22 @@ def test_what_a_client_says_of_a_login_is_said_of_it_here(
     assert own_server("docs")["auth"] == expected
 
 
+@pytest.mark.parametrize(
+    ("oauth", "auth"),
+    [
+        ({"clientId": "x1", "clientSecret": "{env:SECRET}", "scope": "read write"}, {"client_secret": "${SECRET}"}),
+        (False, None),
+    ],
+)
+def test_opencode_says_of_a_login_what_it_says_of_it_here(run: Run, oauth: object, auth: dict[str, str] | None) -> None:
+    put(
+        "opencode.json",
+        json.dumps({"mcp": {"docs": {"type": "remote", "url": "http://127.0.0.1:9/mcp", "oauth": oauth}}}),
+    )
+    assert run("init", "--install", "opencode", "--no-probe").code == 0
+    assert own_server("docs")["auth"] == ({"kind": "none"} if auth is None else {**CLIENT, **auth})
+
+
 def test_codex_says_of_a_login_what_it_says_of_it_here(run: Run) -> None:
     head = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\n'
     tail = '[mcp_servers.docs.oauth]\nclient_id = "x1"\ncallback_url = "http://127.0.0.1/callback"\n'

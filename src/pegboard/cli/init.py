@@ -73,7 +73,7 @@ def init(
     """Write a pegboard.yaml, or put Pegboard into a client.
 
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
-    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf.
+    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf, junie, opencode, goose.
     """
 
     async def written(printer: Printer) -> int:

@@ -109,7 +109,8 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
 def unwritten(spot: Spot, machine: Machine) -> ServerFile:
     """Return a client's file that is not there yet: without servers."""
     suffix = spot.path.suffix.lower()
-    text = "# MCP servers\n" if suffix == ".toml" else "{\n}\n"
+    none = {".toml": "# MCP servers\n", ".yaml": f"{spot.client.roots[0][0]}: {{}}\n"}
+    text = none.get(suffix, "{\n}\n")
     return _server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
 
 

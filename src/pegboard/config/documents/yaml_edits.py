@@ -34,11 +34,11 @@ def with_items(text: str, path: Path, items: Sequence[str], *, file: str) -> str
     owner = _owner(expected, path)
     before: Any = owner.get(path[-1])
     owner[path[-1]] = [*(before or ()), *items]
-    node = _node(text, path)
+    node = node_at(text, path)
     if node is None or _is_null(node):
-        after = _with_member(text, path[:-1], path[-1], list(items))
+        after = with_new_member(text, path[:-1], path[-1], list(items))
     elif isinstance(node, yaml.SequenceNode):
-        after = _appended(text, node, [_inline(item) for item in items])
+        after = _appended(text, node, [inline(item) for item in items])
     else:
         raise not_rewritable(file)
     return _checked(after, expected, file)
@@ -62,7 +62,7 @@ def with_member(text: str, path: Path, key: str, value: Mapping[str, Any], *, fi
     if key in owner:
         raise not_rewritable(file)
     owner[key] = dict(value)
-    return _checked(_with_member(text, path, key, value), expected, file)
+    return _checked(with_new_member(text, path, key, value), expected, file)
 
 
 def not_rewritable(file: str) -> ConfigError:
@@ -111,7 +111,8 @@ def _checked(text: str, expected: dict[str, Any], file: str) -> str:
 # -- where it stands -------------------------------------------------------------------------------
 
 
-def _node(text: str, path: Path) -> yaml.Node | None:
+def node_at(text: str, path: Path) -> yaml.Node | None:
+    """Return what stands at a path of a text, or None."""
     node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
     for part in path:
         node = _child(node, part)
@@ -135,7 +136,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return cast("list[yaml.Node]", node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _end_of_block(text: str, node: yaml.Node) -> int:
+def end_of_block(text: str, node: yaml.Node) -> int:
     """Return where the line after the last one of a block begins; comments and empty lines behind it stay there."""
     end: int = node.end_mark.index
     last = node
@@ -170,25 +171,26 @@ def _appended(text: str, node: yaml.SequenceNode, items: list[str]) -> str:
         at, separator = _end_in_flow(text, node)
         return text[:at] + separator + ", ".join(items) + text[at:]
     lead = " " * node.start_mark.column
-    return _with_lines(text, _end_of_block(text, node), [f"{lead}- {item}" for item in items])
+    return _with_lines(text, end_of_block(text, node), [f"{lead}- {item}" for item in items])
 
 
-def _with_member(text: str, path: Path, key: str, value: Any) -> str:
-    node = _node(text, path)
+def with_new_member(text: str, path: Path, key: str, value: Any) -> str:
+    """Return the text with a member at the end of a mapping, unchecked."""
+    node = node_at(text, path)
     if node is None:
-        return _with_member(text, path[:-1], path[-1], {key: value})
+        return with_new_member(text, path[:-1], path[-1], {key: value})
     if _is_null(node):
         start, end = node.start_mark.index, node.end_mark.index
         space = "" if start < end else " "
-        return f"{text[:start]}{space}{_inline({key: value})}{text[end:]}"
+        return f"{text[:start]}{space}{inline({key: value})}{text[end:]}"
     if not isinstance(node, yaml.MappingNode):
         return text
     if node.flow_style:
         at, separator = _end_in_flow(text, node)
-        return text[:at] + separator + _inline({key: value})[1:-1] + text[at:]
+        return text[:at] + separator + inline({key: value})[1:-1] + text[at:]
     first = cast("list[tuple[yaml.Node, yaml.Node]]", node.value)[0][0]
-    lines = _block(key, value, first.start_mark.column)
-    return _with_lines(text, _end_of_block(text, node), lines if path else ["", *lines])
+    lines = member_lines(key, value, first.start_mark.column)
+    return _with_lines(text, end_of_block(text, node), lines if path else ["", *lines])
 
 
 def _with_lines(text: str, at: int, lines: list[str]) -> str:
@@ -199,16 +201,16 @@ def _with_lines(text: str, at: int, lines: list[str]) -> str:
     return before + "".join(line + newline for line in lines) + text[at:]
 
 
-def _block(key: str, value: Any, column: int) -> list[str]:
+def member_lines(key: str, value: Any, column: int) -> list[str]:
     """Return a member in lines; lists stand in one line."""
     lead = " " * column
     if not is_mapping(value) or not value:
-        return [f"{lead}{_inline(key)}: {_inline(value)}"]
-    inner = [line for name, part in value.items() for line in _block(name, part, column + _STEP)]
-    return [f"{lead}{_inline(key)}:", *inner]
+        return [f"{lead}{inline(key)}: {inline(value)}"]
+    inner = [line for name, part in value.items() for line in member_lines(name, part, column + _STEP)]
+    return [f"{lead}{inline(key)}:", *inner]
 
 
-def _inline(value: Any) -> str:
+def inline(value: Any) -> str:
     """Return a value in one line, quoted where it would mean something else."""
     shown = value if is_list(value) or is_mapping(value) else [value]
     text = yaml.safe_dump(shown, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
