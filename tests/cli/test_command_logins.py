@@ -55,3 +55,15 @@ def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     assert "http" not in plain.out + plain.err + ran.out
     assert "register" not in site.counts
     assert Path(config).is_file()
+
+
+@pytest.mark.parametrize(("principal", "more"), [("local", ""), ("bob", " --principal bob")])
+def test_explain_says_who_has_no_login_and_what_makes_one(run: Run, config: str, principal: str, more: str) -> None:
+    """F5: also of a tool that is known, since another has logged in."""
+    asked = ("explain", "docs__whoami", "--config", config, "--principal", principal)
+    assert run(*asked).out.splitlines()[-1].strip() == f"Next: Log in: pegboard login docs{more}"
+    asyncio.run(logged_in(config))
+    ran = run(*asked, "--json").json
+    codes = [reason["code"] for reason in ran["reasons"]]
+    assert ("needs_login" in codes) == (principal == "bob")
+    assert not ran["callable"]
