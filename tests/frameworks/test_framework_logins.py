@@ -6,13 +6,19 @@ from typing import Any
 
 import httpx2
 import pytest
-from framework_drivers import Driver, Talk, call
+from framework_drivers import Driver, Script, Talk, call
+from langchain.agents import create_agent
+from langchain_driver import ScriptedChat
+from pydantic_ai import Agent
+from pydantic_ai_driver import scripted
 
 from authorization.conftest import running_site, site
 from authorization.site import LoginSite
 from pegboard import Pegboard
 from pegboard.core.model.tools import JsonObject
+from pegboard.frameworks.langchain import SessionTools as LangChainTools
 from pegboard.frameworks.loop import Loop
+from pegboard.frameworks.pydantic_ai import SessionTools as PydanticTools
 
 __all__ = ["running_site", "site"]
 
@@ -114,3 +120,20 @@ async def test_in_a_plain_loop_the_model_reads_that_nobody_logs_in(board: Pegboa
     messages += await loop.answer(reply("7"))
     [result] = await loop.resume(messages, {"7": "The user does not log in."})
     assert (result["content"], loop.logins) == ("Error: The user does not log in.", {})
+
+
+async def test_where_no_run_of_langchain_is_kept_the_model_reads_where_to_log_in(board: Pegboard) -> None:
+    """Without a checkpointer nothing could be gone on with."""
+    model = ScriptedChat(script=Script(WHO, "Log in, please."))
+    agent: Any = create_agent(model, middleware=[LangChainTools(await board.session(session_id="s"))])
+    done = await agent.ainvoke({"messages": [("user", "Who am I?")]})
+    assert "'linear' wants a login." in done["messages"][-2].text
+    assert done["messages"][-1].text == "Log in, please."
+
+
+async def test_where_an_agent_of_pydantic_ai_ends_with_an_answer_only_the_model_reads_it(board: Pegboard) -> None:
+    script = Script(WHO, "Log in, please.")
+    tools = [PydanticTools(await board.session(session_id="s"))]
+    agent: Any = Agent(scripted(lambda: script), capabilities=tools)
+    assert (await agent.run("Who am I?")).output == "Log in, please."
+    assert "'linear' wants a login." in script.calls[1].results[0]
