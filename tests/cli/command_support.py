@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pegboard.config.documents import json_text
+from pegboard.config.documents import json_text, yaml_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,5 +76,14 @@ def servers_in(path: Path) -> dict[str, Any]:
     """Return the servers in a client's file."""
     if path.suffix == ".toml":
         return tomllib.loads(path.read_text())["mcp_servers"]
+    if path.suffix == ".yaml":
+        return yaml_text.compose(path.read_text(), path.name).value["extensions"]
     value = json_text.compose(path.read_text("utf-8-sig"), path.name).value
-    return next(value[root] for root in ("mcpServers", "servers", "context_servers") if root in value)
+    found = next(value[root] for root in ("mcpServers", "servers", "context_servers", "mcp") if root in value)
+    return found.get("servers", found) if "mcp" in value else found
+
+
+def command_of(entry: dict[str, Any]) -> list[str]:
+    """Return what an entry in a client's file starts."""
+    command: Any = entry.get("command", entry.get("cmd"))
+    return [*(command if isinstance(command, list) else [command]), *entry.get("args", [])]

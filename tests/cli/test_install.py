@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from command_support import Run, misfits, put, servers_in
+from command_support import Run, command_of, misfits, put, servers_in
 
 from pegboard.config.clients.installing import file_of, installation
 from pegboard.config.clients.known import CLIENTS
@@ -81,6 +82,43 @@ COPILOT = (
     '{"mcpServers": {"git": '
     '{"type": "local", "command": "mcp-server-git", "tools": ["git_log"], "deferTools": "auto"}}}\n'
 )
+OPENCODE = """\
+{
+  "$schema": "https://opencode.ai/config.json",
+  // mine
+  "mcp": {
+    "git": {"type": "local", "command": ["mcp-server-git", "--repository", "."], "enabled": true,
+            "environment": {"TOKEN": "{env:GH_TOKEN}"}, "timeout": 5000},
+    "jira": {"enabled": true}, // stays
+  },
+  "theme": "dark",
+}
+"""
+OPENCODE_2 = '{"mcp": {"timeout": 9000, "servers": {"git": {"type": "local", "command": ["mcp-server-git"]}}}}\n'
+GOOSE = """\
+# my settings
+GOOSE_MODEL: gpt-6
+extensions:
+  # built in
+  developer:
+    type: builtin   # keep me
+    name: developer
+    enabled: true
+  git:
+    type: stdio
+    name: git
+    enabled: true
+    cmd: mcp-server-git
+    args: [--repository, "."]
+    envs: {LEVEL: supersecret1}
+    env_keys: [GH_TOKEN]
+    available_tools: []
+    timeout: 300
+  # the other one
+  memory: {type: platform, name: memory}
+# behind it
+GOOSE_MODE: auto
+"""
 FILES = {
     "claude-code": (".mcp.json", MCP),
     "cursor": (".cursor/mcp.json", MCP),
@@ -91,10 +129,13 @@ FILES = {
     "claude-desktop": ("home/.config/Claude/claude_desktop_config.json", MCP),
     "gemini": ("home/.gemini/settings.json", GEMINI),
     "windsurf": ("home/.codeium/windsurf/mcp_config.json", MCP),
+    "junie": (".junie/mcp/mcp.json", MCP),
+    "opencode": ("opencode.json", OPENCODE),
+    "goose": ("home/.config/goose/config.yaml", GOOSE),
 }
 SHAPE = {
     "client": str, "file": str, "status": str, "config": str, "servers": [str],
-    "confined": [str], "keyring": [str], "staying": [{"name": str, "reason": str}],
+    "confined": [str], "keyring": [str], "logins": [str], "staying": [{"name": str, "reason": str}],
     "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
@@ -114,11 +155,12 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     ran = run("init", "--install", client, "--json")
     assert (ran.code, ran.json["status"], misfits(ran.json, SHAPE)) == (0, "installed", [])
     config = Path(ran.json["config"])
-    stays = ["extension"] if client == "zed" else []
+    stays = {"zed": ["extension"], "opencode": ["jira"], "goose": ["developer", "memory"]}.get(client, [])
     assert list(servers_in(path)) == ["pegboard", *stays]
     entry = servers_in(path)["pegboard"]
-    assert entry["args"][-4:] == ["serve", "--stdio", "--config", str(config.absolute())]
-    assert Path(entry["command"]).is_file()
+    command = command_of(entry)
+    assert command[-4:] == ["serve", "--stdio", "--config", str(config.absolute())]
+    assert Path(command[0]).is_file()
     assert path.stat().st_mode & 0o777 == 0o640
     assert Path(ran.json["backup"]).read_bytes() == before
     moved = yaml_text.compose(config.read_text(), "p").value["servers"]
@@ -156,16 +198,74 @@ def test_a_second_installation_says_that_it_is_there_and_changes_nothing(run: Ru
     assert len(list(path.parent.glob("*backup"))) == 1
 
 
-@pytest.mark.parametrize("client", ["vscode", "codex", "zed"])
+@pytest.mark.parametrize("client", ["vscode", "codex", "zed", "opencode", "goose"])
 def test_everything_else_in_the_file_stays_comments_included(run: Run, client: str) -> None:
     path = placed(client)
     before = path.read_text()
     run("init", "--install", client)
     after = path.read_text()
     keep = {"vscode": ["// my servers", "// keep me", "/* three */"], "zed": ['"theme": "One Dark"', "zzzzzzzz"]}
+    keep |= {"opencode": ["// mine", '"jira": {"enabled": true}', '"theme": "dark"']}
+    keep |= {"goose": ["# my settings", "  # built in\n  developer:\n    type: builtin   # keep me", "# behind it"]}
     for text in keep.get(client, ["# Codex settings", "# [mcp_servers.not]", "[mcp_servers.fake]", "[profiles.fast]"]):
         assert text in before
         assert text in after
+
+
+def test_what_opencode_and_goose_say_of_a_server_is_said_of_it_here(run: Run) -> None:
+    """References in our form, and what a client keeps of its secrets passed on to Pegboard by name."""
+    path = placed("opencode")
+    assert run("init", "--install", "opencode", "--no-keyring").code == 0
+    moved = yaml_text.compose(Path("pegboard.yaml").read_text(), "p").value["servers"]
+    arguments = ["--repository", "."]
+    assert moved == {"git": {"command": "mcp-server-git", "args": arguments, "env": {"TOKEN": "${GH_TOKEN}"}}}
+    assert servers_in(path)["pegboard"]["environment"] == {"GH_TOKEN": "{env:GH_TOKEN}"}
+    path = placed("goose")
+    ran = run("init", "--install", "goose", "--no-keyring", "--json")
+    moved = yaml_text.compose(Path(ran.json["config"]).read_text(), "p").value["servers"]["git"]
+    assert (moved["env"], moved["timeout"]) == ({"GH_TOKEN": "${GH_TOKEN:-}", "LEVEL": "supersecret1"}, "300s")
+    assert (servers_in(path)["pegboard"]["env_keys"], servers_in(path)["pegboard"]["type"]) == (["GH_TOKEN"], "stdio")
+    assert [one["reason"] for one in ran.json["staying"]] == ["Goose itself has it"] * 2
+
+
+def test_the_file_of_opencode_keeps_the_form_of_its_version(run: Run) -> None:
+    path = put("opencode.json", OPENCODE_2)
+    assert run("init", "--install", "opencode").code == 0
+    value = json.loads(path.read_text())
+    assert (value["mcp"]["timeout"], list(value["mcp"]["servers"])) == (9000, ["pegboard"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"type": "local", "command": ["x", "{file:./key}"]}, "it reads a file that lies beside that of opencode"),
+        (
+            {"type": "remote", "url": "http://127.0.0.1:9/mcp", "oauth": {"clientSecret": "{file:~/key}"}},
+            "its login is read from a file, which only opencode does",
+        ),
+    ],
+)
+def test_what_opencode_alone_can_read_stays_with_it(run: Run, entry: dict[str, Any], why: str) -> None:
+    put("opencode.json", json.dumps({"mcp": {"git": {"type": "local", "command": ["x"]}, "own": entry}}))
+    ran = run("init", "--install", "opencode", "--no-probe", "--json")
+    assert (ran.json["servers"], ran.json["staying"]) == (["git"], [{"name": "own", "reason": why}])
+
+
+def test_extensions_of_goose_in_braces_are_left_as_they_are(run: Run) -> None:
+    text = "extensions: {git: {type: stdio, name: git, cmd: x}} # mine\n"
+    path = put("home/.config/goose/config.yaml", text)
+    ran = run("init", "--install", "goose", "--json")
+    assert (ran.json["error"]["code"], path.read_text()) == ("not_rewritable", text)
+
+
+def test_a_file_of_goose_with_lines_of_windows_keeps_them(run: Run) -> None:
+    path = put("home/.config/goose/config.yaml", "")
+    path.write_bytes(GOOSE.replace("\n", "\r\n").encode())
+    before = path.read_bytes()
+    assert run("init", "--install", "goose").code == 0
+    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
+    assert run("init", "--uninstall", "goose").code == 0
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("client", FILES)
@@ -503,7 +603,7 @@ OWN = "plugins: {calc: {python: pegboard.quickstart.calc}}\nagents: {default: {t
 def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, client: str, there: str) -> None:
     """And gives it back; a file that was not there is then an empty one."""
     name, _ = FILES[client]
-    empty = "# MCP servers\n" if name.endswith(".toml") else "{\n}\n"
+    empty = {".toml": "# MCP servers\n", ".yaml": "extensions: {}\n"}.get(Path(name).suffix, "{\n}\n")
     if there == "no servers":
         put(name, empty)
     config = put("pegboard.yaml", OWN)
@@ -512,7 +612,7 @@ def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, c
     assert (dry.code, dry.json["status"], path.exists()) == (0, "would_install", there == "no servers")
     ran = run("init", "--install", client, "--json")
     assert (ran.code, ran.json["status"], ran.json["servers"], misfits(ran.json, SHAPE)) == (0, "installed", [], [])
-    assert servers_in(path)["pegboard"]["args"][-1] == str(config.absolute())
+    assert command_of(servers_in(path)["pegboard"])[-1] == str(config.absolute())
     assert config.read_text() == OWN
     assert run("init", "--uninstall", client).code == 0
     assert path.read_text() == empty

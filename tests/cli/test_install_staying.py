@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import yaml
 from command_support import Run, put, servers_in
 
 from pegboard.config.inspection import load
@@ -28,6 +29,11 @@ SANDBOXED = """{
 }
 """
 pytestmark = pytest.mark.usefixtures("home")
+
+
+def own_server(name: str) -> dict[str, Any]:
+    """Return a server of the configuration that was written into this folder."""
+    return yaml.safe_load(Path("pegboard.yaml").read_text())["servers"][name]
 
 
 class Door(BaseHTTPRequestHandler):
@@ -164,7 +170,8 @@ def test_a_start_of_ones_own_excludes_what_only_a_sandbox_of_vs_code_keeps(run: 
 
 
 @pytest.mark.parametrize("challenge", [METADATA, None, "Bearer"])
-def test_a_server_that_demands_a_login_stays_with_the_client_that_makes_it(run: Run, challenge: str | None) -> None:
+def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Run, challenge: str | None) -> None:
+    """G11: Pegboard logs in to it; it is asked once, with a request that begins nothing."""
     with door(challenge) as (url, asked):
         path = cursor(docs={"url": url, "type": "http"})
         before = path.read_bytes()
@@ -172,34 +179,145 @@ def test_a_server_that_demands_a_login_stays_with_the_client_that_makes_it(run: 
         assert [method for method, _ in asked] == ["POST"]
         assert json.loads(asked[0][1])["method"] == "ping"
         assert "Asking docs whether a login is needed" in ran.err
-        assert (ran.json["servers"], [one["name"] for one in ran.json["staying"]]) == (["git"], ["docs"])
-        assert servers_in(path)["docs"] == {"url": url, "type": "http"}
-        again = run("init", "--install", "cursor")
-        assert "Beside it" not in again.out
+        assert (ran.json["servers"], ran.json["staying"], ran.json["logins"]) == (["git", "docs"], [], ["docs"])
+        assert list(servers_in(path)) == ["pegboard"]
     assert run("init", "--uninstall", "cursor").code == 0
     assert path.read_bytes() == before
 
 
-def test_a_table_of_codex_whose_server_demands_a_login_stays_as_it_is_written(run: Run) -> None:
+def test_codex_gives_up_a_server_that_wants_a_login_and_has_it_back(run: Run) -> None:
     with door() as (url, _):
         table = f"[mcp_servers.docs]\nurl = '{url}' # with a login\nstartup_timeout_sec = 20\n"
         text = f'model = "gpt-6"\n\n[mcp_servers.git]\ncommand = "a"\n\n{table}'
         path = put("home/.codex/config.toml", text)
         ran = run("init", "--install", "codex")
-        assert "docs stays where it is: it demands a login, which Codex makes and Pegboard cannot." in ran.out
-    assert table in path.read_text()
+        config = next(Path("home").rglob("codex.yaml"))
+        assert f"docs wants a login: pegboard login docs --config {config.absolute()}" in ran.out
+    assert "[mcp_servers.docs]" not in path.read_text()
     assert run("init", "--uninstall", "codex").code == 0
     assert path.read_text() == text
 
 
+CLIENT = {"client_id": "x1", "client_secret": "hunter2hunter2", "scopes": ["read", "write"]}
+
+
 @pytest.mark.parametrize(
-    "entry", [{"oauth": {"clientId": "x"}}, {"auth": {"CLIENT_ID": "x"}}, {"authProviderType": "g"}]
+    ("name", "file", "written", "auth"),
+    [
+        ("claude-code", ".mcp.json", {"oauth": {"clientId": "x1", "scopes": "read write"}}, {"client_secret"}),
+        ("vscode", ".vscode/mcp.json", {"oauth": {"clientId": "x1"}}, {"client_secret", "scopes"}),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            {"auth": {"CLIENT_ID": "x1", "CLIENT_SECRET": "hunter2hunter2", "scopes": ["read", "write"]}},
+            set[str](),
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            {"oauth": {"enabled": True, "clientId": "x1", "clientSecret": "$SECRET", "scopes": ["read", "write"]}},
+            set[str](),
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            {"authProviderType": "dynamic_discovery", "oauth": {"clientId": "x1"}},
+            {"client_secret", "scopes"},
+        ),
+    ],
 )
-def test_an_entry_that_says_how_to_log_in_stays_and_nobody_is_asked(run: Run, entry: dict[str, Any]) -> None:
-    path = cursor(docs={"url": "http://127.0.0.1:9/mcp", **entry}, open={"command": "x", "oauth": {"enabled": False}})
+def test_what_a_client_says_of_a_login_is_said_of_it_here(
+    run: Run, name: str, file: str, written: dict[str, Any], auth: set[str]
+) -> None:
+    """G11: by the names that each client documents; a reference stays a reference, and no secret is printed."""
+    root = "servers" if name == "vscode" else "mcpServers"
+    put(file, json.dumps({root: {"docs": {"url": "http://127.0.0.1:9/mcp", **written}}}))
+    ran = run("init", "--install", name, "--no-probe")
+    assert (ran.code, ran.err) == (0, "")
+    assert "hunter2" not in ran.out
+    secret = "${SECRET}" if "$SECRET" in json.dumps(written) else CLIENT["client_secret"]
+    expected = {key: value for key, value in {**CLIENT, "client_secret": secret}.items() if key not in auth}
+    assert own_server("docs")["auth"] == expected
+
+
+@pytest.mark.parametrize(
+    ("oauth", "auth"),
+    [
+        ({"clientId": "x1", "clientSecret": "{env:SECRET}", "scope": "read write"}, {"client_secret": "${SECRET}"}),
+        (False, None),
+    ],
+)
+def test_opencode_says_of_a_login_what_it_says_of_it_here(run: Run, oauth: object, auth: dict[str, str] | None) -> None:
+    put(
+        "opencode.json",
+        json.dumps({"mcp": {"docs": {"type": "remote", "url": "http://127.0.0.1:9/mcp", "oauth": oauth}}}),
+    )
+    assert run("init", "--install", "opencode", "--no-probe").code == 0
+    assert own_server("docs")["auth"] == ({"kind": "none"} if auth is None else {**CLIENT, **auth})
+
+
+def test_codex_says_of_a_login_what_it_says_of_it_here(run: Run) -> None:
+    head = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\n'
+    tail = '[mcp_servers.docs.oauth]\nclient_id = "x1"\ncallback_url = "http://127.0.0.1/callback"\n'
+    put(".codex/config.toml", f'{head}scopes = ["read", "write"]\n{tail}')
+    assert run("init", "--install", "codex", "--no-probe").code == 0
+    assert own_server("docs")["auth"] == {"client_id": "x1", "scopes": ["read", "write"]}
+
+
+@pytest.mark.parametrize("off", [False, {"enabled": False, "clientId": "x1"}])
+def test_where_a_client_has_switched_a_login_off_there_is_none_here(run: Run, off: object) -> None:
+    """Nobody is asked about one, either."""
+    with door() as (url, asked):
+        put(".gemini/settings.json", json.dumps({"mcpServers": {"docs": {"httpUrl": url, "oauth": off}}}))
+        ran = run("init", "--install", "gemini", "--json")
+    assert (ran.json["logins"], asked) == ([], [])
+    assert own_server("docs")["auth"] == {"kind": "none"}
+
+
+@pytest.mark.parametrize("auth", ["oauth", None])
+def test_where_a_client_logs_in_by_itself_nothing_is_to_be_said(run: Run, auth: str | None) -> None:
+    put(".mcp.json", json.dumps({"mcpServers": {"docs": {"url": "http://127.0.0.1:9/mcp", "auth": auth, "oauth": {}}}}))
+    assert run("init", "--install", "claude-code", "--no-probe").code == 0
+    assert own_server("docs").get("auth") is None
+
+
+def test_a_key_of_a_login_without_a_meaning_here_is_a_warning_at_its_place(run: Run) -> None:
+    oauth = '{"clientId": "x1",\n "callbackPort": 8080, "other": 1}'
+    put(".mcp.json", f'{{"mcpServers": {{"docs": {{"url": "https://docs.example/mcp", "oauth": {oauth}}}}}}}')
+    ran = run("check", "--config", ".mcp.json")
+    assert ".mcp.json:2:2" in ran.err + ran.out
+    own = "a login of Pegboard comes back to an address of its own"
+    assert f"the key 'oauth.callbackPort' is ignored: {own}." in ran.err + ran.out
+    assert "the key 'oauth.other' is ignored: it is not known here." in ran.err + ran.out
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (
+            {"authProviderType": "google_credentials"},
+            "Cursor logs in to it with what only Cursor has (authProviderType: google_credentials)",
+        ),
+        ({"auth": "magic"}, "how Cursor logs in to it is not known here (auth: magic)"),
+        (
+            {"oauth": {"authorizationUrl": "https://a.example", "tokenUrl": "https://b.example"}},
+            "its login has settings that Pegboard takes from the server itself: oauth.authorizationUrl, oauth.tokenUrl",
+        ),
+    ],
+)
+def test_a_login_that_only_the_client_can_make_stays_with_it(run: Run, entry: dict[str, Any], why: str) -> None:
+    path = cursor(docs={"url": "http://127.0.0.1:9/mcp", **entry})
     ran = run("init", "--install", "cursor", "--json")
-    assert (ran.json["servers"], ran.err) == (["git", "open"], "")
+    assert (ran.json["servers"], ran.err) == (["git"], "")
+    assert ran.json["staying"] == [{"name": "docs", "reason": why}]
     assert list(servers_in(path)) == ["pegboard", "docs"]
+
+
+def test_codex_keeps_a_login_for_another_address_than_the_servers_own(run: Run) -> None:
+    server = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\noauth_resource = "https://other.example"\n'
+    put(".codex/config.toml", f'[mcp_servers.git]\ncommand = "a"\n{server}')
+    ran = run("init", "--install", "codex", "--json")
+    assert [one["name"] for one in ran.json["staying"]] == ["docs"]
 
 
 def test_a_server_whose_key_is_configured_moves_whatever_it_answers(run: Run) -> None:

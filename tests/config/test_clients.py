@@ -43,6 +43,10 @@ def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -
         ("darwin", "zed", ".config/zed/settings.json"),
         ("win32", "zed", "AppData/Roaming/Zed/settings.json"),
         ("linux", "windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("linux", "junie", ".junie/mcp/mcp.json"),
+        ("darwin", "opencode", ".config/opencode/opencode.jsonc"),
+        ("darwin", "goose", ".config/goose/config.yaml"),
+        ("win32", "goose", "AppData/Roaming/Block/goose/config/config.yaml"),
     ],
 )
 def test_every_client_has_its_places_on_every_system(writer: Writer, system: str, client: str, place: str) -> None:
@@ -53,7 +57,7 @@ def test_every_client_has_its_places_on_every_system(writer: Writer, system: str
 def test_the_current_folder_is_looked_at_before_the_home_folder(writer: Writer) -> None:
     scopes = [spot.scope for spot in every_spot(machine(writer))]
     assert scopes == sorted(scopes)
-    assert scopes.count("project") == 8
+    assert scopes.count("project") == 11
 
 
 def test_variables_move_the_places(writer: Writer) -> None:

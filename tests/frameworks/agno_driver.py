@@ -117,7 +117,10 @@ class AgnoTalk:
         self._paused = run if run.is_paused else None
         if self._paused is not None:
             waiting = tuple(str(tool.tool_name) for tool in run.tools or () if tool.is_paused)
-            return Ran(calls=tuple(script.calls), waiting=waiting)
+            said = (word for tool in run.tools or () if tool.is_paused for word in str(tool.confirmation_note).split())
+            return Ran(
+                calls=tuple(script.calls), waiting=waiting, logins=tuple(w for w in said if w.startswith("http"))
+            )
         if isinstance(run.content, Counted):
             return Ran(calls=tuple(script.calls), output=run.content.model_dump())
         return Ran(calls=tuple(script.calls), answer=str(run.content))

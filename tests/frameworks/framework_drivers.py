@@ -29,7 +29,7 @@ class Final:
 Answer = str | Call | Sequence[Call] | Final
 """What the model answers: a final text or object, a call, or several calls at once."""
 Form = Literal["anthropic", "responses", "chat"]
-Wish = Literal["structured", "usage", "deps", "again", "delegate"]
+Wish = Literal["structured", "usage", "deps", "again", "delegate", "login"]
 Step = Answer | Callable[[], Awaitable[Answer]]
 """An answer; or what makes one once the model has been given its tools, so that something can change meanwhile."""
 
@@ -75,7 +75,8 @@ class Ran:
         output: the final object of an agent with structured output.
         requests: how many requests to models the framework's own usage counts for the run.
         pieces: the final text as it was streamed.
-        waiting: the names of the tools whose calls wait for an approval.
+        waiting: the names of the tools whose calls wait for an approval, or a login.
+        logins: the addresses of the logins that calls wait for.
     """
 
     calls: tuple[ModelCall, ...]
@@ -84,6 +85,7 @@ class Ran:
     requests: int = 0
     pieces: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    logins: tuple[str, ...] = ()
 
 
 class Talk(Protocol):

@@ -125,6 +125,7 @@ class LangChainTalk:
             requests=sum(used["input_tokens"] for used in usage.usage_metadata.values()),
             pieces=tuple(pieces),
             waiting=waiting,
+            logins=tuple(one.value["login"]["url"] for one in state.interrupts if "login" in one.value),
         )
 
     def _config(self) -> dict[str, Any]:

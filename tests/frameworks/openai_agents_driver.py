@@ -25,7 +25,7 @@ class OpenAIAgents:
     name = "openai-agents"
     tools_change: Literal["call", "run"] = "call"
     form: Form = "responses"
-    cannot: Mapping[Wish, str] = MappingProxyType({})
+    cannot: Mapping[Wish, str] = MappingProxyType({"login": "an interruption is asked for before the call"})
 
     def talk(
         self,

@@ -115,7 +115,9 @@ class PydanticTalk:
         calls, output, requests = tuple(self._script.calls), result.output, result.usage.requests
         if isinstance(output, DeferredToolRequests):
             self._waiting = [call.tool_call_id for call in output.approvals]
-            return Ran(calls=calls, waiting=tuple(call.tool_name for call in output.approvals), requests=requests)
+            waiting = tuple(call.tool_name for call in output.approvals)
+            logins = tuple(about["login"]["url"] for about in output.metadata.values() if "login" in about)
+            return Ran(calls=calls, waiting=waiting, logins=logins, requests=requests)
         if isinstance(output, Counted):
             return Ran(calls=calls, output=output.model_dump(), requests=requests)
         return Ran(calls=calls, answer=output, requests=requests)

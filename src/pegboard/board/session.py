@@ -544,7 +544,7 @@ class Session:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
 
         Args:
-            approval_id: the ``approval.id`` of its answer.
+            approval_id: the ``approval.id`` of its answer, or the ``login.id`` of one that waits for a login (G11).
             result: what the call came to, where it is run elsewhere (T13): text, JSON, or a ``CallResult``.
             call_id: what the provider of the model names the call, for its span.
 

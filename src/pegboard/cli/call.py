@@ -39,6 +39,7 @@ def call(
         return guarded(options, _raising(error))
 
     async def called(board: Pegboard, printer: Printer) -> int:
+        board.services.awaiting_login.by_command = True
         on = await open_session(board, options)
 
         async def progress(done: float, total: float | None, message: str | None) -> None:

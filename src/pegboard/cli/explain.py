@@ -82,6 +82,8 @@ def _command(fix: Fix, agent: str, where: str) -> str:
             return f"{grant}, or with {switch}{written}"
         case "edit" | "parent" | "resume":
             return f"{fix.text}{written}"
+        case "login":
+            return fix.text
         case "environment" | "restart" | "repair":
             return "Put right what the reason names, then run `pegboard check --probe`."
         case "unload":

@@ -54,7 +54,7 @@ def init(
         bool,
         typer.Option(
             "--probe/--no-probe",
-            help="With --install: ask remote servers whether they demand a login, which stays with the client.",
+            help="With --install: ask remote servers whether they want a login, to say so.",
         ),
     ] = True,
     dry_run: Annotated[
@@ -73,7 +73,7 @@ def init(
     """Write a pegboard.yaml, or put Pegboard into a client.
 
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
-    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf.
+    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf, junie, opencode, goose.
     """
 
     async def written(printer: Printer) -> int:
@@ -242,6 +242,7 @@ def _put_in(
     diff = edit.diff()
     servers = list(moved.servers)
     moved = replace(moved, names=(), sandboxed=(), outside=()) if verb == "Kept" else moved
+    logins = [name for name in servers if name in file.logins]
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",
@@ -249,27 +250,29 @@ def _put_in(
         "servers": servers,
         "confined": moved.done,
         "keyring": list(kept.names),
+        "logins": logins,
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines]
+    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines, *_login_lines(logins, config)]
     return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
 async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine) -> ServerFile:
-    """Return a file with those remote servers marked that demand a login; they are asked, all at once and briefly."""
+    """Return a file with those remote servers marked that want a login; they are asked, all at once and briefly."""
     import asyncio
 
     from pegboard.config.clients import installing
     from pegboard.config.clients.compiled_servers import servers_of
-    from pegboard.sources.mcp.transports.logins import demands_login, has_credentials
+    from pegboard.sources.mcp.login.challenge import may_log_in
+    from pegboard.sources.mcp.transports.logins import demands_login
 
     movable, own = installing.movable(file), installing.own_names(file, machine)
     others = {name: entry for name, entry in movable.entries.items() if name not in own}
     specs = servers_of(replace(movable, entries=others), machine).specs.values()
-    specs = [spec for spec in specs if spec.url and not spec.references and not has_credentials(spec)]
+    specs = [spec for spec in specs if not spec.references and may_log_in(spec)]
     if not specs:
         return file
     names = [spec.name for spec in specs]
@@ -278,6 +281,12 @@ async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine
     if silent := [name for name, answer in answers.items() if answer is None]:
         printer.note(f"No answer from {', '.join(silent)}: whether a login is needed is not known.")
     return replace(file, logins=frozenset(name for name, answer in answers.items() if answer))
+
+
+def _login_lines(names: list[str], config: Path) -> list[str]:
+    """Return how a person logs in to the servers that want it; a call that needs a login asks for it, too."""
+    option = "" if config.absolute() == TARGET.absolute() else f" --config {config}"
+    return [f"{name} wants a login: pegboard login {name}{option}" for name in names]
 
 
 def _require_configuration(config: Path, file: ServerFile) -> None:
@@ -318,7 +327,14 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
     staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
-    found = {"status": "already_installed", "config": str(used), "servers": beside, "confined": [], "keyring": []}
+    found = {
+        "status": "already_installed",
+        "config": str(used),
+        "servers": beside,
+        "confined": [],
+        "keyring": [],
+        "logins": [],
+    }
     document = {**found, "staying": staying, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 

@@ -52,6 +52,11 @@ class Machine:
         """Return the folder of our own files for this user."""
         return user_folders.configuration(self.env)
 
+    @property
+    def _goose(self) -> Path:
+        windows = self.applications / "Block" / "goose" / "config"
+        return windows if self.system == "win32" else self.settings / "goose"
+
     def user_path(self, pattern: str) -> Path:
         """Return where a file of this user lies."""
         starts = {
@@ -59,6 +64,8 @@ class Machine:
             "{apps}/": self.applications,
             "{codex}/": Path(self.env.get("CODEX_HOME") or self.home / ".codex"),
             "{copilot}/": Path(self.env.get("COPILOT_HOME") or self.home / ".copilot"),
+            "{opencode}/": self.settings / "opencode",
+            "{goose}/": self._goose,
             "{zed}/": self.applications / "Zed" if self.system == "win32" else self.settings / "zed",
         }
         start = next(start for start in starts if pattern.startswith(start))

@@ -235,6 +235,11 @@ class _SessionFunction(Function):
         """Return the approval that this call waits for, or None."""
         return self.answer.approval if self.answer and self.answer.status == "needs_approval" else None
 
+    @property
+    def waits(self) -> bool:
+        """Return whether this call waits for a person: an approval, or a login."""
+        return self.waits_for is not None or (self.answer is not None and runs.about_login(self.answer) is not None)
+
     def _opened(self) -> AnySession | Awaitable[Session]:
         return self.session if isinstance(self.session, AnySession) else self.session(self._run_context)
 
@@ -432,6 +437,11 @@ def _judged(calls: Sequence[FunctionCall], event: Any) -> Any:
             execution.approval_id, execution.user_input_schema = approval.id, form or None
             setattr(execution, _FLAGS.get(approval.kind, "external_execution_required"), True)
             function.requires_confirmation = True
+        elif (login := runs.about_login(function.answer)) is not None:
+            event.event, execution.result = ModelResponseEvent.tool_call_paused.value, None
+            execution.approval_id, execution.requires_confirmation = login["id"], True
+            execution.confirmation_note = function.answer.message
+            function.requires_confirmation = True
     return event
 
 
@@ -441,5 +451,5 @@ def _returned(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iter
         function = _function_for(result.tool_call_id, calls)
         if function is not None and function.answer is not None:
             result.tool_call_error = function.answer.is_error
-        if function is None or function.waits_for is None:
+        if function is None or not function.waits:
             yield result

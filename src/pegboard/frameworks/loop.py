@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.access.logins import PendingLogin
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.model_hosts import host_for
@@ -95,6 +96,7 @@ class Loop:
             raise UsageError("A Loop needs a session that does not block.", hint="SyncLoop takes a SyncSession.")
         self.done = False
         self.waiting: Mapping[str, Approval] = {}
+        self.logins: Mapping[str, PendingLogin] = {}
         self.text = ""
         self._session, self._form, self._model, self._system = session, _FORMS[form], model, system
         self._limit, self._result_limit = limit, result_limit
@@ -152,7 +154,8 @@ class Loop:
     async def answer(self, reply: object) -> list[Message]:
         """Return what the history keeps: what the request added to it, the model's message, the results of its calls.
 
-        Calls run side by side. A call that a person approves first has no result yet, and stands in ``waiting``.
+        Calls run side by side. A call that a person approves first has no result yet, and stands in ``waiting``; one
+        whose server wants a login stands in ``logins``.
 
         Args:
             reply: the provider's, as its client or the end of a stream returns it, or as a mapping.
@@ -167,7 +170,7 @@ class Loop:
             raise UsageError(f"That is no reply of the form '{self._form.name}': it has no {error}.") from None
         if self._run is None:
             raise UsageError("There was no request that this could answer.", hint="Ask with loop.request(messages).")
-        self._has_replied, self._asks_again, self.waiting = True, False, {}
+        self._has_replied, self._asks_again, self.waiting, self.logins = True, False, {}, {}
         added, self._added, self.text = self._added, [], said.text
         calls = said.calls if self._run.answered(content=said.text, calls=said.calls) else ()
         if calls:
@@ -184,11 +187,12 @@ class Loop:
     async def resume(self, messages: Sequence[Any], results: Mapping[str, object] = EMPTY) -> list[Message]:
         """Return the results of calls that waited for a person; everything about them is decided anew.
 
-        Nothing comes of those for which nobody has decided: they stand in ``waiting``.
+        Nothing comes of those for which nobody has decided, or logged in: they stand in ``waiting`` and ``logins``.
 
         Args:
             messages: the history; its newest reply has calls without a result.
-            results: what calls came to that run elsewhere, by their ids (T13).
+            results: what calls came to that run elsewhere, by their ids (T13), or what the model reads in place of a
+                call for which nobody logs in.
 
         Raises:
             UsageError: a message is no message, or a result is given for a call that runs here.
@@ -307,10 +311,13 @@ class Loop:
         answers = await asyncio.gather(*(self._called(call, time.monotonic(), given.get(call.id)) for call in calls))
         made = list(zip(calls, answers, strict=True))
         self.waiting = {call.id: one.approval for call, one in made if _waits(one) and one.approval is not None}
+        self.logins = {
+            call.id: one.login for call, one in made if one.status == "needs_login" and one.login is not None
+        }
         results = [
             Result(call=call, result=one.result, limit=self._result_limit)
             for call, one in made
-            if call.id not in self.waiting
+            if call.id not in self.waiting and call.id not in self.logins
         ]
         return self._form.results(results) if results else []
 
@@ -322,6 +329,8 @@ class Loop:
             made = await self._run.call(call.name, arrived, None, call.arguments, self._session)
             if given is not None and made.status == "needs_approval" and made.approval is not None:
                 made = await self._session.resume(made.approval.id, result=given)
+            elif given is not None and made.status == "needs_login":
+                made = answer("refused", str(given))
         except PegboardError as error:
             log.warning("a call of %s failed: %s", call.name, error)
             return answer("error", error.message)
@@ -364,6 +373,11 @@ class SyncLoop:
     def waiting(self) -> Mapping[str, Approval]:
         """Return the calls of the newest reply that wait for a person, by their ids."""
         return self._loop.waiting
+
+    @property
+    def logins(self) -> Mapping[str, PendingLogin]:
+        """Return the calls of the newest reply that wait for a login, by their ids."""
+        return self._loop.logins
 
     @property
     def text(self) -> str:

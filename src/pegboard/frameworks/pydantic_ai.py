@@ -35,6 +35,7 @@ from pegboard.errors import UsageError
 from pegboard.frameworks.runs import (
     AnySession,
     Reported,
+    about_login,
     end_run,
     loaded_beside,
     text_and_media,
@@ -115,11 +116,12 @@ class SessionTools(AbstractCapability[Any]):
     id: str | None = field(default="pegboard", kw_only=True)
     limit: int = field(default=LIMIT, kw_only=True)
     _plain: dict[int, Model] = field(default_factory=dict[int, Model], kw_only=True, repr=False, compare=False)
+    _awaiting: set[str] = field(default_factory=set[str], kw_only=True, repr=False, compare=False)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.session, AnySession):
-            self._toolset = SessionToolset(self.session, self.id, self._plain, self.limit)
+            self._toolset = SessionToolset(self.session, self.id, self._plain, self._awaiting, self.limit)
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
@@ -186,10 +188,13 @@ class SessionTools(AbstractCapability[Any]):
 class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
-    def __init__(self, session: AnySession, name: str | None, plain: Mapping[int, Model], limit: int) -> None:
+    def __init__(
+        self, session: AnySession, name: str | None, plain: Mapping[int, Model], awaiting: set[str], limit: int
+    ) -> None:
         self.reported = Reported()
         self._session = session
         self._plain = plain
+        self._awaiting = awaiting
         self._name = name
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
@@ -225,7 +230,7 @@ class SessionToolset(AbstractToolset[Any]):
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
-        unlisted = await self.come(partial(_asked_about, waiting))
+        unlisted = (waiting & self._awaiting) | await self.come(partial(_asked_about, waiting))
         hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
         return listed | {one.name: self._made(one, retries) for one in hidden}
 
@@ -295,7 +300,7 @@ class SessionToolset(AbstractToolset[Any]):
         """Return what the tool returns; every call passes through the session (P3).
 
         Raises:
-            ApprovalRequired: a person approves it first; the run waits (A3).
+            ApprovalRequired: a person approves it first, or logs in to its server; the run waits (A3, G11).
             CallDeferred: it is run elsewhere, and its result handed in (T13).
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
@@ -332,6 +337,10 @@ class SessionToolset(AbstractToolset[Any]):
                 answer = await self.come(partial(_approved, approval, given))
             except UsageError as error:
                 raise ToolFailed(error.message) from error
+        login = about_login(answer)
+        if login is not None and not ctx.tool_call_approved and _may_wait(ctx):
+            self._awaiting.add(name)
+            raise ApprovalRequired(metadata={"login": login, "reason": answer.message})
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
@@ -444,6 +453,12 @@ def _meant(call: ToolCallPart) -> tuple[str, dict[str, Any]]:
     if call.tool_name in THROUGH:
         return str(arguments.get("name")), cast("dict[str, Any]", arguments.get("arguments") or {})
     return call.tool_name, arguments
+
+
+def _may_wait(ctx: Context) -> bool:
+    """Return whether the agent of a run is made to end with calls that wait."""
+    kinds: Any = None if ctx.agent is None else ctx.agent.output_type
+    return DeferredToolRequests in (kinds if isinstance(kinds, list | tuple) else get_args(kinds))
 
 
 async def _approved(approval: Approval, given: JsonObject, session: Session) -> CallAnswer:

@@ -265,6 +265,14 @@ def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:
     return None if approval is None or approval.asked_at >= since else approval
 
 
+def about_login(answer: CallAnswer) -> JsonObject | None:
+    """Return what the user of a framework is told of the login that an answer waits for, or None (G11)."""
+    login = answer.login if answer.status == "needs_login" else None
+    if login is None:
+        return None
+    return {"id": login.id, "server": login.plugin, "url": login.url, "expires_at": login.expires_at}
+
+
 async def allowed(
     session: Session, approval: Approval, *, fields: JsonObject, by: str = "", call_id: str | None = None
 ) -> CallAnswer:

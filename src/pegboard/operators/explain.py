@@ -10,6 +10,7 @@ from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
+from pegboard.board.views.login_reasons import command_of
 from pegboard.core.access.decisions import Reason, pause_reason, switch_reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions
@@ -58,10 +59,11 @@ FixKind = Literal[
     "look_up",
     "approve",
     "resume",
+    "login",
 ]
 """What is to be done: set a switch; grant it in the file, or by a switch; edit the file; permit it to the parent's
 agent; set an environment variable; start a server again; put right what the reason names; unload what clashes; take
-another loadout; load it; end the turn; look up what there is; allow its calls; end a pause."""
+another loadout; load it; end the turn; look up what there is; allow its calls; end a pause; log in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,8 +394,19 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
     own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.tool, found.reasons))
     return (
         *own,
+        *_logging_in(snapshot, found),
         *sorted(_running(services, snapshot.permissions, found), key=_order),
     )
+
+
+def _logging_in(snapshot: Snapshot, found: Explanation) -> Iterator[Fix]:
+    """Yield how the login is made that its server wants."""
+    for reason in found.reasons:
+        if reason.code == "needs_login":
+            tool = snapshot.permissions.world.catalog.find_tool(found.tool)
+            server = tool.plugin if tool is not None else _to_load(snapshot.permissions, found.tool)
+            text = f"Log in: {command_of(snapshot, server)}"
+            yield Fix(kind="login", text=text, code=reason.code, subject=server)
 
 
 def _order(fix: Fix) -> int:

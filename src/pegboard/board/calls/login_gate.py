@@ -11,9 +11,9 @@ from pegboard.board.observability.awaiting_login import AwaitingCall
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.instances import LoginOwner, login_owner
-from pegboard.core.access.logins import LoginNeed, PendingLogin
+from pegboard.core.access.logins import LoginNeed, PendingLogin, login_command
 from pegboard.core.model.specs import PluginSpec, ServerSpec
-from pegboard.core.model.tools import Tool, text_result
+from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import NeedsLoginError, PegboardError
 from pegboard.ports import AskRefusedError, SessionKey
@@ -21,14 +21,25 @@ from pegboard.ports.logins import HasLogins, ServerLogins
 
 
 class NotLoggedIn(NamedTuple):
-    """A login that nobody has completed, and why not where that is known."""
+    """A login that nobody has completed, and why not where that is known.
 
-    pending: PendingLogin
+    ``pending`` is None where this process ends before anybody could: it is made by a command.
+    """
+
+    need: LoginNeed
+    pending: PendingLogin | None
     why: str = ""
+
+    @property
+    def command(self) -> str:
+        """Return what is typed to log in."""
+        return login_command(self.need.plugin, self.need.owner)
 
     @property
     def text(self) -> str:
         """Return where the user logs in."""
+        if self.pending is None:
+            return f"'{self.need.plugin}' wants a login: `{self.command}`. After that the same call works."
         more = "".join(f" {why}" for why in (self.pending.why, self.why) if why)
         return (
             f"'{self.pending.plugin}' wants a login.{more} The user can log in at {self.pending.url} within ten "
@@ -94,9 +105,11 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
 
     Raises ``PegboardError`` where no login can be begun.
     """
+    if call.services.awaiting_login.by_command:
+        return NotLoggedIn(need, None)
     pending = await logins.begin(spec, need)
     if call.client is None:
-        return NotLoggedIn(pending)
+        return NotLoggedIn(need, pending)
     asked = {
         "mode": "url",
         "message": f"Log in to '{pending.plugin}', which the agent wants to use. {pending.why}".strip(),
@@ -107,11 +120,11 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
         with call.waiting():
             answered = await call.client.ask("elicitation/create", asked)
             if answered.get("action") != "accept":
-                return NotLoggedIn(pending, "The user of the client has closed the question.")
+                return NotLoggedIn(need, pending, "The user of the client has closed the question.")
             state = await logins.wait(pending)
     except AskRefusedError:
-        return NotLoggedIn(pending)
-    return None if state == "completed" else NotLoggedIn(pending, "The login was not completed.")
+        return NotLoggedIn(need, pending)
+    return None if state == "completed" else NotLoggedIn(need, pending, "The login was not completed.")
 
 
 def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | NoLogin) -> CallAnswer:
@@ -124,9 +137,13 @@ def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | NoL
 def needs_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn, tool: Tool | None) -> CallAnswer:
     """Return the answer that a person has to log in, with the address where they do; the call is kept until then."""
     pending = missing.pending
-    call.services.awaiting_login.put(pending.id, AwaitingCall(key, call.name, call.arguments))
     message = f"'{call.name}' was not called: {missing.text}"
-    about = {"server": pending.plugin, "id": pending.id, "url": pending.url, "expires_at": pending.expires_at}
+    about: JsonObject = {"server": missing.need.plugin}
+    if pending is None:
+        about = {**about, "command": missing.command}
+    else:
+        call.services.awaiting_login.put(pending.id, AwaitingCall(key, call.name, call.arguments))
+        about = {**about, "id": pending.id, "url": pending.url, "expires_at": pending.expires_at}
     data = {"status": "needs_login", "message": message, "login": about}
     result = replace(text_result(message, is_error=True), structured=data)
     return CallAnswer(status="needs_login", result=result, message=message, tool=tool, login=pending)

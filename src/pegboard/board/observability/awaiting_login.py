@@ -20,9 +20,13 @@ class AwaitingCall(NamedTuple):
 
 
 class CallsAwaitingLogin:
-    """The calls of this process by the login that they wait for: the last of each, the newest ``_MOST`` of them."""
+    """The calls of this process by the login that they wait for: the last of each, the newest ``_MOST`` of them.
+
+    ``by_command`` is set where this process ends with its call: no login is begun in it, one is made by a command.
+    """
 
     def __init__(self) -> None:
+        self.by_command = False
         self._by_login: OrderedDict[str, AwaitingCall] = OrderedDict()
 
     def put(self, login_id: str, call: AwaitingCall) -> None:

@@ -21,6 +21,7 @@ from pegboard.dialects.names import META_PLUGIN
 from pegboard.ports import SessionKey
 from pegboard.support.tracing import captures_content
 
+_WAITING: Final = ("needs_approval", "needs_login")
 _RAN: Final[frozenset[CallStatus]] = frozenset({"ok", "error", "timeout"})
 
 
@@ -99,7 +100,7 @@ def _describe(span: Any, start: SpanStart, session: HasDecided, answer: CallAnsw
     tool = answer.tool
     decided = session.decided.get(tool.wire) if tool is not None else None
     ran = answer.status in _RAN
-    decision = "allowed" if ran else "needs_approval" if answer.status == "needs_approval" else "refused"
+    decision = "allowed" if ran else answer.status if answer.status in _WAITING else "refused"
     found: dict[str, Any] = {
         "pegboard.decision": decision,
         "pegboard.status": answer.status,

@@ -12,6 +12,7 @@ from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.board.views.approval_reasons import approval_reason
+from pegboard.board.views.login_reasons import login_reason
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions, host_duties
@@ -36,6 +37,7 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
         snapshot = await read(services, snapshot.info)
     found = _explained(services, snapshot, name)
     tool = named_tool(snapshot.permissions.world.catalog, name)
+    found = await _with_login(services, snapshot, found, tool)
     if tool is None or tool.wire != found.tool or not found.permitted:
         return snapshot, found
     reason = await approval_reason(services, snapshot, tool)
@@ -43,6 +45,17 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
         return snapshot, found
     runs = found.callable and reason.code != "needs_approval"
     return snapshot, replace(found, callable=runs, reasons=(*found.reasons, reason))
+
+
+async def _with_login(services: Services, snapshot: Snapshot, found: Explanation, tool: Tool | None) -> Explanation:
+    """Return an explanation with the login that is wanting, in the place of what is not known without it (G11)."""
+    catalog = snapshot.permissions.world.catalog
+    owner = tool.plugin if tool is not None else next((one.name for one in catalog.unseen_owners(found.tool)), "")
+    reason = await login_reason(services, snapshot, owner) if found.permitted else None
+    if reason is None:
+        return found
+    others = [one for one in found.reasons if one.code not in ("unavailable", "not_seen")]
+    return replace(found, callable=False, reasons=(*others, reason))
 
 
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 
 Scope = Literal["project", "user"]
 Root = tuple[str, ...]
 Server = dict[str, Any]
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
-_LOGINS: Final = ("oauth", "auth")
+_OWN_LOGIN: Final = ("authorizationUrl", "tokenUrl", "tokenParamName", "authServerMetadataUrl")
+"""Keys of `oauth` that say what Pegboard takes from the server itself: where they are needed it would not log in."""
+_DISCOVERED: Final = "dynamic_discovery"
 _INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
 
 
@@ -56,13 +59,20 @@ def nothing_of_its_own(_entry: Mapping[str, Any], _found: Server) -> str:
     return ""
 
 
-def _logs_in(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry says how its client is to log in to a remote server."""
-    for key in _LOGINS:
-        login = entry.get(key)
-        if login == "oauth" or (is_mapping(login) and login.get("enabled") is not False):
-            return True
-    return isinstance(entry.get("authProviderType"), str)
+def _own_login(entry: Mapping[str, Any], title: str) -> str:
+    """Return why only this client can log in to the server of an entry, or nothing."""
+    provider, auth, oauth = entry.get("authProviderType"), entry.get("auth"), entry.get("oauth")
+    if isinstance(provider, str) and provider != _DISCOVERED:
+        return f"{title} logs in to it with what only {title} has (authProviderType: {one_line(provider, limit=40)})"
+    if isinstance(auth, str) and auth != "oauth":
+        return f"how {title} logs in to it is not known here (auth: {one_line(auth, limit=40)})"
+    if (
+        is_mapping(oauth)
+        and oauth.get("enabled") is not False
+        and (own := [key for key in _OWN_LOGIN if oauth.get(key)])
+    ):
+        return f"its login has settings that Pegboard takes from the server itself: oauth.{', oauth.'.join(own)}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +114,7 @@ class Client:
         """Return why a server is for this client only, or nothing."""
         if not is_mapping(entry):
             return ""
-        why = self.only_its_own(entry, self.server(entry))
-        return why or (self.login if _logs_in(entry) else "")
-
-    @property
-    def login(self) -> str:
-        """Return why a server stays that demands a login."""
-        return f"it demands a login, which {self.title} makes and Pegboard cannot"
+        return self.only_its_own(entry, self.server(entry)) or _own_login(entry, self.title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

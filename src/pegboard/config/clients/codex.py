@@ -11,9 +11,12 @@ from pegboard.config.documents.document import is_list, is_mapping
 _BEARER: Final = "bearer_token_env_var"
 _HEADERS: Final = "env_http_headers"
 _PASSED: Final = "env_vars"
+_RESOURCE: Final = "oauth_resource"
 
 
 def _translate(entry: Mapping[str, Any], found: Server) -> Server:
+    if (scopes := entry.get("scopes")) is not None and (oauth := _pairs(found.get("oauth"))) is not None:
+        found["oauth"] = {**oauth, "scopes": scopes}
     found = with_texts(found, lambda text: text.replace("${", "$${"))
     headers, env, referred = (_pairs(part) for part in (found.get("headers"), found.get("env"), entry.get(_HEADERS)))
     if headers is None or env is None or referred is None:
@@ -30,6 +33,12 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
 def _pairs(value: Any) -> dict[str, Any] | None:
     """Return a mapping of one's own, an empty one for nothing, or None for what is no mapping."""
     return {} if value is None else dict(value) if is_mapping(value) else None
+
+
+def _only_its_own(entry: Mapping[str, Any], _found: Server) -> str:
+    """Return why a login stays with Codex: ours is always for the address of the server."""
+    other = entry.get(_RESOURCE) not in (None, "", entry.get("url"))
+    return f"its login is for another address than its own ({_RESOURCE}), which Pegboard asks none for" if other else ""
 
 
 def _entry(entry: Server, references: References) -> Server:
@@ -53,7 +62,7 @@ CODEX: Final = Client(
             "required",
             "scopes",
             "tools",
-            "oauth",
+            _RESOURCE,
         }
     ),
     renamed={
@@ -63,5 +72,6 @@ CODEX: Final = Client(
         "disabled_tools": "disabledTools",
     },
     translate=_translate,
+    only_its_own=_only_its_own,
     entry=_entry,
 )

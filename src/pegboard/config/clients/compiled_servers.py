@@ -101,7 +101,7 @@ def own_configuration(entry: Any, machine: Machine) -> Path | None:
 def _words(entry: Any) -> Sequence[str]:
     if not is_mapping(entry):
         return ()
-    command, arguments = entry.get("command"), entry.get("args")
+    command, arguments = entry.get("command", entry.get("cmd")), entry.get("args")
     if is_mapping(command):
         command, arguments = command.get("path"), command.get("args")
     first = command if is_list(command) else [command]

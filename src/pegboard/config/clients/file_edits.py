@@ -18,6 +18,7 @@ from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError, is_mapping
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.documents.toml_edits import TomlText
+from pegboard.config.documents.yaml_members import YamlText
 from pegboard.config.saving import require_writable, write_whole
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.errors import ConfigError
@@ -96,8 +97,10 @@ def written_servers(file: ServerFile) -> Mapping[str, Any]:
     return value if is_mapping(value) else {}
 
 
-def editable(file: ServerFile) -> JsonText | TomlText:
+def editable(file: ServerFile) -> JsonText | TomlText | YamlText:
     """Return the text of a client's file, ready to be changed; raises ``ConfigError`` where it cannot be."""
+    if suffix(file) in (".yaml", ".yml"):
+        return YamlText(file.text)
     if suffix(file) != ".toml":
         return JsonText(file.text, file.document)
     try:

@@ -13,8 +13,9 @@ _SHELL: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
 
 def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
-    if is_mapping(env := found.get("env")):
-        found["env"] = with_texts(env, lambda text: _SHELL.sub(lambda m: f"${{{m[1] or m[2]}}}", text))
+    for key in ("env", "oauth"):
+        if is_mapping(values := found.get(key)):
+            found[key] = with_texts(values, lambda text: _SHELL.sub(lambda m: f"${{{m[1] or m[2]}}}", text))
     if "url" in found and "httpUrl" not in found:
         found.setdefault("type", "sse")
     return found
@@ -29,7 +30,7 @@ GEMINI: Final = Client(
     title="Gemini CLI",
     project=(".gemini/settings.json",),
     user=("~/.gemini/settings.json",),
-    ignored=frozenset({"trust", "oauth", "authProviderType"}),
+    ignored=frozenset({"trust", "authProviderType"}),
     translate=_translate,
     entry=_entry,
 )

@@ -10,6 +10,8 @@ from pegboard.config.clients.client import Client, References, Server, Spot, as_
 from pegboard.config.clients.codex import CODEX
 from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
+from pegboard.config.clients.goose import GOOSE
+from pegboard.config.clients.opencode import OPENCODE
 from pegboard.config.clients.zed import ZED
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
@@ -45,6 +47,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
         GEMINI,
         ZED,
         Client(name="windsurf", title="Windsurf", user=("~/.codeium/windsurf/mcp_config.json",)),
+        Client(name="junie", title="Junie", project=(".junie/mcp/mcp.json",), user=("~/.junie/mcp/mcp.json",)),
+        OPENCODE,
+        GOOSE,
     )
 }
 """The clients into whose files Pegboard can be installed, by name."""
@@ -87,6 +92,8 @@ def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> Spot:
 
 def _by_shape(path: Path, value: Mapping[str, Any]) -> Client:
     if path.suffix.lower() in (".yaml", ".yml"):
+        if is_mapping(value.get(GOOSE.marker)):
+            return GOOSE
         return PEGBOARD if "mcpServers" not in value else ANY
     for client in CLIENTS.values():
         if client.name == path.stem or path.name in {PurePath(name).name for name in _telling(client)}:
@@ -103,4 +110,4 @@ def _telling(client: Client) -> Iterator[str]:
     yield from (name for name in (*client.project, *client.user) if PurePath(name).name not in _SHARED_NAMES)
 
 
-_SHARED_NAMES: Final = frozenset({"mcp.json", "settings.json", "config.toml", "mcp_config.json"})
+_SHARED_NAMES: Final = frozenset({"mcp.json", "settings.json", "config.toml", "config.yaml", "mcp_config.json"})

@@ -15,7 +15,7 @@ from pegboard.core.model.references import refers, without_references
 
 SHORTEST: Final = 6
 """How long a value under ``env`` or ``headers`` must be to be hidden whatever its name."""
-PAIRS: Final = frozenset({"env", "environment", "headers", "http_headers"})
+PAIRS: Final = frozenset({"env", "envs", "environment", "headers", "http_headers"})
 HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
 PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)

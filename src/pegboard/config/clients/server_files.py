@@ -41,8 +41,8 @@ class ServerFile:
 
     ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
     of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
-    the other projects in the file that have servers. ``logins`` are servers that were found to demand
-    a login of their client. ``unconfinable`` says why this system cannot confine what the client runs in a sandbox.
+    the other projects in the file that have servers. ``logins`` are servers that were found to want
+    a login. ``unconfinable`` says why this system cannot confine what the client runs in a sandbox.
     """
 
     spot: Spot
@@ -86,7 +86,6 @@ class ServerFile:
         here = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {self.unconfinable}"
         reasons = {
             name: client.unstartable(entry)
-            or (client.login if name in self.logins else "")
             or found.sandboxed.get(name, "")
             or (here if self.unconfinable and name in found.sandboxed else "")
             for name, entry in self.entries.items()
@@ -110,7 +109,8 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
 def unwritten(spot: Spot, machine: Machine) -> ServerFile:
     """Return a client's file that is not there yet: without servers."""
     suffix = spot.path.suffix.lower()
-    text = "# MCP servers\n" if suffix == ".toml" else "{\n}\n"
+    none = {".toml": "# MCP servers\n", ".yaml": f"{spot.client.roots[0][0]}: {{}}\n"}
+    text = none.get(suffix, "{\n}\n")
     return server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
 
 

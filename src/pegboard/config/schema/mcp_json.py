@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from pegboard.config.documents.document import Document, is_list, is_mapping
+from pegboard.config.schema.client_logins import with_auth
 from pegboard.config.schema.sandboxes import KEYS, UnkeptError, confine_of
 from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -90,7 +91,8 @@ def client_file(
         if not is_mapping(entry):
             servers[name] = entry
             continue
-        servers[name] = _server(entry)
+        servers[name], others = with_auth(_server(entry))
+        problems += [_of_no_login(name, key, why, document) for key, why in others.items()]
         if (why := _confined(servers[name], beside, folder)) is not None:
             sandboxed[name] = why
         problems += _unknown(servers[name], name, document)
@@ -123,6 +125,14 @@ def _meaningless(key: str, document: Document) -> Problem:
         hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
         place=document.place((key,), key=True),
     )
+
+
+def _of_no_login(name: str, key: str, why: str, document: Document) -> Problem:
+    """Return the warning that a key of a server's login has no meaning here."""
+    section, _, inner = key.partition(".")
+    message = f"the key '{one_line(key, limit=60)}' is ignored: {why}."
+    place = document.place(("servers", name, section, inner), key=True)
+    return Problem(severity="warning", code="unknown_key", message=message, place=place)
 
 
 def _server(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.permissions import LOCAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +64,14 @@ class Login:
     expires_at: float | None
     renewable: bool
     refused: str
+
+
+def login_command(server: str, owner: LoginOwner | None = None) -> str:
+    """Return what is typed to log in to a server, for the user of this machine or another owner.
+
+    >>> login_command("linear"), login_command("linear", LoginOwner("ada", "clerk"))
+    ('pegboard login linear', 'pegboard login linear --principal ada --agent clerk')
+    """
+    whose = "" if owner is None or owner.principal == LOCAL else f" --principal {shlex.quote(owner.principal)}"
+    agent = "" if owner is None or not owner.agent else f" --agent {shlex.quote(owner.agent)}"
+    return f"pegboard login {shlex.quote(server)}{whose}{agent}"

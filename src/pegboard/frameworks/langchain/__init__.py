@@ -102,7 +102,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         run, call, since = self._run_of(request), request.tool_call, time.time()
         with _calling(request):
             answer = run.wait(partial(run.call, call["name"], run.arrived, None, call["args"]))
-            if (decision := decision_of(answer, call["id"], since)) is not None:
+            if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                 answer = run.wait(partial(decided_by, answer, decision))
         return _message(answer, call["name"], call["id"])
 
@@ -115,7 +115,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         run, call, since = self._run_of(request), request.tool_call, time.time()
         with _calling(request):
             answer = await run.come(partial(run.call, call["name"], run.arrived, None, call["args"]))
-            if (decision := decision_of(answer, call["id"], since)) is not None:
+            if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                 answer = await run.come(partial(decided_by, answer, decision))
         return _message(answer, call["name"], call["id"])
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
+from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import EMPTY, JsonObject, text_result
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.frameworks import runs
 
@@ -47,15 +48,21 @@ _SCHEMA: Final[JsonObject] = {
 }
 _DECISION: Final[Any] = Annotated[Any, PlainValidator(_as_decision), WithJsonSchema(dict(_SCHEMA))]
 """What LangGraph checks an answer by: of one that decides nothing it keeps nothing, and the call waits on."""
+_LOGIN: Final[JsonObject] = {"type": "login", "allowed_decisions": ["approve", "reject"]}
+_CHECKPOINTER: Final = "__pregel_checkpointer"
+"""Under which a run of LangGraph has what keeps it, in its own settings."""
 
 
-def decision_of(answer: CallAnswer, call_id: str | None, since: float) -> Mapping[str, Any] | None:
+def decision_of(answer: CallAnswer, name: str, call_id: str | None, since: float) -> Mapping[str, Any] | None:
     """Return what a person has decided about a call that waits; None for one that does not wait.
 
     Raises:
         GraphInterrupt: nobody has decided, or what was decided was something else (A6): the run waits.
         pydantic.ValidationError: the answer decides nothing.
     """
+    if (login := runs.about_login(answer)) is not None:
+        question = {**_LOGIN, "tool_call_id": call_id, "name": name, "description": answer.message, "login": login}
+        return interrupt(question, response_schema=_DECISION) if _has_checkpointer() else None
     approval = answer.approval
     if answer.status != "needs_approval" or approval is None:
         return None
@@ -67,6 +74,11 @@ def decision_of(answer: CallAnswer, call_id: str | None, since: float) -> Mappin
             if decided is None or runs.waits_since_before(answer, since) is None:
                 raise
             return decided
+
+
+def _has_checkpointer() -> bool:
+    """Return whether a run that waits can be gone on with."""
+    return get_config().get("configurable", {}).get(_CHECKPOINTER) is not None
 
 
 def _question(approval: Approval, call_id: str | None) -> dict[str, Any]:
@@ -85,6 +97,11 @@ def _question(approval: Approval, call_id: str | None) -> dict[str, Any]:
 
 async def decided_by(answer: CallAnswer, decision: Mapping[str, Any], session: Session) -> CallAnswer:
     """Return what a call comes to that a person has decided about (A3, T13)."""
+    if answer.login is not None:
+        if decision["type"] == "approve":
+            return await session.resume(answer.login.id)
+        words = str(decision.get("message") or "The user does not log in.")
+        return CallAnswer(status="refused", result=text_result(words, is_error=True), message=words)
     approval, by = answer.approval, str(decision.get("by") or session.key.principal)
     assert approval is not None
     match decision["type"]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pegboard.core.access.logins import login_command
 from pegboard.core.model.specs import ServerSpec
 
 _FIELD: Final = re.compile(r'\b(resource_metadata|scope|error)=(?:"([^"]*)"|([^\s,"]+))')
@@ -56,4 +57,4 @@ def for_itself(spec: ServerSpec) -> bool:
 
 def login_hint(spec: ServerSpec) -> str:
     """Return how a person logs in to a server."""
-    return f"Log in: `pegboard login {spec.name}`."
+    return f"Log in: `{login_command(spec.name)}`."

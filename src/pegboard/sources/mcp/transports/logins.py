@@ -17,11 +17,6 @@ _ACCEPT: Final = {"accept": "application/json, text/event-stream"}
 _UNAUTHORIZED: Final = 401
 
 
-def has_credentials(spec: ServerSpec) -> bool:
-    """Return whether a login is configured: an ``Authorization`` header."""
-    return any(name.lower() == "authorization" for name in spec.headers)
-
-
 async def demands_login(spec: ServerSpec) -> bool | None:
     """Return whether a remote server answers only to a client that has logged in, or None where it did not answer.
 
