@@ -81,7 +81,7 @@ class OperatorLogins:
         logins = self._logins_of(spec.name)
         need = await logins.needed(spec, owner)
         if need is None:
-            await self._services.loader.ask_anew([PluginRequest(plugin=spec.name)])
+            await self._services.loader.fetch(PluginRequest(plugin=spec.name))
             need = await logins.needed(spec, owner)
         if need is None:
             plugin = self._services.world.catalog.plugins[spec.name]
@@ -108,7 +108,7 @@ class OperatorLogins:
         """Wait until a login is not pending any more; where it was completed, its server is asked for its tools."""
         state = await self._logins_of(pending.plugin).wait(pending)
         if state == "completed":
-            await self._services.loader.ask_anew([PluginRequest(plugin=pending.plugin)])
+            await self._services.loader.fetch(PluginRequest(plugin=pending.plugin))
         return state
 
     async def end(self, server: str, owner: LoginOwner) -> bool:
