@@ -128,11 +128,11 @@ async def missing_logins(situation: Situation) -> Sequence[AttentionItem]:
             severity="waiting",
             subject=name,
             text=f"Server '{name}' wants a login, and nobody has one.",
-            place=str(services.world.catalog.plugins[name].place or ""),
+            place=str(services.loader.specs[name].place or ""),
             action="log_in",
         )
         for name in needing
-        if name in services.world.catalog.plugins and may_be_used(services, name, situation.agents)
+        if may_be_used(services, name, situation.agents)
     ]
 
 

@@ -46,6 +46,8 @@ def may_be_used(services: Services, server: str, agents: Collection[str] | None)
     """Return whether some of these agents may use a server; None is whoever may use all of them."""
     if agents is None:
         return True
-    plugin = services.world.catalog.plugins[server]
+    plugin = services.world.catalog.plugins.get(server)
+    if plugin is None:
+        return False
     known = [services.compiler.of_agent(name) for name in services.world.agents if name in agents]
     return any(one.may_have_tools_of(plugin) for one in known)

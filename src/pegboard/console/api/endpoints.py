@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
+    login_endpoints,
     pin_endpoints,
     search_endpoints,
     server_endpoints,
@@ -52,6 +53,7 @@ ENDPOINTS: Final = (
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
+    *login_endpoints.ENDPOINTS,
     *pin_endpoints.ENDPOINTS,
     *audit_endpoints.ENDPOINTS,
     Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), media=(EVENTS,)),
