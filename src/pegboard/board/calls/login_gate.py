@@ -79,7 +79,9 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
 
     Raises ``PegboardError`` where no login can be begun.
     """
-    pending = await logins.begin(spec, need)
+    addresses = call.services.login_addresses
+    begun = await logins.begin(spec, need, redirect=addresses.redirect(need.owner.principal))
+    pending = addresses.shown(begun)
     if call.client is None:
         return NotLoggedIn(pending)
     asked = {

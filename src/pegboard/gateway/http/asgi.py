@@ -122,6 +122,7 @@ class _Mcp:
             if self._gateway.closing.is_set():
                 raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
             caller = ask()
+            self._door.reached(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
         except Refusal as refusal:
             await refusal(scope, receive, send)

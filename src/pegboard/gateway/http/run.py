@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
+from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, require_tokens
@@ -23,7 +24,7 @@ from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
-    from pegboard.gateway.http.mounts import GatewayApp, Mount
+    from pegboard.gateway.http.mounts import GatewayApp, Mount, MountedApp
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -97,6 +98,9 @@ async def _serving(
     )
     failed = asyncio.Event()
     app, wrap = _app(authenticator, settled, failed, clock)
+    if board.configuration.tokens:
+        board.services.login_addresses.gateway = authenticator.origin
+        mounts = (*mounts, _login_mount(board))
     if mounts:
         from pegboard.gateway.http.mounts import MountingApp
 
@@ -121,6 +125,18 @@ async def _serving(
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
         listening.close()
+
+
+def _login_mount(board: BoardPort) -> Mount:
+    """Return the pages where principals log in to servers, which are imported when somebody opens one (G11)."""
+    from pegboard.gateway.http.mounts import Mount
+
+    def build() -> MountedApp:
+        from pegboard.gateway.http.login_pages import LoginPages
+
+        return LoginPages(board)
+
+    return Mount(prefixes=(PAGES,), build=build)
 
 
 def _app(
