@@ -3,16 +3,20 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from playwright.async_api import Browser, expect
 
 from authorization.conftest import running_site, site
 from authorization.site import LoginSite
 from pegboard import Pegboard
+from pegboard.operators.logins import OperatorLogins
 
 from .addresses import Visitor, visitor
 from .browser import Theme, findings, opened, tab_to
@@ -35,7 +39,7 @@ def config(tmp_path: Path, site: LoginSite) -> Path:
     content = {
         "store": f"sqlite:///{tmp_path}/pegboard.db",
         "servers": {ODD: {"url": site.url}},
-        "agents": {"user": {"tools": [ODD]}, "idler": {"tools": []}},
+        "agents": {"user": {"discoverable": [ODD], "dialect": "pegboard"}, "idler": {"tools": []}},
         "tokens": TOKENS,
     }
     path.write_text(json.dumps(content))
@@ -77,9 +81,10 @@ async def agree(url: str, account: str) -> str:
 async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
     browser: Browser, config: Path, site: LoginSite, axe_core: str, theme: Theme, width: int
 ) -> None:
-    """G11: from the start page to the issuer and back to the server's page, which then has its tools."""
+    """G11: from the start page to the issuer, which is another site, and back to the server's page, with its tools."""
     site.change(consent="page")
-    async with running(config) as console:
+    async with running(config) as served:
+        console = replace(served, origin=served.origin.replace("127.0.0.1", "localhost"))
         await console.board.ready()
         async with opened(browser, console.origin, site.origin, theme=theme, width=width) as page:
             await console.sign_in(page, TOKENS["ada"]["token"])
@@ -110,6 +115,36 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
             await page.reload()
             await expect(page.locator("h1")).to_contain_text("wants a login")
             await expect(page.locator("#log-in")).to_be_visible()
+
+
+async def test_g11_a_principal_of_a_gateway_logs_in_at_its_page_with_the_keyboard(
+    browser: Browser, config: Path, site: LoginSite, axe_core: str
+) -> None:
+    """G11: the issuer is another site, and the browser comes back as the one that was proven."""
+    site.change(consent="page")
+    async with running(config) as console:
+        url = console.origin.replace("127.0.0.1", "localhost")
+        await console.board.ready()
+        headers = {"Authorization": f"Bearer {TOKENS['bob']['token']}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            Client(streamable_http_client(f"{url}/mcp/user", http_client=http), mode="legacy") as client,
+            opened(browser, url, site.origin) as page,
+        ):
+            answer = await client.call_tool("load_tools", {"names": [ODD]})
+            [address] = [word for word in str(answer.content).split() if "/login/" in word]
+            assert address.startswith(f"{url}/login/")
+            await page.goto(address)
+            await expect(page.get_by_label("Your token for this gateway")).to_be_focused()
+            assert await findings(page, axe_core) == []
+            await page.keyboard.type(str(TOKENS["bob"]["token"]))
+            await page.keyboard.press("Enter")
+            await tab_to(page, page.get_by_role("link", name="Continue as ben"))
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("heading", name="Logged in")).to_be_visible()
+            assert await findings(page, axe_core) == []
+            await client.call_tool("load_tools", {"names": [ODD]})
+        assert [one.principal for one in await OperatorLogins(console.board.services).listed()] == ["bob"]
 
 
 async def test_g11_nobody_completes_the_login_of_another_operator(

@@ -98,13 +98,7 @@ async def _serving(
     )
     failed = asyncio.Event()
     app, wrap = _app(authenticator, settled, failed, clock)
-    if board.configuration.tokens:
-        board.services.login_addresses.gateway = authenticator.origin
-        mounts = (*mounts, _login_mount(board))
-    if mounts:
-        from pegboard.gateway.http.mounts import MountingApp
-
-        app = MountingApp(app, mounts, host=host)
+    app = _mounting(app, authenticator, mounts)
     limits = limits or ConnectionLimits()
     limited = cast("type[asyncio.Protocol]", partial(LimitedProtocol, WaitingConnections(limits), wrap))
     server = _Uvicorn(
@@ -127,16 +121,22 @@ async def _serving(
         listening.close()
 
 
-def _login_mount(board: BoardPort) -> Mount:
-    """Return the pages where principals log in to servers, which are imported when somebody opens one (G11)."""
-    from pegboard.gateway.http.mounts import Mount
+def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount]) -> GatewayApp:
+    """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
+
+    These are imported when somebody opens one.
+    """
+    from pegboard.gateway.http.mounts import Mount, MountingApp
+
+    board = authenticator.board
+    board.services.login_addresses.gateway = authenticator.origin
 
     def build() -> MountedApp:
         from pegboard.gateway.http.login_pages import LoginPages
 
         return LoginPages(board)
 
-    return Mount(prefixes=(PAGES,), build=build)
+    return MountingApp(app, (*mounts, Mount(prefixes=(PAGES,), build=build)), host=authenticator.host)
 
 
 def _app(
