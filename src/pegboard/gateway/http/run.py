@@ -118,6 +118,7 @@ async def _serving(
     finally:
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
+        authenticator.origins.clear()  # nobody logs in here any more
         listening.close()
 
 
