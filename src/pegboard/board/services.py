@@ -12,6 +12,7 @@ from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
+from pegboard.board.login_addresses import LoginAddresses
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
@@ -54,6 +55,7 @@ class Services:
     delegation: Delegation
     live: LiveSessions
     awaiting_login: CallsAwaitingLogin = field(default_factory=CallsAwaitingLogin)
+    login_addresses: LoginAddresses = field(default_factory=LoginAddresses)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is held while a person is asked about one more call."""
 

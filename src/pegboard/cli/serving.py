@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -115,6 +116,7 @@ def serve_with(options: ServeOptions) -> int:
 
         given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
+        unsubscribe.append(board.on("catalog_changed", noting_logins(board, printer)))
         try:
             if options.stdio:
                 board.services.pins.note_waiting()
@@ -140,6 +142,19 @@ def serve_with(options: ServeOptions) -> int:
         )
     finally:
         gc.enable()
+
+
+def noting_logins(board: Pegboard, printer: Printer) -> Callable[[object], None]:
+    """Return what says of each server, once, that it wants a login (G11)."""
+    said: set[str] = set()
+
+    def note(_: object) -> None:
+        for name, plugin in board.world.catalog.plugins.items():
+            if plugin.needs_login and name not in said:
+                said.add(name)
+                printer.note(f"pegboard: server {name!r} wants a login: `pegboard login {shlex.quote(name)}`.")
+
+    return note
 
 
 def _console(board: Pegboard, told: _Told) -> ServedConsole:

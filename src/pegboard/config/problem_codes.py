@@ -40,6 +40,7 @@ ProblemCode = Literal[
     "misplaced_reference",
     "missing_key",
     "named_and_disabled",
+    "needs_login",
     "not_mapping",
     "nothing_granted",
     "reserved",

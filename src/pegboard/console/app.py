@@ -24,6 +24,7 @@ from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
 from pegboard.console.exports import Exports
 from pegboard.console.pages.all_pages import PAGES
+from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
 from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
@@ -73,6 +74,8 @@ class ConsoleApp:
                 Route("/console/sign-in", _open(context, sign_in_page)),
                 Route("/console/sign-in", _open(context, signed_in), methods=["POST"]),
                 Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
+                Route(CALLBACK, _open(context, called_back)),
+                Route(CALLBACK, _open(context, finished), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
                 Mount(_STATIC, StaticFiles(directory=FOLDER / "static")),
                 *(

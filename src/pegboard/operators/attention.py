@@ -1,4 +1,4 @@
-"""What needs a person, the most urgent first: calls, servers, tools, edits, pauses, problems, budgets (F5).
+"""What needs a person, the most urgent first: calls, logins, servers, tools, edits, pauses, problems, budgets (F5).
 
 Another subject is another function in ``SUBJECTS``; its place there is its rank.
 """
@@ -14,15 +14,16 @@ from pegboard.board.services import Services
 from pegboard.core.access.pauses import pauses_of
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse
+from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
 
 AttentionKind = Literal[
-    "approval", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook"
+    "approval", "login", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook"
 ]
 """What an item is about."""
-AttentionAction = Literal["decide", "restart", "accept", "resume", "look"]
-"""What helps: answer the call, start the server anew, accept the tools or the edit, resume, or look at it."""
+AttentionAction = Literal["decide", "log_in", "restart", "accept", "resume", "look"]
+"""What helps: answer the call, log in, start the server anew, accept the tools or the edit, resume, or look at it."""
 NEARLY: Final = 0.9
 """From which part of a budget on somebody should look at it."""
 
@@ -131,6 +132,24 @@ async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
         if one.status == "waiting" and (seen is None or one.binding.agent in seen)
     ]
     return sorted(found, key=lambda item: (item.until is None, item.until or 0.0, item.since or 0.0))
+
+
+async def missing_logins(situation: Situation) -> Sequence[AttentionItem]:
+    """Return the servers that want a login which nobody has, of those that the operator's agents may use (G11)."""
+    services = situation.services
+    needing = [name for name, one in (await standings(services)).items() if one.login == "needed"]
+    return [
+        AttentionItem(
+            kind="login",
+            severity="waiting",
+            subject=name,
+            text=f"Server '{name}' wants a login, and nobody has one.",
+            place=str(services.loader.specs[name].place or ""),
+            action="log_in",
+        )
+        for name in needing
+        if may_be_used(services, name, situation.agents)
+    ]
 
 
 async def servers_down(situation: Situation) -> Sequence[AttentionItem]:
@@ -256,7 +275,7 @@ async def problems(situation: Situation) -> Sequence[AttentionItem]:
             place=_place(one.file, one.line),
         )
         for one in sorted(found, key=lambda one: one.severity)
-        if one.code != "pin_waits" and not _is_said_of(down, one)
+        if one.code not in ("pin_waits", "needs_login") and not _is_said_of(down, one)
     ]
 
 
@@ -313,6 +332,7 @@ def _place(file: str, line: int | None) -> str:
 
 SUBJECTS: Final[tuple[Subject, ...]] = (
     waiting_calls,
+    missing_logins,
     servers_down,
     waiting_tools,
     edits,

@@ -143,7 +143,8 @@ def faults(
             place = plugin.place or _named_at(services, plugin.name)
             whole = plugin.place is not None or reason.startswith("plugin ")
             message = reason if whole else f"plugin '{plugin.name}': {reason}"
-            yield Problem(severity="warning", code="unavailable", message=message, place=place)
+            code = "needs_login" if plugin.needs_login else "unavailable"
+            yield Problem(severity="warning", code=code, message=message, place=place)
 
 
 def _named_at(services: Services, plugin: str) -> Place | None:

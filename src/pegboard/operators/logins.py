@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from pegboard.board.catalog.loader import PluginRequest
+from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.logins import Login, PendingLogin
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.operators.login_standing import LoginNeeded, may_be_used, standings
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.servers import named_plugin
 from pegboard.ports import HasLogins
@@ -45,6 +48,24 @@ class LoginView:
     refused: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedLogin:
+    """A server that wants a login, as an operator sees it.
+
+    Attributes:
+        server: its name.
+        login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``. Of an operator who sees some
+            agents only, it is theirs alone that is spoken of.
+        mine: whether the operator has one that counts.
+        principals: who has one; nobody for an operator who sees some agents only.
+    """
+
+    server: Name
+    login: LoginNeeded
+    mine: bool
+    principals: tuple[Name, ...]
+
+
 class OperatorLogins:
     """The logins to the servers of a board."""
 
@@ -61,6 +82,43 @@ class OperatorLogins:
         wanted = [view for view in found if principal is None or view.principal == principal]
         names = await shown_names(self._services)
         return [masked(view, names) for view in sorted(wanted, key=lambda view: (view.server, view.principal))]
+
+    async def wanted(self, name: str, *, agents: Collection[str] | None = None) -> Sequence[WantedLogin]:
+        """Return the servers that want a login, of those that an operator's agents may use, by name.
+
+        Args:
+            name: the operator's, which is the principal whose login it would be.
+            agents: the agents that they see; None is every one.
+
+        Raises:
+            StoreError: the logins cannot be read.
+        """
+        found: list[WantedLogin] = []
+        for server, one in (await standings(self._services)).items():
+            mine = name in one.holders
+            if may_be_used(self._services, server, agents):
+                held: LoginNeeded = "held" if mine else "needed"
+                found.append(
+                    WantedLogin(
+                        server=server,
+                        login=one.login if agents is None or one.login == "own" else held,
+                        mine=mine,
+                        principals=one.holders if agents is None else (),
+                    )
+                )
+        names = await shown_names(self._services)
+        return [masked(view, names) for view in sorted(found, key=lambda view: view.server)]
+
+    def require_used(self, server: str, agents: Collection[str] | None) -> None:
+        """Raise ``UsageError`` where none of these agents may use a server, as where there is none of this name."""
+        known = self._services.loader.specs
+        if server in known and may_be_used(self._services, server, agents):
+            return
+        usable = [name for name in known if may_be_used(self._services, name, agents)]
+        shown = one_line(server, limit=100)
+        raise UsageError(
+            f"There is no server or plugin '{shown}'.", code="unknown_name", hint=did_you_mean(server, usable)
+        )
 
     async def begin(
         self, server: str, owner: LoginOwner, *, redirect: str | None = None, device: bool = False
@@ -81,7 +139,7 @@ class OperatorLogins:
         logins = self._logins_of(spec.name)
         need = await logins.needed(spec, owner)
         if need is None:
-            await self._services.loader.ask_anew([PluginRequest(plugin=spec.name)])
+            await self._services.loader.fetch(PluginRequest(plugin=spec.name))
             need = await logins.needed(spec, owner)
         if need is None:
             plugin = self._services.world.catalog.plugins[spec.name]
@@ -104,11 +162,35 @@ class OperatorLogins:
             )
         await self._logins_of(server).complete(answer, owner=owner)
 
+    async def pending(self, login_id: str) -> PendingLogin | None:
+        """Return a login that is still to be completed, by its id or the ``state`` of an answer; else None."""
+        for logins in self._all():
+            if (found := await logins.pending(login_id)) is not None:
+                return found
+        return None
+
+    async def finish(self, answer: Mapping[str, str], owner: LoginOwner) -> PendingLogin:
+        """Complete a login of this owner with what the browser was sent back with, and ask its server for its tools.
+
+        Raises:
+            UsageError: it was completed, has expired, is another's, or did not work; says which.
+        """
+        pending = await self.pending(answer.get("state", ""))
+        if pending is None or pending.owner != owner:
+            raise UsageError(
+                "No login is pending under this address: it was completed, has expired, or is another's.",
+                code="login_failed",
+                hint="Begin the login anew.",
+            )
+        done = await self._logins_of(pending.plugin).complete(answer, owner=owner)
+        await asyncio.wait({self._services.loader.fetch(PluginRequest(plugin=done.plugin))}, timeout=SERVER_WAIT)
+        return done
+
     async def wait(self, pending: PendingLogin) -> LoginState:
         """Wait until a login is not pending any more; where it was completed, its server is asked for its tools."""
         state = await self._logins_of(pending.plugin).wait(pending)
         if state == "completed":
-            await self._services.loader.ask_anew([PluginRequest(plugin=pending.plugin)])
+            await self._services.loader.fetch(PluginRequest(plugin=pending.plugin))
         return state
 
     async def end(self, server: str, owner: LoginOwner) -> bool:
@@ -124,8 +206,9 @@ class OperatorLogins:
         return (source.logins for source in self._services.loader.sources if isinstance(source, HasLogins))
 
     def _logins_of(self, server: str) -> ServerLogins:
-        source = self._services.loader.source_of(self._services.loader.specs[server])
-        if not isinstance(source, HasLogins):
+        spec = self._services.loader.specs[server]
+        source = self._services.loader.source_of(spec)
+        if not isinstance(source, HasLogins) or not (isinstance(spec, ServerSpec) and spec.url):
             raise UsageError(f"Nobody logs in to '{server}': it is no remote server.")
         return source.logins
 

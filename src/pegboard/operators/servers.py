@@ -25,14 +25,17 @@ from pegboard.core.model.tools import Frozen, Manifest, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.operators.known_problems import later_harmless
+from pegboard.operators.login_standing import LoginNeeded, LoginStanding, standing, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Refused, Restartable, SessionKey, Source
 
-ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
-"""What a plugin does: ``not_started`` was not needed yet, ``idle`` is stopped until it is needed again."""
+ServerPhase = Literal["unavailable", "needs_login", "not_started", "idle", "starting", "up", "down", "backing_off"]
+"""What a plugin does: ``needs_login`` wants a login that nobody has, ``not_started`` was not needed yet, ``idle`` is
+stopped until it is needed again."""
 
 _GRAVEST: Final = ("backing_off", "down", "starting", "up", "idle")
 """The states of connections: of several the first counts for their server."""
+_NO_LOGIN: Final = LoginStanding()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,8 @@ class ServerState:
         excluded: other items and lists that are not listed.
         refused: what its processes, being confined, say they were refused, with the line that would allow it.
         agents: how many agents may use some of it.
+        login: whether it wants a login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``.
+        logins: who has one that counts, the newest first.
         restartable: whether :meth:`Operations.restart` can do something for it.
     """
 
@@ -96,6 +101,8 @@ class ServerState:
     excluded: tuple[Excluded, ...]
     refused: tuple[Refused, ...]
     agents: int
+    login: LoginNeeded
+    logins: tuple[Name, ...]
     restartable: bool
 
 
@@ -114,9 +121,10 @@ async def servers(services: Services, counting: CatalogCounting) -> tuple[Server
     await services.compiler.refresh()
     counted, until = await counting.done(), time.perf_counter() + AT_ONCE
     agents, found = _agents(services), list[ServerState]()
-    names = await shown_names(services)
+    names, logins = await shown_names(services), await standings(services)
     for plugin, spec in _configured(services):
-        found.append(masked(_state(services, plugin, spec, agents, counted=counted), names))
+        login = logins.get(plugin.name, _NO_LOGIN)
+        found.append(masked(_state(services, plugin, spec, agents, login, counted=counted), names))
         if time.perf_counter() > until:
             await asyncio.sleep(0)
             until = time.perf_counter() + AT_ONCE
@@ -128,7 +136,8 @@ async def server(services: Services, name: str) -> ServerState:
     await services.compiler.refresh()
     plugin, spec = named_plugin(services, name)
     await count_ahead(services, plugin.tools)
-    state = _state(services, plugin, spec, _agents(services), counted=True)
+    login = await standing(services, spec)
+    state = _state(services, plugin, spec, _agents(services), login, counted=True)
     return masked(state, await shown_names(services))
 
 
@@ -157,6 +166,8 @@ def not_running(services: Services) -> Iterator[NotRunning]:
         first = min(failed, key=lambda one: _GRAVEST.index(one.state), default=None)
         if first is None and not (plugin.kind == "server" and plugin.unavailable):
             continue
+        if plugin.needs_login:
+            continue  # a person logs in; there is nothing to start anew
         yield NotRunning(
             name=plugin.name,
             state="unavailable" if first is None else "backing_off" if first.state == "backing_off" else "down",
@@ -170,7 +181,10 @@ def not_running(services: Services) -> Iterator[NotRunning]:
 def troubled(services: Services) -> int:
     """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
     down = {one.name for one in not_running(services)}
-    return sum(plugin.name in down or any(_warnings(services, plugin, spec)) for plugin, spec in _configured(services))
+    return sum(
+        plugin.name in down or plugin.needs_login or any(_warnings(services, plugin, spec))
+        for plugin, spec in _configured(services)
+    )
 
 
 def refused_of(services: Services, spec: PluginSpec) -> tuple[Refused, ...]:
@@ -254,7 +268,13 @@ def _may_restart(plugin: Plugin, spec: PluginSpec, source: Source) -> bool:
 
 
 def _state(
-    services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions], *, counted: bool
+    services: Services,
+    plugin: Plugin,
+    spec: PluginSpec,
+    agents: Sequence[CompiledPermissions],
+    login: LoginStanding,
+    *,
+    counted: bool,
 ) -> ServerState:
     source = services.loader.source_of(spec)
     connections = tuple(source.connections(spec)) if isinstance(source, Restartable) else ()
@@ -266,7 +286,7 @@ def _state(
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
         target=_target(spec, services.masker),
         place=str(plugin.place or ""),
-        state=_phase(services, plugin, gravest),
+        state="needs_login" if login.login == "needed" else _phase(services, plugin, gravest),
         since=gravest.since if gravest is not None else None,
         started_at=gravest.started_at if gravest is not None else None,
         era=gravest.era if gravest is not None else "",
@@ -287,6 +307,8 @@ def _state(
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
         refused=refused_of(services, spec),
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
+        login=login.login,
+        logins=login.holders,
         restartable=_may_restart(plugin, spec, source),
     )
 

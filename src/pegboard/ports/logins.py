@@ -29,10 +29,34 @@ class ServerLogins(Protocol):
         """
         ...
 
+    async def holders(self, spec: PluginSpec) -> Sequence[LoginOwner] | None:
+        """Return who has a login to a server that counts, the newest first; None where it wants none.
+
+        Args:
+            spec: The plugin, of any kind.
+
+        Raises:
+            StoreError: The logins cannot be read.
+        """
+        ...
+
+    async def pending(self, login_id: str) -> PendingLogin | None:
+        """Return a login that is still to be completed, begun by any process, or None.
+
+        Args:
+            login_id: Its id, or the ``state`` that the browser was sent back with.
+
+        Raises:
+            StoreError: The logins cannot be read.
+        """
+        ...
+
     async def begin(
         self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None, device: bool = False
     ) -> PendingLogin:
-        """Begin a login, or return the one that is pending already for the same owner.
+        """Begin a login, or return the one that is pending already for the same owner and ``redirect``.
+
+        Whichever of an owner's is completed first completes the others that this process began.
 
         Args:
             spec: The server.

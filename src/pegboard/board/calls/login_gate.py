@@ -107,7 +107,9 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
     """
     if call.services.awaiting_login.by_command:
         return NotLoggedIn(need, None)
-    pending = await logins.begin(spec, need)
+    addresses = call.services.login_addresses
+    begun = await logins.begin(spec, need, redirect=addresses.redirect(need.owner.principal))
+    pending = addresses.shown(begun)
     if call.client is None:
         return NotLoggedIn(need, pending)
     asked = {

@@ -28,7 +28,7 @@ from pegboard.core.model.tools import (
     Variant,
     variant_key,
 )
-from pegboard.errors import PegboardError, ToolUnavailableError
+from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
 from pegboard.ports import CodeSource, ManifestStore, Source
 
 log = logging.getLogger("pegboard")
@@ -374,7 +374,7 @@ class CatalogLoader:
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
             log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
             return  # what it had stays listed: the next call starts it again (G8)
-        self._arrive(plugin.with_fault(want.key[1], shown))
+        self._arrive(plugin.with_fault(want.key[1], shown, needs_login=isinstance(error, NeedsLoginError)))
 
     def _newest(self, name: str) -> Plugin:
         return self._arrived.get(name) or self.catalog.plugins[name]

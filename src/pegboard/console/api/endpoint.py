@@ -14,7 +14,7 @@ from pegboard.core.principals.bearer_tokens import Right
 T = TypeVar("T")
 
 JSON: Final = "application/json"
-Method = Literal["GET", "POST", "PUT"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -118,11 +118,13 @@ async def server(context: Context, visit: Visit) -> Response:
     context.require_every_agent(visit)
     name, offset = visit.given("name"), offset_of(visit.request.query_params)
     state = await context.operations.server(name)
+    wanted = await context.operations.logins.wanted(visit.operator.name) if state.login != "none" else ()
     return context.templates.page(
         "server.html",
         visit,
         one=state,
         tools=await context.operations.server_tools(name, offset=offset, limit=ROWS),
+        wanted=next((one for one in wanted if visit.names.meant(one.server) == name), None),
         offset=offset,
         limit=ROWS,
         lines=await context.operations.server_log(name),

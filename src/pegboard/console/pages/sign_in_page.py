@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -23,13 +26,18 @@ async def sign_in_page(context: Context, request: Request) -> Response:
 
 async def signed_in(context: Context, request: Request) -> Response:
     """Sign in with the code or the token of the form."""
-    given = (await request.form()).get("secret")
-    secret = given.strip() if isinstance(given, str) else ""
-    cookie = context.access.with_code(secret) if context.access.by_code else context.access.with_token(secret)
+    cookie = sign_in_with(context, await request.form())
     if cookie is not None:
         return _welcome(request, cookie)
     what = "This code is not good any more." if context.access.by_code else "This token is not an operator's."
     return _form(context, wrong=what)
+
+
+def sign_in_with(context: Context, form: Mapping[str, Any]) -> str | None:
+    """Return the cookie of a new sign-in with the code or the token of a form, or None."""
+    given = form.get("secret")
+    secret = given.strip() if isinstance(given, str) else ""
+    return context.access.with_code(secret) if context.access.by_code else context.access.with_token(secret)
 
 
 async def signed_out(context: Context, request: Request) -> Response:
@@ -59,7 +67,11 @@ def _form(context: Context, *, wrong: str) -> Response:
 
 
 def _welcome(request: Request, cookie: str) -> Response:
-    response = RedirectResponse(_HOME, status_code=303)
+    return keep_signed_in(request, RedirectResponse(_HOME, status_code=303), cookie)
+
+
+def keep_signed_in(request: Request, response: Response, cookie: str) -> Response:
+    """Return an answer after which the browser is signed in."""
     response.set_cookie(
         cookie_name(request),
         cookie,

@@ -133,12 +133,13 @@ class Variant:
     """What is known of one plugin under one set of overrides.
 
     ``tools`` is None until the plugin has been asked for the first time. ``unavailable`` says why
-    it cannot run and what to do (P6), or is empty. ``stale`` says that its code has changed since the tools
-    were seen, and has not answered since.
+    it cannot run and what to do (P6), or is empty; ``needs_login`` says that a login is all it wants (G11). ``stale``
+    says that its code has changed since the tools were seen, and has not answered since.
     """
 
     tools: tuple[str, ...] | None = None
     unavailable: str = ""
+    needs_login: bool = False
     stale: bool = False
 
     @property
@@ -247,6 +248,11 @@ class Plugin:
         """Return the first reason why it cannot run under some overrides, or nothing."""
         return next((variant.unavailable for variant in self.variants.values() if variant.unavailable), "")
 
+    @property
+    def needs_login(self) -> bool:
+        """Return whether it cannot run for want of a login (G11)."""
+        return any(variant.needs_login for variant in self.variants.values())
+
     def faults(self, *, without: Container[str] = ()) -> tuple[str, ...]:
         """Return why it, or a tool of it, cannot run, as far as that is known of any session.
 
@@ -295,14 +301,15 @@ class Plugin:
             held=manifest.held,
         )
 
-    def with_fault(self, key: str, reason: str) -> Plugin:
+    def with_fault(self, key: str, reason: str, *, needs_login: bool = False) -> Plugin:
         """Return the plugin as unavailable under these overrides; known tools stay known.
 
         Args:
             key: what :func:`variant_key` makes of the overrides.
             reason: why it cannot run, and what to do (P6).
+            needs_login: whether a login is all it wants.
         """
-        variant = replace(self.variant(key), unavailable=reason)
+        variant = replace(self.variant(key), unavailable=reason, needs_login=needs_login)
         return replace(self, variants=Frozen({**self.variants, key: variant}))
 
 

@@ -22,11 +22,12 @@ from starlette.routing import Route
 from pegboard.core.access.instances import may_see
 from pegboard.core.model.labels import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class _Mcp:
             if self._gateway.closing.is_set():
                 raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
             caller = ask()
+            self._door.reached(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
         except Refusal as refusal:
             await refusal(scope, receive, send)
@@ -200,8 +202,20 @@ class _Health:
             pass
         else:
             health["agents"] = [name for name in board.world.agents if opens(token, name)]
+            health["needs_login"] = board.services.masker.value(await _needing(board, token))
             health["upstreams"] = board.services.masker.value([dict(state) for state in _states(board, token)])
         await JSONResponse(health)(scope, receive, send)
+
+
+async def _needing(board: BoardPort, token: Token | None) -> list[str]:
+    """Return the servers that want a login which nobody has, of those that the owner of a token may use (G11)."""
+    services = board.services
+    agents = None if token is None else [name for name in board.world.agents if opens(token, name)]
+    try:
+        found = await standings(services)
+    except StoreError:
+        return []
+    return [name for name, one in found.items() if one.login == "needed" and may_be_used(services, name, agents)]
 
 
 def _states(board: BoardPort, token: Token | None) -> Iterator[Mapping[str, Any]]:

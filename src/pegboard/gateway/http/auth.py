@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
@@ -77,6 +77,17 @@ class Authenticator:
     default_agent: str | None = None
     default_session: str | None = None
     default_sub_app: str | None = None
+    origins: dict[str, str] = field(default_factory=dict[str, str])
+    """By principal, where they reached the gateway last, as a Host that is served here."""
+
+    def reached(self, caller: Caller, scope: Scope, host: str) -> None:
+        """Note where a principal reaches the gateway: there they log in to servers, too (G11)."""
+        self.origins[caller.principal] = f"{scope['scheme']}://{host}"
+
+    def origin(self, principal: str) -> str:
+        """Return where a principal with a token reaches the gateway, nothing for anybody else."""
+        known = any(token.principal == principal for token in self.board.configuration.tokens)
+        return self.origins.get(principal, "") if known else ""
 
     def principal(self, authorization: str | None) -> Token | None:
         """Return the token of a request, or None where none are in use; raises ``Refusal``."""
@@ -193,9 +204,11 @@ def identify(
         query = QueryParams(scope["query_string"])
     authorization, transport = _text(headers.get(b"authorization")), _text(headers.get(b"mcp-session-id"))
     try:
-        return authenticator.caller(authorization, path[5:] or None, query, transport)
+        caller = authenticator.caller(authorization, path[5:] or None, query, transport)
     except (Refusal, PegboardError):
         return None
+    authenticator.reached(caller, scope, _text(headers.get(b"host")) or "")
+    return caller
 
 
 def _text(value: bytes | None) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
+from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, require_tokens
@@ -23,7 +24,7 @@ from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
-    from pegboard.gateway.http.mounts import GatewayApp, Mount
+    from pegboard.gateway.http.mounts import GatewayApp, Mount, MountedApp
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -97,10 +98,7 @@ async def _serving(
     )
     failed = asyncio.Event()
     app, wrap = _app(authenticator, settled, failed, clock)
-    if mounts:
-        from pegboard.gateway.http.mounts import MountingApp
-
-        app = MountingApp(app, mounts, host=host)
+    app = _mounting(app, authenticator, mounts)
     limits = limits or ConnectionLimits()
     limited = cast("type[asyncio.Protocol]", partial(LimitedProtocol, WaitingConnections(limits), wrap))
     server = _Uvicorn(
@@ -120,7 +118,26 @@ async def _serving(
     finally:
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
+        authenticator.origins.clear()  # nobody logs in here any more
         listening.close()
+
+
+def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount]) -> GatewayApp:
+    """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
+
+    These are imported when somebody opens one.
+    """
+    from pegboard.gateway.http.mounts import Mount, MountingApp
+
+    board = authenticator.board
+    board.services.login_addresses.gateway = authenticator.origin
+
+    def build() -> MountedApp:
+        from pegboard.gateway.http.login_pages import LoginPages
+
+        return LoginPages(board)
+
+    return MountingApp(app, (*mounts, Mount(prefixes=(PAGES,), build=build)), host=authenticator.host)
 
 
 def _app(

@@ -344,7 +344,7 @@ class Connection:
         last, live, history = self._last, self.live, self.history
         return ConnectionState(
             scope=scope,
-            state="down" if live is not None and history.fault is not None else self._phase(),
+            state="down" if live is not None and history.failing else self._phase(),
             since=history.since,
             started_at=history.started_at if live is not None else None,
             era=live.version if live is not None else "",
@@ -365,7 +365,7 @@ class Connection:
             return "up"
         if self._starting is not None:
             return "starting"
-        if self.history.fault is None:
+        if not self.history.failing:
             return "idle"
         return "backing_off" if self.history.pause else "down"
 

@@ -112,6 +112,11 @@ class ConnectionHistory:
         self._backoff = Backoff(first=1.0, longest=30.0)
         self._retry_at = 0.0
 
+    @property
+    def failing(self) -> bool:
+        """Return whether it is not up for another reason than that a login is missing, for which nothing is broken."""
+        return self.fault is not None and self.fault.scopes is None
+
     def changed(self) -> None:
         """Note that the state is another one from now on."""
         self.since = time.time()

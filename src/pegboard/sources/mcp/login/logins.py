@@ -138,6 +138,12 @@ class McpLogins:
             return LoginOwner() if await self.has(spec, LoginOwner()) else None
         return next(iter(await self._owners(resource_of(spec))), None)
 
+    async def holders(self, spec: PluginSpec) -> Sequence[LoginOwner] | None:
+        """Return who has a login to a server that counts, the newest first; None where it wants none."""
+        if not isinstance(spec, ServerSpec) or not spec.url or not await self.wanted(spec):
+            return None
+        return await self._owners(resource_of(spec))
+
     async def _owners(self, resource: str) -> Sequence[LoginOwner]:
         """Return who has a login to a server, the newest first."""
         found: list[tuple[float, LoginOwner]] = []
@@ -155,7 +161,7 @@ class McpLogins:
     async def begin(
         self, spec: PluginSpec, need: LoginNeed, *, redirect: str | None = None, device: bool = False
     ) -> PendingLogin:
-        """Begin a login, or return the one that is pending already for the same owner."""
+        """Begin a login, or return the one that is pending already for the same owner and ``redirect``."""
         server = cast("ServerSpec", spec)
         challenge = self._challenges.get(resource_of(server), Challenge())
         await self._require_use(server, need, challenge)
@@ -184,6 +190,10 @@ class McpLogins:
             hint="Ask who runs it what the account lacks.",
             location=spec.place,
         )
+
+    async def pending(self, login_id: str) -> PendingLogin | None:
+        """Return a login that is still to be completed, or None."""
+        return await self._pending.pending(login_id)
 
     async def complete(self, answer: Mapping[str, str], *, owner: LoginOwner | None = None) -> PendingLogin:
         """Complete a pending login with what the browser was sent back with."""

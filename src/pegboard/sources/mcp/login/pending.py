@@ -85,7 +85,7 @@ class PendingLogins:
         self._store = store
         self._keeper = keeper
         self._callback = Callback(self._answered)
-        self._begun: dict[GrantKey, PendingLogin] = {}
+        self._begun: dict[tuple[GrantKey, str | None], PendingLogin] = {}  # by where the browser comes back to, too
         self._lock = asyncio.Lock()
         self._tasks = BackgroundTasks()
         self._changed: dict[str, asyncio.Event] = {}
@@ -94,7 +94,7 @@ class PendingLogins:
         self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
         """Return a login that may be completed at its address: a new one, or the one that is pending for its owner."""
-        key = GrantKey(need.owner, resource_of(spec))
+        key = GrantKey(need.owner, resource_of(spec)), redirect
         async with self._lock:
             known = self._begun.get(key)
             if known is not None and (known.code or not device) and await self._still_open(known, need):
@@ -156,12 +156,13 @@ class PendingLogins:
         """Complete a login once its code was typed elsewhere, unless another way is quicker."""
         try:
             grant = await granted(asked.named, asked.identity, asked.server, typed, until=asked.pending.expires_at)
-            if grant is None or self._begun.get(asked.key) != asked.pending:
+            if grant is None or asked.pending not in self._begun.values():
                 return
             await self._taken(asked.state, None)
             await self._keep(asked, grant)
             await self._store.seal("login", asked.pending.id, None, expected=None)
             self._ended(asked.pending)
+            await self._end_others(asked.key)
         except PegboardError as error:
             log.warning("The login to '%s' by a code did not work: %s", asked.pending.plugin, error)
 
@@ -193,7 +194,24 @@ class PendingLogins:
         finally:
             await self._store.seal("login", asked.pending.id, None, expected=None)
             self._ended(asked.pending)
+        await self._end_others(asked.key)
         return asked.pending
+
+    async def _end_others(self, key: GrantKey) -> None:
+        """End what else was begun for a login that stands now: nobody need complete it."""
+        for other in [pending for (known, _), pending in self._begun.items() if known == key]:
+            await self._store.seal("login", other.id, None, expected=None)
+            self._ended(other)
+
+    async def pending(self, login_id: str) -> PendingLogin | None:
+        """Return a login that is still to be completed, by its id or the ``state`` of an answer; else None."""
+        number, _, secret = login_id.partition(".")
+        stored = await self._store.sealed("login", number)
+        asked = None if stored is None else _read(stored.text)
+        if asked is None or asked.taken or asked.pending.expires_at <= time.time():
+            return None
+        fits = not secret or secrets.compare_digest(asked.state.encode(), login_id.encode())
+        return asked.pending if fits else None
 
     async def _taken(self, state: str, owner: LoginOwner | None) -> Asked:
         """Return what was asked for, marked in the same breath as taken: nobody else completes it."""
@@ -252,9 +270,7 @@ class PendingLogins:
         return "completed" if held is not None and held.counts() and held.grant.obtained_at >= began else "failed"
 
     def _ended(self, pending: PendingLogin) -> None:
-        key = GrantKey(pending.owner, pending.resource)
-        if self._begun.get(key) == pending:
-            del self._begun[key]
+        self._begun = {key: known for key, known in self._begun.items() if known != pending}
         if (changed := self._changed.pop(pending.id, None)) is not None:
             changed.set()
         asyncio.get_running_loop().call_later(_STAYS, self._close_unused)
