@@ -98,11 +98,6 @@ def serve_with(options: ServeOptions) -> int:
             cache.stale = True
             cache.fill()
 
-        def waits(asked: Mapping[str, Any]) -> None:
-            whose = f"'{asked['subject']}' of agent '{asked['agent']}' for '{asked['principal']}'"
-            answers = f"`pegboard approvals allow {asked['outcome']}`{'' if console is None else ' or the console'}"
-            printer.note(f"pegboard: {whose} waits for a person: {answers} allows it.")
-
         def settled() -> None:
             _collect_rarely()
             cache.fill()
@@ -115,8 +110,11 @@ def serve_with(options: ServeOptions) -> int:
             told.follow()
 
         given: dict[str, Any] = {**named, "settled": settled}
-        unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
-        unsubscribe.append(board.on("catalog_changed", noting_logins(board, printer)))
+        unsubscribe = [
+            board.on("configuration_changed", reloaded),
+            board.on("approval_asked", noting_approvals(printer, console=console is not None)),
+            board.on("catalog_changed", noting_logins(board, printer)),
+        ]
         try:
             if options.stdio:
                 board.services.pins.note_waiting()
@@ -142,6 +140,17 @@ def serve_with(options: ServeOptions) -> int:
         )
     finally:
         gc.enable()
+
+
+def noting_approvals(printer: Printer, *, console: bool) -> Callable[[Mapping[str, Any]], None]:
+    """Return what says of each call that waits for a person how it is allowed (A3)."""
+
+    def note(asked: Mapping[str, Any]) -> None:
+        whose = f"'{asked['subject']}' of agent '{asked['agent']}' for '{asked['principal']}'"
+        answers = f"`pegboard approvals allow {asked['outcome']}`{' or the console' if console else ''}"
+        printer.note(f"pegboard: {whose} waits for a person: {answers} allows it.")
+
+    return note
 
 
 def noting_logins(board: Pegboard, printer: Printer) -> Callable[[object], None]:
