@@ -11,7 +11,7 @@ from gateway.clients import ERAS
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
-from .browser import broken_words, findings, looks, opened, tab_to
+from .browser import findings, opened, tab_to
 from .running import running
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
