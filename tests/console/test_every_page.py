@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 from starlette.datastructures import URL
 
 from pegboard.console.pages.all_pages import PAGES
@@ -181,6 +181,7 @@ async def test_every_page_is_accessible_and_whole_at_every_width_in_both_themes(
             answer = await page.goto(address)
             assert answer is not None
             assert answer.status == 200, address
+            await expect(page.get_by_role("main")).not_to_contain_text("being indexed")
             if problems := await faults(page, axe_core):
                 found[address] = problems
     assert found == {}
