@@ -1,7 +1,7 @@
 """A real browser: what it is started with, what is watched while a page is open, axe-core, keys and screenshots."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -128,14 +128,20 @@ async def looks(page: Page) -> AsyncIterator[str]:
             yield f"{theme} {width}"
 
 
-async def findings(page: Page, axe_core: str) -> list[str]:
+async def findings(page: Page, axe_core: str, *, only: Sequence[str] = ()) -> list[str]:
     """Return what axe-core finds on a page as it is now, a line each.
 
     Its source runs through the debugger, which no content policy binds; once in a document is enough.
+
+    Args:
+        page: The page.
+        axe_core: The source of axe-core.
+        only: The rules that are looked at; without any, all.
     """
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(axe_core)
-    result = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    options = {"resultTypes": ["violations"], **({"runOnly": list(only)} if only else {})}
+    result = await page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{rule['id']} ({rule['impact']}): {rule['help']}: {node['html'][:160]}"
         for rule in result["violations"]

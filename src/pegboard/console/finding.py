@@ -174,7 +174,23 @@ async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[Found
     agents = [agent.name for agent in context.agents(visit)]
     answer = await context.operations.search_all(agents, visit.names.meant(words), limit=_TOOLS)
     seen = [hit for hit in answer.hits if hit.agents or visit.operator.agents is None]
-    return [_tool(hit) for hit in seen[:_TOOLS]], answer.indexing
+    return [entry for hit in seen[:_TOOLS] for entry in (_tool(hit), *_together(hit, visit))], answer.indexing
+
+
+def _together(hit: CommonHit, visit: Visit) -> Iterator[FoundEntry]:
+    """Yield the switch of a toolkit for every agent that the operator sees."""
+    if hit.kind != "toolkit" or "switch" not in visit.operator.rights:
+        return
+    value = "off" if hit.agents else "on"
+    whom = "everyone" if visit.operator.agents is None else "your agents"
+    name = _subject(hit)
+    yield FoundEntry(
+        kind="action",
+        label=f"Switch {hit.name} {value} for {whom} …",
+        detail="shows what that changes first",
+        address=query("/console/matrix/set", kind="switch", name=name, value=value, back="/console/matrix"),
+        tool=hit.name,
+    )
 
 
 def _tool(hit: CommonHit) -> FoundEntry:
@@ -203,10 +219,11 @@ async def _for_agent(context: Context, visit: Visit, agent: str, need: str) -> t
 
 
 def _explained(agent: str, hit: SearchHit) -> FoundEntry:
+    standing = hit.standing.replace("_", " ")
     return FoundEntry(
         kind=hit.kind,
         label=f"{agent}: {hit.name}",
-        detail=f"{hit.standing.replace('_', ' ')}: why",
+        detail=one_line(f"{standing}: {hit.reason.text if hit.reason else 'why'}", limit=_DETAIL),
         address=query("/console/explain", agent=agent, tool=_subject(hit)),
         agent=agent,
         tool=hit.name,

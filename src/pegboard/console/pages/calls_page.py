@@ -57,6 +57,7 @@ async def call_page(context: Context, visit: Visit) -> Response:
         json=as_json(call),
         curl=as_curl(call, str(visit.request.base_url).rstrip("/")),
         session=query("/console/session", **names),
+        sent=query("/console/session/sent", **names),
         explain=query("/console/explain", **names, tool=call.tool),
         here=query(_CALL, id=number),
     )

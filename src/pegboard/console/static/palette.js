@@ -25,7 +25,7 @@
 
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null && target.closest("dialog:not([open])") === null;
   const paths = { n: "/console", a: "/console/approvals", g: "/console/agents", s: "/console/sessions", v: "/console/servers", e: "/console/explain", t: "/console/audit", b: "/console/bill" };
-  let going = 0;
+  let going = -Infinity;
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
@@ -40,9 +40,9 @@
     } else if (event.key === "?") location.assign("/console/keys");
     else if (event.key === "g" && event.timeStamp - going > 1500) going = event.timeStamp;
     else if (event.timeStamp - going <= 1500 && event.key in paths) {
-      going = 0;
+      going = -Infinity;
       location.assign(paths[event.key]);
-    } else going = 0;
+    } else going = -Infinity;
   });
 
   words.addEventListener("keydown", (event) => {

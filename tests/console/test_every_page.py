@@ -1,0 +1,192 @@
+"""Every page of the console at four widths in both themes: axe-core, words and the window's edge (F5)."""
+
+import sys
+from pathlib import Path
+
+from playwright.async_api import Browser, Page, expect
+from starlette.datastructures import URL
+
+from pegboard.console.pages.all_pages import PAGES
+
+from .browser import broken_words, findings, opened
+from .running import Console, running
+
+SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+WIDTHS = (400, 1_000, 1_440, 1_920)
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe-core that look at colours."""
+COVERED = """[...document.querySelectorAll("main table")].flatMap((table) => {
+  const head = table.tHead?.querySelector("th")?.getBoundingClientRect();
+  const row = table.tBodies[0]?.rows[0]?.getBoundingClientRect();
+  const covers = head && row && table.tHead.offsetHeight > 1 && row.height > 0 && head.bottom > row.top + 1;
+  return covers ? [table.rows[1].textContent.trim().slice(0, 40)] : [];
+})"""
+"""Gives the first rows that stand below the head of their table."""
+CONFIG = """
+store: "memory:"
+record: {{arguments: true, results: 4kB}}
+models: {{default: {{prices: {{input: 300000, output: 999999, currency: USD}}}}}}
+servers:
+  text: {{command: {python}, args: [{server}]}}
+  crm: {{command: {python}, args: [{server}, --exit, "3"]}}
+plugins:
+  a_mail_plugin_with_a_long_name: {{python: page_mail, prefix: mail, approve: {{send_invoice: always}}}}
+toolkits:
+  correspondence: {{label: Correspondence, description: Letters to customers., tools: [text]}}
+agents:
+  writer: {{tools: [a_mail_plugin_with_a_long_name], allowed_toolkits: [correspondence], budget: {{tools: 2}}}}
+  coder_of_the_reporting_team: {{dialect: pegboard, allowed_toolkits: [correspondence], discoverable: [crm]}}
+"""
+MAIL = '''
+from typing import Literal
+
+
+def send_invoice(to: str, amount: int, copies: int = 1, kind: Literal["letter", "mail"] = "mail") -> str:
+    """Send an invoice <b>to</b> a customer.
+
+    Args:
+        to: the customer.
+        amount: in cents.
+    """
+    return f"billed {to}"
+
+
+def find_messages(words: str) -> str:
+    """Find messages that have these words."""
+    if words == "fail":
+        raise ValueError("the folder cannot be read: " + "very " * 30 + "busy")
+    return "none " * 100
+'''
+
+
+def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tuple[str, ...]]:
+    """Return every page with what it is asked for: an approval that waits, a session, and a call of it."""
+
+    def of(path: str, **given: object) -> str:
+        return str(URL(path).include_query_params(**given))
+
+    switch = {"name": "toolkit:correspondence", "value": "off"}
+    explain, bill = "/console/explain", "/console/bill"
+    return {
+        "/console": (of("/console", period="day"),),
+        "/console/keys": ("/console/keys",),
+        "/console/find": (of("/console/find", q="writer invoice"),),
+        "/console/approvals": ("/console/approvals",),
+        "/console/approvals/ended": ("/console/approvals/ended",),
+        "/console/approvals/one": (of("/console/approvals/one", id=approval),),
+        "/console/approvals/{id}": (f"/console/approvals/{approval}",),
+        "/console/approvals/several": (of("/console/approvals/several", ids=approval, to="allow"),),
+        "/console/approvals/allow": (of("/console/approvals/allow", id=approval, lasts="always"),),
+        "/console/approvals/refuse": (of("/console/approvals/refuse", id=approval),),
+        "/console/approvals/rule": (of("/console/approvals/rule", id=approval),),
+        "/console/audit": ("/console/audit",),
+        bill: (bill, of(bill, agent="writer"), of(bill, by="session", days=1)),
+        "/console/call": (of("/console/call", id=call),),
+        "/console/call/again": (of("/console/call/again", id=call),),
+        "/console/session/timeline": (of("/console/session/timeline", **session),),
+        "/console/session": (of("/console/session", **session),),
+        "/console/session/sent": (of("/console/session/sent", **session),),
+        "/console/session/delete": (of("/console/session/delete", **session),),
+        "/console/sessions": ("/console/sessions",),
+        "/console/configuration": ("/console/configuration",),
+        explain: (
+            of(explain, q="invoice"),
+            of(explain, agent="coder_of_the_reporting_team", tool="mail__send_invoice", q="send mail"),
+        ),
+        "/console/matrix": ("/console/matrix",),
+        "/console/matrix/set": (of("/console/matrix/set", kind="switch", **switch),),
+        "/console/pins": ("/console/pins",),
+        "/console/servers": ("/console/servers",),
+        "/console/servers/plugins": ("/console/servers/plugins",),
+        "/console/server": (of("/console/server", name="text"), of("/console/server", name="crm")),
+        "/console/agents": ("/console/agents",),
+        "/console/agent": (of("/console/agent", agent="writer"),),
+        "/console/agent/members": (
+            of("/console/agent/members", agent="writer", kind="toolkit", name="correspondence"),
+        ),
+        "/console/switch": (of("/console/switch", agent="writer", **switch),),
+        "/console/try": (of("/console/try", agent="writer", tool="mail__send_invoice"),),
+    }
+
+
+NO_PAGES = {
+    "/console/approvals/rule/preview",
+    "/console/approvals/waiting",
+    "/console/audit/export",
+    "/console/events",
+    "/console/icon",
+    "/console/now/attention",
+    "/console/now/count",
+    "/console/now/ticker",
+    "/console/now/usage",
+    "/console/pins/count",
+    "/console/server/log",
+    "/console/session/suggestions",
+}
+"""Parts of other pages, files, and the stream."""
+
+
+async def at_work(console: Console) -> dict[str, tuple[str, ...]]:
+    """Let agents work, so that no page is empty."""
+    await console.board.ready()
+    session = await console.board.session(agent="writer", session_id="a-session-with-a-long-name", principal="carl")
+    await session.surface()
+    await session.call("mail__find_messages", {"words": "minutes of the newest meeting"})
+    await session.call("mail__find_messages", {"words": "fail"})
+    await session.call("nothing_here", {})
+    await session.load("correspondence")
+    await session.surface()
+    await session.call("text__echo", {"text": "hello"})
+    waits = await session.call("mail__send_invoice", {"to": "ada", "amount": 500})
+    assert waits.approval is not None
+    other = await console.board.session(agent="coder_of_the_reporting_team", session_id="s")
+    await other.load("crm")
+    await console.board.permissions.set("coder_of_the_reporting_team", "correspondence", value=False, by="grace")
+    (call, *_) = await console.board.services.store.session_trail(session.key, kinds=("call",))
+    key = {"principal": session.key.principal, "agent": session.key.agent, "session": session.key.session}
+    return addresses(waits.approval.id, key, call.number)
+
+
+async def faults(page: Page, axe_core: str) -> list[str]:
+    """Show an open page at every width in both themes, and return what is wrong with it, a line each.
+
+    Only styles know of themes and widths, so the page need not be loaded anew; a theme has other colours and nothing
+    else.
+    """
+    found: list[str] = []
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.emulate_media(color_scheme="light")
+        found += [f"{width} light: {one}" for one in await findings(page, axe_core)]
+        await page.emulate_media(color_scheme="dark")
+        found += [f"{width} dark: {one}" for one in await findings(page, axe_core, only=COLOURS)]
+        found += [f"{width}: the word {word} is broken" for word in await broken_words(page)]
+        found += [f"{width}: the row {row} is covered" for row in await page.evaluate(COVERED)]
+        if not await page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            found.append(f"{width}: it is wider than the window")
+    return found
+
+
+async def test_every_page_is_accessible_and_whole_at_every_width_in_both_themes(
+    browser: Browser, tmp_path: Path, axe_core: str
+) -> None:
+    """F5: axe-core has nothing to say, no short word is broken, no row covered, and nothing wider than the window."""
+    (tmp_path / "page_mail.py").write_text(MAIL)
+    config = tmp_path / "pegboard.yaml"
+    config.write_text(CONFIG.format(python=sys.executable, server=SERVER))
+    found: dict[str, list[str]] = {}
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        for address in [one for several in (await at_work(console)).values() for one in several]:
+            answer = await page.goto(address)
+            assert answer is not None
+            assert answer.status == 200, address
+            await expect(page.get_by_role("main")).not_to_contain_text("being indexed")
+            if problems := await faults(page, axe_core):
+                found[address] = problems
+    assert found == {}
+
+
+def test_every_address_that_is_got_is_looked_at_or_is_no_page() -> None:
+    """A page that is added has to stand in one of the lists."""
+    assert {page.path for page in PAGES if page.method == "GET"} == {*addresses("", {}, 0), *NO_PAGES}
