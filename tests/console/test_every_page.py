@@ -93,6 +93,13 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
             of(explain, q="invoice"),
             of(explain, agent="coder_of_the_reporting_team", tool="mail__send_invoice", q="send mail"),
         ),
+        "/console/edit": ("/console/edit",),
+        "/console/edit/file": ("/console/edit/file",),
+        "/console/edit/form": (
+            of("/console/edit/form", section="agents", name="writer"),
+            of("/console/edit/form", section="servers", name="text"),
+        ),
+        "/console/servers/add": ("/console/servers/add",),
         "/console/matrix": ("/console/matrix",),
         "/console/matrix/set": (of("/console/matrix/set", kind="switch", **switch),),
         "/console/pins": ("/console/pins",),
@@ -110,7 +117,6 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
 
 
 NO_PAGES = {
-    "/console/approvals/rule/preview",
     "/console/approvals/waiting",
     "/console/audit/export",
     "/console/events",
@@ -119,11 +125,13 @@ NO_PAGES = {
     "/console/now/count",
     "/console/now/ticker",
     "/console/now/usage",
+    "/console/edit/proposal",
+    "/console/servers/add/draft",
     "/console/pins/count",
     "/console/server/log",
     "/console/session/suggestions",
 }
-"""Parts of other pages, files, and the stream."""
+"""Parts of other pages, files, the stream, and what follows a form, which the tests of edits look at."""
 
 
 async def at_work(console: Console) -> dict[str, tuple[str, ...]]:
