@@ -18,6 +18,7 @@ from pegboard.testing import (
     FakeFocusRules,
     FakeHooks,
     FakeListener,
+    FakeLogins,
     FakeOwnFiles,
     FakeRanker,
     FakeResources,
@@ -68,6 +69,10 @@ TWINS: dict[str, object] = {
     "FocusRules": FakeFocusRules(),
     "Client": FakeClient(),
     "Listener": FakeListener(),
+    "SealedStore": MemoryStore(),
+    "CallLog": MemoryStore(),
+    "HasLogins": FakeSource({}),
+    "ServerLogins": FakeLogins(),
 }
 
 
@@ -118,6 +123,21 @@ def test_importing_the_doubles_needs_no_test_framework() -> None:
     code = "import sys, pegboard.testing; print([m for m in ('pytest', 'mcp', 'pydantic', 'yaml') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+async def test_g11_a_fake_source_wants_logins_that_a_test_completes() -> None:
+    logins = FakeLogins(["wiki"])
+    source = FakeSource({"wiki": {"find": Canned(results=["found"])}, "notes": {}, "github": {}}, logins=logins)
+    config = {"servers": {"wiki": {"url": "http://127.0.0.1:9/mcp"}}, "agents": {"ada": {"tools": ["wiki"]}}}
+    async with Pegboard.open(config, adapters=Adapters(store=MemoryStore(), sources=[source])) as board:
+        session = await board.session(agent="ada", session_id="s", principal="ada")
+        refused = await session.call("wiki__find", {})
+        assert refused.status == "needs_login"
+        assert refused.login is not None
+        await logins.complete({"state": refused.login.id})
+        assert (await session.resume(refused.login.id)).status == "ok"
+        other = await board.session(agent="ada", session_id="s", principal="bob")
+        assert (await other.call("wiki__find", {})).status == "needs_login"
 
 
 async def test_a_fake_source_stands_in_for_servers_and_modules(board: Pegboard, source: FakeSource) -> None:

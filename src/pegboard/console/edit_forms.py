@@ -182,7 +182,7 @@ def shown(kind: Kind, value: Any) -> str:
     r"""Return a value as it stands in a field.
 
     >>> shown("names", ["a", {"b": {"c": 1}}]), shown("pairs", {"x": "always", "y": True, "z": "true"})
-    ('a\\n{"b": {"c": 1}}', 'x: always\\ny: true\\nz: "true"')
+    ('a\n{"b": {"c": 1}}', 'x: always\ny: true\nz: "true"')
     """
     match kind, value:
         case _, None:

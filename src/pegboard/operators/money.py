@@ -113,7 +113,7 @@ def price_text(money: Iterable[Money], part: MoneyPart = "total") -> str:
 
     >>> one = Money(currency="USD", lists="1234.5", arguments="0", results="0.004", total="1234.504", saved="-2")
     >>> price_text([one]), price_text([one], "results"), price_text([one], "saved"), price_text([one], "arguments")
-    ('USD 1,234.50', 'USD 0.004', '-USD 2.00', 'USD 0.00')
+    ('USD 1,234.50', 'USD 0.0040', '-USD 2.00', 'USD 0.00')
     """
     return ", ".join(_price(one.currency, Decimal(getattr(one, part))) for one in money)
 

@@ -8,6 +8,7 @@ No test framework is imported.
 from pegboard.ports import Adapters
 from pegboard.stores.memory import MemoryStore
 from pegboard.testing.fake_client import FakeClient, FakeListener, Notification
+from pegboard.testing.fake_logins import FakeLogins
 from pegboard.testing.fake_resources import FakeResources
 from pegboard.testing.fake_services import (
     FakeFocusRules,
@@ -44,6 +45,7 @@ __all__ = [
     "FakeFocusRules",
     "FakeHooks",
     "FakeListener",
+    "FakeLogins",
     "FakeOwnFiles",
     "FakeRanker",
     "FakeResources",

@@ -14,6 +14,7 @@ from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine
 from pegboard.ports.schedules import DueSchedule
 from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
+from pegboard.testing.fake_logins import FakeLogins
 from pegboard.testing.fake_resources import FakeResources
 
 ANY_ARGUMENTS: Final[JsonObject] = Frozen({"type": "object"})
@@ -74,7 +75,13 @@ class FakeSource:
     the schedules that are ``due``, each with why that failed; ``resources`` is what the plugins offer besides tools.
     """
 
-    def __init__(self, plugins: Mapping[str, object], *, resources: FakeResources | None = None) -> None:
+    def __init__(
+        self,
+        plugins: Mapping[str, object],
+        *,
+        resources: FakeResources | None = None,
+        logins: FakeLogins | None = None,
+    ) -> None:
         """Define the plugins.
 
         Args:
@@ -82,12 +89,14 @@ class FakeSource:
                 module, a class, an object), or a mapping of tool names to functions, to
                 :class:`Canned`, or to the one result of every call.
             resources: What the plugins offer besides tools; nothing without it.
+            logins: Which plugins want a login, and who has one; none wants one without it.
         """
         self.calls: list[ToolCall] = []
         self.restarted: list[str] = []
         self.due: list[DueSchedule] = []
         self.runs: list[tuple[DueSchedule, str]] = []
         self.resources = resources or FakeResources()
+        self.logins = logins or FakeLogins()
         self._plugins = dict(plugins)
         self._faults: dict[str, ToolUnavailableError] = {}
         self._built: dict[tuple[str, str, str], Built] = {}
@@ -277,6 +286,7 @@ class FakeSource:
 
         Raises:
             ToolUnavailableError: After :meth:`fail`, or where it stands among the results.
+            NeedsLoginError: It wants a login, and the owner of the call has none.
             PegboardError: Another one that stands among the results.
         """
         self.calls.append(
@@ -284,6 +294,7 @@ class FakeSource:
         )
         if spec.name in self._faults:
             raise self._faults[spec.name]
+        self.logins.require(spec.name, context.owner)
         made, canned = self._defined(spec.name, overrides, context.scope)
         if tool.name in canned:
             return self._next(spec.name, tool.name, canned[tool.name])
