@@ -82,7 +82,7 @@ class Authenticator:
 
     def reached(self, caller: Caller, scope: Scope, host: str) -> None:
         """Note where a principal reaches the gateway: there they log in to servers, too (G11)."""
-        self.origins[caller.principal] = f"{scope['scheme']}://{host}"
+        self.origins[caller.principal] = f"{scope.get('scheme', 'http')}://{host}"
 
     def origin(self, principal: str) -> str:
         """Return where a principal with a token reaches the gateway, nothing for anybody else."""
