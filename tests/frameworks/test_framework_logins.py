@@ -84,11 +84,11 @@ async def test_who_does_not_log_in_says_so(driver: Driver, board: Pegboard) -> N
     talk = await talk_of(driver, board, "ada")
     if driver.cannot.get("login"):  # nothing waits that could be refused: the model has read where to log in
         done = await talk.run("Who am I?", WHO, "Never mind.")
-        assert "'linear' wants a login." in done.calls[0].results[0]
+        assert "'linear' wants a login." in done.calls[-1].results[0]
     else:
         await talk.run("Who am I?", WHO)
         done = await talk.decide("Never mind.", allow=False, reason="Not with that server.")
-        assert "Not with that server." in done.calls[0].results[0]
+        assert "Not with that server." in done.calls[-1].results[0]
     assert done.answer == "Never mind."
 
 

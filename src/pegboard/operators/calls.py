@@ -250,9 +250,11 @@ def _plugin(kept: KeptCall | None) -> str:
 def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> dict[str, Any]:
     """Return what is shown of what is kept, and what would keep the rest."""
     if kept is None:
-        why = f"Nothing is kept of this call but its line: its days are over (`record: {{days: {KEPT_DAYS}}}`),"
-        why = f"{why} or it is none that runs or refuses a tool."
-        return _nothing(why)
+        return _nothing(
+            "Nothing is kept of this call but its line. Of one that worked `record: {arguments: true}` or "
+            "`record: {results: 4kB}`, for every agent or one, keeps more of calls to come; of others its days are over "
+            f"(`record: {{days: {KEPT_DAYS}}}`), or they run and refuse no tool."
+        )
     blocks = _blocks(kept.result)
     whole = "\n".join(block.text for block in blocks)
     exact = blocks and not kept.result_cut and all(block.bytes is None for block in blocks)
