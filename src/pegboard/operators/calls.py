@@ -252,8 +252,8 @@ def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> 
     if kept is None:
         return _nothing(
             "Nothing is kept of this call but its line. Of one that worked `record: {arguments: true}` or "
-            "`record: {results: 4kB}`, for every agent or one, keeps more of calls to come; of others its days are over "
-            f"(`record: {{days: {KEPT_DAYS}}}`), or they run and refuse no tool."
+            "`record: {results: 4kB}`, for every agent or one, keeps more of calls to come; of another its days are "
+            f"over (`record: {{days: {KEPT_DAYS}}}`), or it runs and refuses no tool."
         )
     blocks = _blocks(kept.result)
     whole = "\n".join(block.text for block in blocks)
