@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from pegboard.board.observability.call_texts import CallTokens, CountMany
+from pegboard.board.observability.call_texts import CallTotals, CountMany
 from pegboard.board.observability.metrics import SentList, SessionMetrics
 from pegboard.board.observability.usage import PluginOf, of_lists
 from pegboard.core.access.derived import once_per_permissions
@@ -121,7 +121,7 @@ class Billing:
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 
-    def _of_calls(self, start: int, of_calls: Iterable[CallTokens]) -> Iterator[UsageRecord]:
+    def _of_calls(self, start: int, of_calls: Iterable[CallTotals]) -> Iterator[UsageRecord]:
         for one in of_calls:
             counts = UsageCounts(**_texts(one))
             plugin = self._plugin_of(one.tool) if one.tool else None
@@ -181,7 +181,7 @@ def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None)
     )
 
 
-def _texts(of_calls: CallTokens) -> dict[str, int]:
+def _texts(of_calls: CallTotals) -> dict[str, int]:
     return {
         "arguments": of_calls.arguments,
         "results": of_calls.results,

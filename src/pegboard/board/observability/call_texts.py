@@ -68,7 +68,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallTokens:
+class CallTotals:
     """What calls of one session, tool and outcome came to; the tool is empty of meta-tools, and where none was meant.
 
     ``estimated`` is how many of both tokens are an estimate.
@@ -116,7 +116,7 @@ class CallTexts:
                 ratio.left -= len(piece)
                 self._kept.append((of, ratio, piece))
 
-    async def take(self, count: CountMany | None) -> Iterator[CallTokens]:
+    async def take(self, count: CountMany | None) -> Iterator[CallTotals]:
         """Return what has come since the last time; with None nothing more is counted, and the rest is estimated."""
         rows, self._rows = self._rows, {}
         kept, self._kept = self._kept, []
@@ -130,12 +130,12 @@ class CallTexts:
         return (_tokens(*names, row) for names, row in rows.items())
 
 
-def _tokens(key: Key, tool: str, outcome: UsageOutcome, row: _Row) -> CallTokens:
+def _tokens(key: Key, tool: str, outcome: UsageOutcome, row: _Row) -> CallTotals:
     (taken, more_taken), (given, more_given) = (
         (one.tokens, round((one.characters - one.counted) / ratio.characters_per_token))
         for one, ratio in zip((row.arguments, row.results), row.of_tool, strict=True)
     )
-    return CallTokens(
+    return CallTotals(
         key=key,
         tool=tool,
         outcome=outcome,
