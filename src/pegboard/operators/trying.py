@@ -39,7 +39,6 @@ MOST_COUNTED: Final = 1_000_000
 """Of how many characters the tokens are counted."""
 PATIENCE: Final = 300.0
 """After how many seconds a call ends that nothing else ends."""
-_MARGIN: Final = 4_096
 _SESSION: Final = re.compile(r"try-[0-9a-f]{16}")
 
 
@@ -257,7 +256,7 @@ def _block(services: Services, block: JsonObject) -> AnswerBlock:
 
 def _cut(services: Services, text: str) -> tuple[str, int]:
     """Return the beginning of a text, masked before it is cut, and how many characters are left."""
-    return services.masker.text(text[: LONGEST + _MARGIN])[:LONGEST], max(len(text) - LONGEST, 0)
+    return services.masker.beginning(text, LONGEST), max(len(text) - LONGEST, 0)
 
 
 def _json(value: Any) -> str:
