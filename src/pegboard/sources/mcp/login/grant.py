@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -40,8 +40,8 @@ class Grant:
         refused: why the issuer does not renew it any more, or empty.
     """
 
-    access_token: str
-    refresh_token: str = ""
+    access_token: str = field(repr=False)
+    refresh_token: str = field(default="", repr=False)
     obtained_at: float
     expires_at: float | None = None
     scopes: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Grant:
     token_endpoint: str
     revocation_endpoint: str = ""
     client_id: str
-    client_secret: str = ""
+    client_secret: str = field(default="", repr=False)
     method: str = "none"
     kind: GrantKind = "code"
     renewed: bool = False

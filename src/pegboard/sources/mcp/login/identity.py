@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from mcp.client.auth import OAuthRegistrationError
@@ -35,7 +35,7 @@ class Identity:
     """
 
     client_id: str
-    client_secret: str = ""
+    client_secret: str = field(default="", repr=False)
     method: str = "none"
     redirect: str = ""
     scopes: tuple[str, ...] = ()

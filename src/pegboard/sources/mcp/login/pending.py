@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -59,8 +59,8 @@ class Asked:
     asked_for: str
     scopes: tuple[str, ...]
     identity: Identity
-    state: str
-    verifier: str
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
     redirect: str
     taken: bool = False
 
