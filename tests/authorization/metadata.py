@@ -68,6 +68,8 @@ def issuer_document(grants: Grants) -> dict[str, Any]:
         document["grant_types_supported"] += [DEVICE_CODE]
     if not options.code_challenge_methods:
         del document["code_challenge_methods_supported"]
+    if not options.revocation:
+        del document["revocation_endpoint"]
     for name in ("authorization_endpoint", "token_endpoint"):
         document[name] = getattr(options, name) or document[name]
     return document

@@ -23,6 +23,7 @@ class Options:
     authorization_endpoint: str | None = None
     token_endpoint: str | None = None
     code_challenge_methods: bool = True
+    revocation: bool = True  # False: tokens end with their time alone
     odd_document: Literal["resource", "issuer"] = "issuer"  # the metadata that the next three are about
     metadata_redirect: str | None = None  # an address, or `loop`
     metadata_padding: int = 0  # bytes

@@ -7,7 +7,8 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
 LEASE: Final = 10.0
 """Seconds after which the right of a refresher ends by itself, so that a dead one holds nobody up."""
+_LEASE_AGAIN: Final = 3.0
+"""After how many seconds a refresher that is still at it takes its lease anew."""
+_FRESH: Final = 5.0
+"""For how many seconds a grant is used before it is read again: another process may have ended or replaced it."""
 _FOR_GOOD: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """What an issuer answers that does not renew a grant any more."""
 _FOR_NOW: Final = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
-"""What an issuer answers that may renew it the next time."""
+"""What an issuer answers that may renew it the next time; what is in neither set counts once the token has ended."""
 _PAUSE: Final = 1.0
 """For how many seconds an issuer that did not renew a grant is not asked again, where it does not say for how long."""
 _AGAIN: Final = 60.0
@@ -111,16 +116,22 @@ class GrantKeeper:
         self._store = store
         self._renew = renew
         self._held: dict[GrantKey, Held] = {}
+        self._read_at: dict[GrantKey, float] = {}  # by the monotonic clock
         self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
         self._paused: dict[GrantKey, Paused] = {}
         self._unreadable: dict[GrantKey, int] = {}  # the versions that were sealed with another key
-        self._holder = secrets.token_hex(8)
         self._tasks = BackgroundTasks()
 
     def at_hand(self, key: GrantKey) -> Held | None:
-        """Return a grant that counts and is in memory; one that is to be renewed soon is renewed meanwhile."""
+        """Return a grant that counts and was read a moment ago; one that is to be renewed soon is renewed meanwhile."""
         held = self._held.get(key)
-        if held is None or not held.counts():
+        if held is None or time.monotonic() - self._read_at[key] > _FRESH:
+            return None
+        return self._counting(key, held)
+
+    def _counting(self, key: GrantKey, held: Held) -> Held | None:
+        """Return a grant if it counts; one that is to be renewed soon is renewed meanwhile."""
+        if not held.counts():
             return None
         due = held.renew_at is not None and time.time() >= held.renew_at and held.grant.renewable
         if due and self._pause(key) is None:
@@ -136,7 +147,7 @@ class GrantKeeper:
         if held is not None:
             return held
         held = await self.read(key)
-        if held is None or held.counts():
+        if held is None or self._counting(key, held):
             return held
         return await self._renewed(key, held) if held.lasts() else None
 
@@ -163,28 +174,36 @@ class GrantKeeper:
 
     async def read(self, key: GrantKey) -> Held | None:
         """Return a grant as it is stored now."""
-        return self._taken(key, await self._store.sealed("grant", key.text))
+        began = time.monotonic()
+        return self._taken(key, await self._store.sealed("grant", key.text), began)
 
-    def _taken(self, key: GrantKey, stored: SealedText | None) -> Held | None:
+    def _taken(self, key: GrantKey, stored: SealedText | None, read_at: float) -> Held | None:
         if stored is None:
-            self._held.pop(key, None)
+            self._drop(key)
             self._unreadable.pop(key, None)
             return None
         held = self._held.get(key)
         if held is not None and held.version == stored.version:
+            self._read_at[key] = read_at
             return held
         grant = None if stored.text is None else grant_from_json(stored.text)
         if grant is None:
             if self._unreadable.get(key) != stored.version:
                 log.warning("The login to %s cannot be used. %s", key.resource, _OTHER_KEY)
+            self._drop(key)
             self._unreadable[key] = stored.version
             return None
-        return self._hold(key, grant, stored.version)
+        return self._hold(key, grant, stored.version, read_at)
 
-    def _hold(self, key: GrantKey, grant: Grant, version: int) -> Held:
+    def _hold(self, key: GrantKey, grant: Grant, version: int, read_at: float | None = None) -> Held:
         self._unreadable.pop(key, None)
+        self._read_at[key] = time.monotonic() if read_at is None else read_at
         held = self._held[key] = Held(grant, version, grant.renew_at())
         return held
+
+    def _drop(self, key: GrantKey) -> None:
+        self._held.pop(key, None)
+        self._read_at.pop(key, None)
 
     def unreadable(self, key: GrantKey) -> str:
         """Return why a grant that is stored cannot be used, and what to do, or nothing."""
@@ -201,21 +220,20 @@ class GrantKeeper:
 
         Raises what ``make`` raises.
         """
-        name, backoff = f"renew {key.text}", Backoff(first=0.01, longest=0.1, jitter=0.5)
-        while not await self._store.take_lease(name, self._holder, seconds=LEASE):
+        backoff = Backoff(first=0.01, longest=0.1, jitter=0.5)
+        while True:
+            async with self._lease(key) as alone:
+                if alone:
+                    held = await self.read(key)
+                    return held if held is not None and not held.grant.refused else await self.keep(key, await make())
             await backoff.wait()
-        try:
-            held = await self.read(key)
-            return held if held is not None and not held.grant.refused else await self.keep(key, await make())
-        finally:
-            await self._store.end_lease(name, self._holder)
 
     async def forget(self, key: GrantKey) -> Grant | None:
         """Remove a grant and return it, or None where there was none."""
         held = await self.read(key)
         audit = () if held is None else _audited(key, "logout", "ok")
         await self._store.seal("grant", key.text, None, expected=None, audit=audit)
-        self._held.pop(key, None)
+        self._drop(key)
         return None if held is None else held.grant
 
     # -- one refresher -----------------------------------------------------------------------------
@@ -258,24 +276,39 @@ class GrantKeeper:
 
     async def _alone(self, key: GrantKey, held: Held) -> Held | None:
         """Renew a grant once over all processes: whoever has the lease does it, the others take what comes of it."""
-        name, backoff = f"renew {key.text}", Backoff(first=0.01, longest=0.1, jitter=0.5)
-        while not await self._store.take_lease(name, self._holder, seconds=LEASE):
-            newer = await self.read(key)
-            if newer is None:
-                return None
-            if newer.version != held.version and newer.counts():
-                return newer
-            held = newer
+        backoff = Backoff(first=0.01, longest=0.1, jitter=0.5)
+        while True:
+            async with self._lease(key) as alone:
+                newest = await self.read(key)
+                if newest is None or (alone and not newest.grant.renewable):
+                    return None
+                if newest.version != held.version and newest.counts():
+                    return newest
+                if alone:
+                    return await self._asked(key, newest)
+            held = newest
             await backoff.wait()
+
+    @asynccontextmanager
+    async def _lease(self, key: GrantKey) -> AsyncGenerator[bool]:
+        """Give whether the right to renew a grant is ours alone, also in this process, for as long as it takes."""
+        name, holder = f"renew {key.text}", secrets.token_hex(8)
+        if not await self._store.take_lease(name, holder, seconds=LEASE):
+            yield False
+            return
+        extending = asyncio.create_task(self._extended(name, holder))
         try:
-            newest = await self.read(key)
-            if newest is None or not newest.grant.renewable:
-                return None
-            if newest.version != held.version and newest.counts():
-                return newest
-            return await self._asked(key, newest)
+            yield True
         finally:
-            await self._store.end_lease(name, self._holder)
+            extending.cancel()
+            await self._store.end_lease(name, holder)
+
+    async def _extended(self, name: str, holder: str) -> None:
+        """Keep a lease from ending while a slow issuer answers, or a busy store takes what it gave."""
+        while True:
+            await asyncio.sleep(_LEASE_AGAIN)
+            with suppress(PegboardError):  # what the store cannot do now it says to whoever renews
+                await self._store.take_lease(name, holder, seconds=LEASE)
 
     async def _asked(self, key: GrantKey, held: Held) -> Held | None:
         """Ask the issuer, and store what it gives before anybody uses it; a grant that is newer is never replaced."""
@@ -287,10 +320,9 @@ class GrantKeeper:
             newest = await self.read(key)
             if newest is not None and newest.version != held.version:
                 return newest if newest.counts() else None
-            if error.code in _FOR_NOW:
+            if error.code in _FOR_NOW or (error.code not in _FOR_GOOD and held.counts()):
                 raise ToolUnavailableError(f"{held.grant.issuer} answers: {error}.") from None
-            if error.code in _FOR_GOOD:
-                await self._mark_refused(key, held, error)
+            await self._mark_refused(key, held, error)
             return None
         audit = _audited(key, "refresh", "ok")
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=held.version, audit=audit)
