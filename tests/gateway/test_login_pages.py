@@ -138,6 +138,26 @@ async def test_g11_nobody_uses_the_address_of_somebody_else(
         assert [secret for secret in (*site.secrets, *TOKENS.values()) if secret in texts] == []
 
 
+async def test_g11_a_page_of_another_port_sends_nobody_on_their_way(gateway: str, browsers: list[Browser]) -> None:
+    """G11: bob's page posts bob's token in ada's browser, which has her account at the issuer."""
+    [hers, _] = browsers
+    async with client_of(gateway, "bob", MODERN) as bob:
+        address = await address_for(bob)
+        own = urlsplit(address)
+        elsewhere = (
+            {"Origin": "http://localhost:9"},
+            {"Origin": f"{own.scheme}://{own.hostname}:9"},
+            {"Origin": f"{own.scheme}://{own.netloc}", "Sec-Fetch-Site": "same-site"},
+        )
+        for headers in elsewhere:
+            refused = await hers.http.post(address, data={"token": TOKENS["bob"]}, headers=headers)
+            assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+            assert "nothing was done" in refused.text
+        here = {"Origin": f"{own.scheme}://{own.netloc}", "Sec-Fetch-Site": "same-origin"}
+        sent = await hers.http.post(address, data={"token": TOKENS["bob"]}, headers=here)
+        assert (sent.status_code, "refresh" in sent.headers) == (200, True)
+
+
 async def test_g11_who_has_no_token_is_sent_nowhere(gateway: str, browsers: list[Browser]) -> None:
     """G11, G2: nor another site, nor an address that somebody has made up."""
     async with client_of(gateway, "ada", MODERN) as ada:

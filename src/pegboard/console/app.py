@@ -21,7 +21,7 @@ from pegboard.console.api.endpoints import addresses, undecoded
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.operator_access import OperatorAccess
-from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
+from pegboard.console.entry.own_requests import HEADERS, bears_csrf, cookie_name
 from pegboard.console.exports import Exports
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
@@ -38,6 +38,7 @@ from pegboard.operators.attention import HookFault
 from pegboard.operators.editing import Editing
 from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.operations import Operations
+from pegboard.support.browser_requests import SAFE, is_foreign
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -114,7 +115,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     """Return an endpoint for those who are not signed in."""
 
     async def endpoint(request: Request) -> Response:
-        if is_foreign(request):
+        if is_foreign(request.method, request.headers):
             return failure_of(context, request, None, 403, "Another site asked for this; nothing was done.")
         return await handler(context, request)
 
@@ -187,7 +188,7 @@ async def _refusal(visit: Visit) -> str:
     request, sign_in = visit.request, visit.sign_in
     if sign_in is None:
         return ""
-    if is_foreign(request):
+    if is_foreign(request.method, request.headers):
         return "Another site asked for this; nothing was done."
     if request.method not in SAFE and not await bears_csrf(request, sign_in):
         return "This form is not from a page of this sign-in; nothing was done. Load the page again."

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pegboard.console.context import Context
-from pegboard.console.entry.own_requests import SAFE
 from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, StoreBusyError, StoreError
+from pegboard.support.browser_requests import SAFE
 
 STATUSES: Final = {
     "approval_changed": 409,

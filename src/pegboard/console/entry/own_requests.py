@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -12,7 +11,6 @@ from pegboard.console.entry.operator_access import SignIn
 
 CSRF_HEADER: Final = "x-csrf-token"
 CSRF_FIELD: Final = "csrf"
-SAFE: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -30,28 +28,6 @@ HEADERS: Final = {
 def cookie_name(request: Request) -> str:
     """Return the name of the cookie: browsers share cookies between the ports of a host."""
     return f"pegboard_console_{request.url.port or 80}"
-
-
-def is_foreign(request: Request) -> bool:
-    """Return whether a page of another origin, which may be another port, has made this request.
-
-    A link from elsewhere may open a page; nothing else comes from elsewhere.
-    """
-    origin = request.headers.get("origin")
-    if origin is not None and not _is_own(origin, request):
-        return True
-    site = request.headers.get("sec-fetch-site", "none")
-    opens = request.headers.get("sec-fetch-mode") == "navigate" and request.headers.get("sec-fetch-dest") == "document"
-    return site not in ("same-origin", "none") and not (opens and request.method in SAFE)
-
-
-def _is_own(origin: str, request: Request) -> bool:
-    """Return whether an origin is exactly where the request went, the port included."""
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == request.headers.get("host", "").lower()
 
 
 async def bears_csrf(request: Request, sign_in: SignIn) -> bool:

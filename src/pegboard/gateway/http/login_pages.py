@@ -22,6 +22,7 @@ from pegboard.core.principals.bearer_tokens import token_of
 from pegboard.errors import PegboardError
 from pegboard.operators.logins import OperatorLogins
 from pegboard.operators.masked import shown_names
+from pegboard.support.browser_requests import is_foreign
 from pegboard.support.visible_text import visible
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class LoginPages:
 
     async def _proven(self, request: Request, pending: PendingLogin) -> Response:
         """Send the browser on that gives the token of the principal whose login it is."""
+        if is_foreign(request.method, request.headers):  # it would log in its own principal with this person's account
+            return await self._failed("Another site asked for this; nothing was done.", 403)
         given = (await request.form()).get("token")
         token = token_of(given if isinstance(given, str) else "", self._board.configuration.tokens)
         if token is None or token.principal != pending.owner.principal:
