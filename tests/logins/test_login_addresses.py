@@ -13,12 +13,17 @@ SAFE = (
     ("http://localhost:8000/authorize", HERE),
     ("http://[::1]:8000/authorize", HERE),
     ("https://10.0.0.5/authorize", "https://10.0.0.5/mcp"),
+    ("https://10.0.0.6/authorize", "https://10.0.0.5/mcp"),
 )
 UNSAFE = (
     ("http://login.example/authorize", REMOTE),
     ("http://10.255.255.1/authorize", HERE),
     ("http://127.0.0.1:8000/authorize", REMOTE),
     ("https://localhost/authorize", REMOTE),
+    ("https://localhost./authorize", REMOTE),
+    ("https://127.1/authorize", REMOTE),
+    ("https://2130706433/authorize", REMOTE),
+    ("https://0x7f.1/authorize", "https://10.0.0.5/mcp"),
     ("https://169.254.169.254/latest", REMOTE),
     ("https://[fd00::1]/authorize", REMOTE),
     ("javascript:alert(1)", HERE),

@@ -26,15 +26,17 @@ class Callback:
     def __init__(self, answered: Answered) -> None:
         self._answered = answered
         self._server: asyncio.Server | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self, port: int = 0) -> int:
         """Listen, on this port if it is free; return on which."""
-        if self._server is None:
-            try:
-                self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_LONGEST)
-            except OSError:
-                self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_LONGEST)
-        return self._server.sockets[0].getsockname()[1]
+        async with self._opening:
+            if self._server is None:
+                try:
+                    self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_LONGEST)
+                except OSError:
+                    self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_LONGEST)
+            return self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
         """Listen no more."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.logins import Login, LoginNeed, PendingLogin
@@ -24,6 +25,9 @@ from pegboard.sources.mcp.login.web import LoginWeb
 if TYPE_CHECKING:
     from pegboard.ports.sealed import SealedStore
 
+_AGAIN: Final = 60.0
+"""Seconds after which a server that refused a request is asked again whether it has logins: it may have been away."""
+
 
 class McpLogins:
     """The logins to MCP servers over HTTP; what is sealed in the store is read when it is first needed."""
@@ -33,7 +37,7 @@ class McpLogins:
         self._keeper = GrantKeeper(store, self._renewed)
         self._pending = PendingLogins(store, self._keeper)
         self._challenges: dict[str, Challenge] = {}  # by resource: the servers that are known to want a login
-        self._without: set[str] = set()  # the resources that refused a request, and offer none
+        self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
         self._looked_up: set[str] = set()
 
     async def wanted(self, spec: ServerSpec) -> bool:
@@ -52,11 +56,11 @@ class McpLogins:
     async def note(self, spec: ServerSpec, challenge: Challenge) -> bool:
         """Note what a server said when it refused a request; return whether it offers a login at all."""
         resource = resource_of(spec)
-        if resource in self._without and not challenge.resource_metadata:
+        if time.monotonic() < self._without.get(resource, 0.0) and not challenge.resource_metadata:
             return False
         async with LoginWeb(spec.url or "") as web:
             if not await offers_login(web, spec, challenge):
-                self._without.add(resource)
+                self._without[resource] = time.monotonic() + _AGAIN
                 return False
         self._challenges[resource] = challenge
         return True

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -86,7 +87,7 @@ class PendingLogins:
         self._keeper = keeper
         self._callback = Callback(self._answered)
         self._begun: dict[tuple[GrantKey, str | None], PendingLogin] = {}  # by where the browser comes back to, too
-        self._lock = asyncio.Lock()
+        self._beginning: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by resource
         self._tasks = BackgroundTasks()
         self._changed: dict[str, asyncio.Event] = {}
 
@@ -95,7 +96,7 @@ class PendingLogins:
     ) -> PendingLogin:
         """Return a login that may be completed at its address: a new one, or the one that is pending for its owner."""
         key = GrantKey(need.owner, resource_of(spec)), redirect
-        async with self._lock:
+        async with self._beginning.setdefault(key[0].resource, asyncio.Lock()):  # a slow server holds up no other
             known = self._begun.get(key)
             if known is not None and (known.code or not device) and await self._still_open(known, need):
                 return known
@@ -172,8 +173,9 @@ class PendingLogins:
         """Return as whom to ask, and where the browser comes back to, which an issuer may know by its port."""
         known = configured(spec, issuer) or await registered(self._store, issuer)
         if redirect is None:
-            port = int(known.redirect.rpartition(":")[2].partition("/")[0] or 0) if known and known.redirect else 0
-            redirect = f"http://127.0.0.1:{await self._callback.open(port)}{PATH}"
+            before = urlsplit(known.redirect if known is not None else "")
+            port = await self._callback.open((before.port or 0) if before.path == PATH else 0)
+            redirect = f"http://127.0.0.1:{port}{PATH}"
         if known is None or (known.redirect and known.redirect != redirect):
             known = await register(web, self._store, spec, issuer, redirect, known)
         elif known.redirect and not set(issuer.scopes) <= set(known.scopes):
@@ -258,13 +260,14 @@ class PendingLogins:
         """Wait until a login is not pending any more, whichever process completes it."""
         changed = self._changed.setdefault(pending.id, asyncio.Event())
         backoff = Backoff(first=0.1, longest=1.0)
-        while await self._store.sealed("login", pending.id) is not None:
-            try:
-                async with asyncio.timeout(backoff.next()):
-                    await changed.wait()
-                changed.clear()
-            except TimeoutError:
-                pass
+        try:
+            while await self._store.sealed("login", pending.id) is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(backoff.next()):
+                        await changed.wait()
+                    changed.clear()
+        finally:
+            self._changed.pop(pending.id, None)
         held = await self._keeper.read(GrantKey(pending.owner, pending.resource))
         began = pending.expires_at - LASTS
         return "completed" if held is not None and held.counts() and held.grant.obtained_at >= began else "failed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 from collections.abc import Mapping
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -75,8 +76,8 @@ class LoginWeb:
 def require_safe(url: str, server: str) -> None:
     """Raise ``ToolUnavailableError`` for an address that a server must not lead a login to.
 
-    That is http elsewhere than here, and an address of this machine or of a private network where the server itself is
-    somewhere else.
+    That is http elsewhere than here, and what is written as an address of this machine or of a private network where
+    the server itself is somewhere else; names are not resolved.
     """
     scheme, host = _parts(url)
     if scheme != "https" and not (scheme == "http" and is_loopback(host)):
@@ -85,14 +86,14 @@ def require_safe(url: str, server: str) -> None:
             hint="Only this machine may be asked over http.",
         )
     own = _parts(server)[1]
-    if host != own and is_private(host) and not is_loopback(own):
+    if host != own and not is_loopback(own) and (is_loopback(host) or (is_private(host) and not is_private(own))):
         raise ToolUnavailableError(f"A login at {place_of(server)} would lead to {place_of(url)}, a private address.")
 
 
 def _parts(url: str) -> tuple[str, str]:
     try:
         parts = urlsplit(url)
-        return parts.scheme, parts.hostname or ""
+        return parts.scheme, (parts.hostname or "").removesuffix(".")
     except ValueError:
         return "", ""
 
@@ -113,6 +114,10 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1 and 2130706433 are this machine, too
+    except (OSError, ValueError):
         return None
 
 
