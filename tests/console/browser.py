@@ -153,10 +153,12 @@ BROKEN = r"""[...document.querySelectorAll("bdi, th, dt")].flatMap((element) => 
   const found = [], texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     for (const word of texts.currentNode.data.matchAll(/(?<!\S)\S{2,16}(?!\S)/g)) {
-      const range = document.createRange();
-      range.setStart(texts.currentNode, word.index);
-      range.setEnd(texts.currentNode, word.index + word[0].length);
-      if (new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size > 1) found.push(word[0]);
+      for (const part of word[0].matchAll(/[^-]+/g)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, word.index + part.index);
+        range.setEnd(texts.currentNode, word.index + part.index + part[0].length);
+        if (new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size > 1) found.push(word[0]);
+      }
     }
   }
   return found;
@@ -164,7 +166,7 @@ BROKEN = r"""[...document.querySelectorAll("bdi, th, dt")].flatMap((element) => 
 
 
 async def broken_words(page: Page) -> list[str]:
-    """Return the short words of names and texts that stand on two lines."""
+    """Return the short words of names and texts that stand on two lines; between hyphens any text may be broken."""
     return await page.evaluate(BROKEN)
 
 

@@ -138,6 +138,13 @@ def _bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
+@pytest.fixture
+def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let questions that come together be gathered on a busy machine, too."""
+    monkeypatch.setattr(pending_calls, "GATHER", 0.5)
+
+
+@pytest.mark.usefixtures("gathering")
 async def test_several_questions_travel_in_one_round(old: dict[str, Any], tmp_path: Path) -> None:
     """G7: and what was omitted is asked again."""
     arguments = {"requests": [FORM, SAMPLE]}
@@ -217,6 +224,7 @@ async def test_a_call_that_nobody_comes_back_to_ends(
     assert "stands for no call of yours" in late["error"]["message"]
 
 
+@pytest.mark.usefixtures("gathering")
 async def test_only_so_many_questions_are_open(
     old: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
