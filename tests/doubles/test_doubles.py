@@ -134,7 +134,7 @@ async def test_g11_a_fake_source_wants_logins_that_a_test_completes() -> None:
         refused = await session.call("wiki__find", {})
         assert refused.status == "needs_login"
         assert refused.login is not None
-        await logins.complete({"state": refused.login.id})
+        await logins.complete({"state": refused.login.pending.id})
         assert (await session.resume(refused.login.id)).status == "ok"
         other = await board.session(agent="ada", session_id="s", principal="bob")
         assert (await other.call("wiki__find", {})).status == "needs_login"

@@ -544,12 +544,14 @@ class Session:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
 
         Args:
-            approval_id: the ``approval.id`` of its answer, or the ``login.id`` of one that waits for a login (G11).
+            approval_id: the ``approval.id`` of its answer, or the ``login.id`` of one that waits for a login (G11),
+                which is that of this waiting call alone.
             result: what the call came to, where it is run elsewhere (T13): text, JSON, or a ``CallResult``.
             call_id: what the provider of the model names the call, for its span.
 
         Returns:
-            The answer of the call; ``needs_approval`` again as long as nobody has decided.
+            The answer of the call; ``needs_approval`` or ``needs_login`` again as long as nobody has decided or logged
+            in, and ``refused`` once it has run.
 
         Raises:
             StoreError: the stored state cannot be read or written.

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.access.logins import PendingLogin
+from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.model_hosts import host_for
@@ -96,7 +96,7 @@ class Loop:
             raise UsageError("A Loop needs a session that does not block.", hint="SyncLoop takes a SyncSession.")
         self.done = False
         self.waiting: Mapping[str, Approval] = {}
-        self.logins: Mapping[str, PendingLogin] = {}
+        self.logins: Mapping[str, AwaitedLogin] = {}
         self.text = ""
         self._session, self._form, self._model, self._system = session, _FORMS[form], model, system
         self._limit, self._result_limit = limit, result_limit
@@ -375,7 +375,7 @@ class SyncLoop:
         return self._loop.waiting
 
     @property
-    def logins(self) -> Mapping[str, PendingLogin]:
+    def logins(self) -> Mapping[str, AwaitedLogin]:
         """Return the calls of the newest reply that wait for a login, by their ids."""
         return self._loop.logins
 

@@ -266,7 +266,10 @@ def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:
 
 
 def about_login(answer: CallAnswer) -> JsonObject | None:
-    """Return what the user of a framework is told of the login that an answer waits for, or None (G11)."""
+    """Return what the user of a framework is told of the login that a call waits for, or None (G11).
+
+    ``id`` is the waiting call's.
+    """
     login = answer.login if answer.status == "needs_login" else None
     if login is None:
         return None

@@ -112,7 +112,7 @@ async def test_an_approval_counts_for_nobody_else(board: Pegboard, ada: Session,
         resumed = await other.resume(approval.id)
         assert (resumed.status, resumed.message) == (
             "not_found",
-            f"There is no approval '{approval.id}' in this session.",
+            f"There is no approval and no waiting call '{approval.id}' in this session.",
         )
         assert (await other.call("delete_file", {"path": "a.txt"})).status == "needs_approval"
     assert (await ada.resume("unheard-of")).status == "not_found"

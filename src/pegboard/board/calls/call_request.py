@@ -40,12 +40,14 @@ class CallRequest:
         meta: the request's ``_meta`` for an upstream.
         waiting: entered while the client is asked for an approval.
         approval: the approval that the call is resumed with, or None.
+        awaiting: the id of the waiting call that is resumed, or empty.
         deciding: whether it is only decided: nothing is loaded, recorded or run, and no approval is used up.
         asks: whether a person is asked about a call that is only decided.
         came: when it came (``time.monotonic()``).
         waited: for how many milliseconds a person was asked through the client.
         approved: the id of the approval that lets it run, once the gate has found one.
         result: what the call came to where it was run elsewhere (T13), or None.
+        handed: whether it was handed to its plugin, and not refused for want of a login.
     """
 
     services: Services
@@ -60,12 +62,14 @@ class CallRequest:
     meta: JsonObject = EMPTY
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     approval: Approval | None = None
+    awaiting: str = ""
     result: CallResult | None = None
     deciding: bool = False
     asks: bool = True
     came: float = field(default_factory=time.monotonic)
     waited: float | None = None
     approved: str = ""
+    handed: bool = False
 
     def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
         """Return what a source is told of the call (G9, G11)."""

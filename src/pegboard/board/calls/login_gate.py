@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from secrets import token_hex
 from typing import NamedTuple
 
 from pegboard.board.calls.call_request import CallRequest
@@ -11,7 +12,7 @@ from pegboard.board.observability.awaiting_login import AwaitingCall
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.instances import LoginOwner, login_owner
-from pegboard.core.access.logins import LoginNeed, PendingLogin, login_command
+from pegboard.core.access.logins import AwaitedLogin, LoginNeed, PendingLogin, login_command
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -137,15 +138,19 @@ def without_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn | NoL
 
 
 def needs_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn, tool: Tool | None) -> CallAnswer:
-    """Return the answer that a person has to log in, with the address where they do; the call is kept until then."""
-    pending = missing.pending
+    """Return the answer that a person has to log in, with the address where they do; the call is kept until then.
+
+    It has an id of its own, which it keeps when it is resumed too early.
+    """
+    login: AwaitedLogin | None = None
     message = f"'{call.name}' was not called: {missing.text}"
     about: JsonObject = {"server": missing.need.plugin}
-    if pending is None:
+    if missing.pending is None:
         about = {**about, "command": missing.command}
     else:
-        call.services.awaiting_login.put(pending.id, AwaitingCall(key, call.name, call.arguments))
-        about = {**about, "id": pending.id, "url": pending.url, "expires_at": pending.expires_at}
+        login = AwaitedLogin(id=call.awaiting or token_hex(8), pending=missing.pending)
+        call.services.awaiting_login.put(key, AwaitingCall(login.id, call.name, call.arguments))
+        about = {**about, "id": login.id, "url": login.url, "expires_at": login.expires_at}
     data = {"status": "needs_login", "message": message, "login": about}
     result = replace(text_result(message, is_error=True), structured=data)
-    return CallAnswer(status="needs_login", result=result, message=message, tool=tool, login=pending)
+    return CallAnswer(status="needs_login", result=result, message=message, tool=tool, login=login)

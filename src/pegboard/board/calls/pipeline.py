@@ -287,10 +287,11 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     context = call.context(snapshot.info, decided)
     if decided.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
-    running.ran = time.monotonic()
+    running.ran, call.handed = time.monotonic(), True
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
     except NeedsLoginError as error:
+        call.handed = False
         failed = await after_login(call, snapshot.info.key, decided, error)
         if failed is None and again:
             return await _execute(call, snapshot, decided, again=False)

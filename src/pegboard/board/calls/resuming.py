@@ -14,25 +14,26 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.approvals.digests import canonical, digest
-from pegboard.core.model.tools import CallResult, JsonObject, text_result
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 
 
-async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_id: str, result: Any) -> CallAnswer:
+async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as: str, result: Any) -> CallAnswer:
     """Return what came of a call that waited; everything about it is decided anew.
 
-    ``result`` is what a call came to that was run elsewhere; None where there is none.
+    ``waits_as`` is the id of its approval, or of the waiting call itself where it waits for a login. ``result`` is what
+    a call came to that was run elsewhere; None where there is none.
 
     Raises ``UsageError`` where a result is handed in for a call that runs here.
     """
-    awaiting = services.awaiting_login.of(approval_id, snapshot.info.key)
+    awaiting = services.awaiting_login.of(snapshot.info.key, waits_as)
     if awaiting is not None:
         return await _again(services, snapshot, shown, awaiting)
-    approval = await services.store.approval(approval_id)
+    approval = await services.store.approval(waits_as)
     if approval is None or not _is_of(approval, snapshot.info.key):
-        return answer("not_found", f"There is no approval '{approval_id[:100]}' in this session.")
+        return answer("not_found", f"There is no approval and no waiting call '{waits_as[:100]}' in this session.")
     if result is not None and approval.kind != "external":
         raise UsageError(f"'{approval.tool}' runs here: no result is handed in for it.", code="approval_kind")
     if (over := ended(approval)) is not None:
@@ -59,12 +60,26 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_
 
 
 async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting: AwaitingCall) -> CallAnswer:
-    """Return what came of a call that waited for a login: everything about it is decided anew."""
+    """Return what came of a call that waited for a login: it runs once, and waits on for as long as it has not run."""
+    if awaiting.resumed:
+        message = f"'{awaiting.name}' was not called: the waiting call {awaiting.id} has been resumed already."
+        return answer("refused", message)
+    calls, key = services.awaiting_login, snapshot.info.key
+    calls.put(key, awaiting._replace(arguments=EMPTY, resumed=True))
     with snapshot.info.conversation.requests.start() as request:
         call = CallRequest(
-            services=services, name=awaiting.name, arguments=awaiting.arguments, shown=shown, request=request
+            services=services,
+            name=awaiting.name,
+            arguments=awaiting.arguments,
+            shown=shown,
+            request=request,
+            awaiting=awaiting.id,
         )
-        return (await pipeline.run(call, snapshot))[1]
+        try:
+            return (await pipeline.run(call, snapshot))[1]
+        finally:
+            if not call.handed:
+                calls.put(key, awaiting)
 
 
 def _is_of(approval: Approval, key: SessionKey) -> bool:

@@ -8,35 +8,45 @@ from typing import Final, NamedTuple
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import SessionKey
 
-_MOST: Final = 256
+_MOST_SESSIONS: Final = 128
+_MOST_OF_SESSION: Final = 32
 
 
 class AwaitingCall(NamedTuple):
-    """A call that waits: whose, of which tool, with which arguments."""
+    """A waiting call: its id, of which tool, with which arguments, and whether it has been resumed.
 
-    key: SessionKey
+    The id is its own, not that of the pending login: any number of calls wait for one login.
+    """
+
+    id: str
     name: str
     arguments: JsonObject
+    resumed: bool = False
 
 
 class CallsAwaitingLogin:
-    """The calls of this process by the login that they wait for: the last of each, the newest ``_MOST`` of them.
+    """The waiting calls of this process: the newest of each session, of the sessions that waited last.
 
-    ``by_command`` is set where this process ends with its call: no login is begun in it, one is made by a command.
+    Those that were resumed are known still, without their arguments. ``by_command`` is set where this process ends
+    with its call: no login is begun in it, one is made by a command.
     """
 
     def __init__(self) -> None:
         self.by_command = False
-        self._by_login: OrderedDict[str, AwaitingCall] = OrderedDict()
+        self._of_session: OrderedDict[SessionKey, OrderedDict[str, AwaitingCall]] = OrderedDict()
 
-    def put(self, login_id: str, call: AwaitingCall) -> None:
-        """Keep a call."""
-        self._by_login[login_id] = call
-        self._by_login.move_to_end(login_id)
-        while len(self._by_login) > _MOST:
-            self._by_login.popitem(last=False)
+    def put(self, key: SessionKey, call: AwaitingCall) -> None:
+        """Keep a call of a session, in place of what is known under its id."""
+        calls = self._of_session.setdefault(key, OrderedDict())
+        calls[call.id] = call
+        calls.move_to_end(call.id)
+        self._of_session.move_to_end(key)
+        if len(calls) > _MOST_OF_SESSION:
+            calls.popitem(last=False)
+        if len(self._of_session) > _MOST_SESSIONS:
+            self._of_session.popitem(last=False)
 
-    def of(self, login_id: str, key: SessionKey) -> AwaitingCall | None:
-        """Return the call that waits for a login, if it is of this session."""
-        found = self._by_login.get(login_id)
-        return found if found is not None and found.key == key else None
+    def of(self, key: SessionKey, call_id: str) -> AwaitingCall | None:
+        """Return a call of this session that waits, or has been resumed."""
+        calls = self._of_session.get(key)
+        return None if calls is None else calls.get(call_id)

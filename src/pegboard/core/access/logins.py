@@ -42,6 +42,33 @@ class PendingLogin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedLogin:
+    """The pending login that one waiting call needs.
+
+    ``id`` is the waiting call's, and no other call has it: ``session.resume(id)`` goes on with that call. ``pending``
+    is the login, one for all waiting calls of its owner; its own ``id`` names it in addresses and to who completes it.
+    """
+
+    id: str
+    pending: PendingLogin
+
+    @property
+    def plugin(self) -> str:
+        """Return the server's name."""
+        return self.pending.plugin
+
+    @property
+    def url(self) -> str:
+        """Return where a person logs in."""
+        return self.pending.url
+
+    @property
+    def expires_at(self) -> float:
+        """Return until when they may, in seconds since the epoch."""
+        return self.pending.expires_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
     """A login that stands; it holds no secret.
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.logins import PendingLogin
+from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.access.names import Found, Hidden, Near, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
@@ -178,7 +178,7 @@ class CallAnswer:
         tool: the tool that was meant, or None.
         server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
         approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
-        login: the login that the call waits for (``needs_login``), else None.
+        login: the login that the call waits for (``needs_login``), with the id of this waiting call; else None.
         reason: the code of the true reason of a refusal, as the audit trail has it, or empty; no model reads it (P9).
     """
 
@@ -188,7 +188,7 @@ class CallAnswer:
     tool: Tool | None = None
     server_error: JsonObject | None = None
     approval: Approval | None = None
-    login: PendingLogin | None = None
+    login: AwaitedLogin | None = None
     reason: str = ""
 
     @property
