@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from framework_drivers import Driver, Script, Talk, call
 from langchain.agents import create_agent
-from langchain_driver import ScriptedChat
+from langchain_driver import LangChain, ScriptedChat
 from pydantic_ai import Agent
 from pydantic_ai_driver import scripted
 
@@ -17,6 +17,7 @@ from authorization.site import LoginSite
 from pegboard import Pegboard
 from pegboard.core.model.tools import JsonObject
 from pegboard.frameworks.langchain import SessionTools as LangChainTools
+from pegboard.frameworks.langchain.approvals import decided_by
 from pegboard.frameworks.loop import Loop
 from pegboard.frameworks.pydantic_ai import SessionTools as PydanticTools
 
@@ -122,6 +123,31 @@ async def test_in_a_plain_loop_the_model_reads_that_nobody_logs_in(board: Pegboa
     messages += await loop.answer(reply("7"))
     [result] = await loop.resume(messages, {"7": "The user does not log in."})
     assert (result["content"], loop.logins) == ("Error: The user does not log in.", {})
+
+
+async def test_two_calls_of_one_step_of_langchain_go_on_after_one_login_with_their_own_arguments(
+    board: Pegboard, site: LoginSite
+) -> None:
+    session = await board.session(agent="default", session_id="s", principal="ada")
+    both = [call("linear__echo", text="A"), call("linear__echo", text="B")]
+    talk = LangChain().talk(session)
+    ran = await talk.run("Say A and B.", both)
+    first, second = ran.logins
+    assert first == second
+    await log_in(first, "ada")
+    done = await talk.decide("There.", allow=True)
+    assert (done.calls[0].results, done.answer) == (("A", "B"), "There.")
+    assert site.counts["calls"] == 2
+
+
+async def test_an_approved_login_of_langchain_goes_on_with_the_call_that_it_was_asked_for(board: Pegboard) -> None:
+    """The login may be completed after the calls have been made again, and before they are resumed."""
+    session = await board.session(agent="default", session_id="s", principal="ada")
+    waiting = [await session.call("linear__echo", {"text": text}) for text in "AB"]
+    assert waiting[0].login is not None
+    await log_in(waiting[0].login.url, "ada")
+    done = [await decided_by(answer, {"type": "approve"}, session) for answer in waiting]
+    assert [answer.result.content[0]["text"] for answer in done] == ["A", "B"]
 
 
 async def test_where_no_run_of_langchain_is_kept_the_model_reads_where_to_log_in(board: Pegboard) -> None:
