@@ -8,6 +8,7 @@ from logins.conftest import Person
 from pegboard import Pegboard
 from pegboard.board.session import Session
 from pegboard.core.access.logins import AwaitedLogin
+from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.state.call_plans import CallAnswer
 
 
@@ -97,3 +98,20 @@ async def test_g11_calls_of_one_session_push_out_no_waiting_call_of_another(boar
     assert said(await quiet.resume(login.id)) == "A"
     assert said(await busy.resume(many[-1].id)) == "299"
     assert (await busy.resume(many[0].id)).status == "not_found"
+
+
+async def test_g6_a_call_that_was_to_read_only_runs_nothing_else_after_the_login(
+    configuration: dict[str, Any], person: Person, site: LoginSite
+) -> None:
+    """Before the login nobody knows whether its tool only reads."""
+    configuration["toolkits"] = {"kit": {"tools": ["linear"]}}
+    configuration["agents"] = {"default": {"allowed_toolkits": ["kit"], "dialect": "pegboard", "unloaded_call": "run"}}
+    through = "call_read_only_tool", {"name": "linear__echo", "arguments": {"text": "A"}}
+    async with Pegboard.open(configuration) as board:
+        session = await board.session(agent="default", session_id="t", principal="ada", host=GATEWAY)
+        refused = await session.call(*through)
+        assert refused.login is not None, refused
+        await person(refused.login.url, "ada")
+        resumed = await session.resume(refused.login.id)
+        assert (resumed.status, resumed.reason) == ("refused", "not_read_only")
+    assert "calls" not in site.counts

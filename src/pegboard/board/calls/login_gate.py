@@ -149,7 +149,8 @@ def needs_login(call: CallRequest, key: SessionKey, missing: NotLoggedIn, tool: 
         about = {**about, "command": missing.command}
     else:
         login = AwaitedLogin(id=call.awaiting or token_hex(8), pending=missing.pending)
-        call.services.awaiting_login.put(key, AwaitingCall(login.id, call.name, call.arguments))
+        waiting = AwaitingCall(login.id, call.name, call.arguments, call.passed_on, call.read_only)
+        call.services.awaiting_login.put(key, waiting)
         about = {**about, "id": login.id, "url": login.url, "expires_at": login.expires_at}
     data = {"status": "needs_login", "message": message, "login": about}
     result = replace(text_result(message, is_error=True), structured=data)

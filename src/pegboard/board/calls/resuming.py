@@ -73,6 +73,8 @@ async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting:
             arguments=awaiting.arguments,
             shown=shown,
             request=request,
+            passed_on=awaiting.passed_on,
+            read_only=awaiting.read_only,
             awaiting=awaiting.id,
         )
         try:

@@ -13,7 +13,7 @@ _MOST_OF_SESSION: Final = 32
 
 
 class AwaitingCall(NamedTuple):
-    """A waiting call: its id, of which tool, with which arguments, and whether it has been resumed.
+    """A waiting call: its id, of which tool, with which arguments, which way it came, and whether it has been resumed.
 
     The id is its own, not that of the pending login: any number of calls wait for one login.
     """
@@ -21,6 +21,8 @@ class AwaitingCall(NamedTuple):
     id: str
     name: str
     arguments: JsonObject
+    passed_on: bool = False
+    read_only: bool = False
     resumed: bool = False
 
 
