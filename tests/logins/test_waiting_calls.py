@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from authorization.site import LoginSite
 from logins.conftest import Person
 from pegboard import Pegboard
@@ -10,6 +12,7 @@ from pegboard.board.session import Session
 from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.state.call_plans import CallAnswer
+from pegboard.errors import UsageError
 
 
 async def session_of(board: Pegboard, session_id: str = "t", principal: str = "ada") -> Session:
@@ -75,6 +78,16 @@ async def test_g11_a_call_that_is_resumed_before_the_login_waits_on_under_its_id
     assert said(await session.resume(first.id)) == "A"
     assert said(await session.resume(second.id)) == "B"
     assert site.counts["calls"] == 2
+
+
+async def test_g11_no_result_is_handed_in_for_a_waiting_call_and_it_waits_on(board: Pegboard, person: Person) -> None:
+    session = await session_of(board)
+    login = await asked(session, "A")
+    await person(login.url, "ada")
+    with pytest.raises(UsageError, match="'linear__echo' runs here") as caught:
+        await session.resume(login.id, result="A was said")
+    assert caught.value.code == "approval_kind"
+    assert said(await session.resume(login.id)) == "A"
 
 
 async def test_g11_a_waiting_call_is_neither_resumed_by_another_principal_nor_by_the_id_of_its_login(

@@ -30,12 +30,14 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as:
     """
     awaiting = services.awaiting_login.of(snapshot.info.key, waits_as)
     if awaiting is not None:
+        if result is not None:
+            raise _runs_here(awaiting.name)
         return await _again(services, snapshot, shown, awaiting)
     approval = await services.store.approval(waits_as)
     if approval is None or not _is_of(approval, snapshot.info.key):
         return answer("not_found", f"There is no approval and no waiting call '{waits_as[:100]}' in this session.")
     if result is not None and approval.kind != "external":
-        raise UsageError(f"'{approval.tool}' runs here: no result is handed in for it.", code="approval_kind")
+        raise _runs_here(approval.tool)
     if (over := ended(approval)) is not None:
         return over
     arguments = await _as_asked(services, approval)
@@ -82,6 +84,10 @@ async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting:
         finally:
             if not call.handed:
                 calls.put(key, awaiting)
+
+
+def _runs_here(tool: str) -> UsageError:
+    return UsageError(f"'{tool}' runs here: no result is handed in for it.", code="approval_kind")
 
 
 def _is_of(approval: Approval, key: SessionKey) -> bool:
