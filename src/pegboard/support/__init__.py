@@ -1,1 +1,1 @@
-"""What every layer may use: waiting, background work, user folders, constants of MCP. Imports nothing of Pegboard."""
+"""What every layer may use: waiting, background work, threads, user folders. Imports nothing of Pegboard."""

@@ -21,7 +21,7 @@ from pegboard.sources.signatures.plugins import (
     nothing_adopted,
 )
 from pegboard.sources.signatures.results import as_result, blocks, failure, given_up, image_type, run
-from pegboard.sources.signatures.threads import end_free_threads, in_thread, run_here
+from pegboard.support.threads import end_free_threads, in_thread, run_here
 
 __all__ = [
     "Adopt",

@@ -13,7 +13,7 @@ from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import hook_answer, run
-from pegboard.sources.signatures.threads import in_thread
+from pegboard.support.threads import in_thread
 
 T = TypeVar("T")
 LIFE_CYCLE: Final = frozenset({"close", "aclose"})

@@ -20,8 +20,8 @@ from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.constructed import LocalPlugin
-from pegboard.sources.signatures.threads import end_free_threads, in_thread
 from pegboard.sources.stdout import plugin_output
+from pegboard.support.threads import end_free_threads, in_thread
 
 T = TypeVar("T")
 log = logging.getLogger("pegboard")

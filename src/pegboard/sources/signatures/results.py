@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.ports import HookAnswer
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.threads import in_thread, settled
 from pegboard.sources.stdout import IN_PLUGIN
+from pegboard.support.threads import in_thread, settled
 
 HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pegboard.sources.signatures.threads import in_thread
+from pegboard.support.threads import in_thread
 
 word: contextvars.ContextVar[str] = contextvars.ContextVar("word")
 

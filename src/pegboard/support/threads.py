@@ -1,4 +1,4 @@
-"""Threads for code that blocks: beside the event loop, used again, ended with the last source."""
+"""Threads for code that blocks: beside the event loop, used again, ended where they have no work."""
 
 from __future__ import annotations
 
