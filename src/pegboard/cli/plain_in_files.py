@@ -82,7 +82,7 @@ def unread(configuration: Configuration) -> list[str]:
 def without_keyring(configuration: Configuration) -> Iterator[Problem]:
     """Yield what values in the keyring lack, where there are any."""
     from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.references.keyring_values import INSTALL, installed
+    from pegboard.system_keyring import INSTALL, installed
 
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
     texts = (text for spec in servers for text in spec.references)
@@ -111,8 +111,9 @@ class Moved:
 
     def undo(self) -> None:
         """Take out of the keyring what was put there."""
-        from pegboard.sources.references.keyring_values import KeyringError, delete
+        from pegboard.sources.references.keyring_values import delete
         from pegboard.sources.references.stored_names import note_deleted
+        from pegboard.system_keyring import KeyringError
 
         for name in self.added:
             try:
@@ -135,7 +136,8 @@ async def moved_into_keyring(servers: Mapping[str, Any], *, wanted: bool | None,
         PegboardError: ``keyring_failed`` where they are to be moved and cannot be; nothing is left in the keyring.
     """
     from pegboard.config.clients.plain_secrets import plain_secrets
-    from pegboard.sources.references.keyring_values import INSTALL, installed, usable
+    from pegboard.sources.references.keyring_values import usable
+    from pegboard.system_keyring import INSTALL, installed
 
     found = plain_secrets(servers)
     if not found or wanted is False:
@@ -165,8 +167,9 @@ def _count(found: tuple[PlainSecret, ...]) -> str:
 def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
     """Return servers whose secrets were put into the keyring: all of them, or none."""
     from pegboard.config.clients.plain_secrets import without_plain
-    from pegboard.sources.references.keyring_values import KeyringError, store, value_of
+    from pegboard.sources.references.keyring_values import store, value_of
     from pegboard.sources.references.stored_names import note_stored
+    from pegboard.system_keyring import KeyringError
 
     added: list[str] = []
     kept: list[PlainSecret] = []
@@ -193,7 +196,8 @@ def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in
 def as_moved_before(servers: Mapping[str, Any], there: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return servers as a configuration has them whose secrets were moved before, else as they are."""
     from pegboard.config.clients.plain_secrets import plain_secrets, without_plain
-    from pegboard.sources.references.keyring_values import KeyringError, value_of
+    from pegboard.sources.references.keyring_values import value_of
+    from pegboard.system_keyring import KeyringError
 
     found = plain_secrets(servers)
     moved = without_plain(servers, found)

@@ -33,8 +33,9 @@ def set_(
     """
 
     def done(printer: Printer) -> int:
-        from pegboard.sources.references.keyring_values import KeyringError, store
+        from pegboard.sources.references.keyring_values import store
         from pegboard.sources.references.stored_names import note_stored
+        from pegboard.system_keyring import KeyringError
 
         if value:
             raise UsageError(
@@ -85,9 +86,9 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
     """Remove a value from the keyring of the system."""
 
     def done(printer: Printer) -> int:
-        from pegboard.sources.references.keyring_values import KeyringError
         from pegboard.sources.references.keyring_values import delete as delete_value
         from pegboard.sources.references.stored_names import note_deleted
+        from pegboard.system_keyring import KeyringError
 
         _require_name(name)
         try:
@@ -225,7 +226,8 @@ def _rows(used: Sequence[ByReference]) -> Iterator[_Row]:
 def _looked_up(one: Reference) -> tuple[bool | None, str]:
     """Return whether a reference has a value, and why that is not known or it has none."""
     from pegboard.sources.references.file_text import text_of
-    from pegboard.sources.references.keyring_values import KeyringError, value_of
+    from pegboard.sources.references.keyring_values import value_of
+    from pegboard.system_keyring import KeyringError
 
     try:
         if one.scheme == "keyring":

@@ -1,30 +1,15 @@
-"""The keyring of the system: values under the service ``pegboard``, by their names. Imports ``keyring`` late."""
+"""Values that the keyring of the system keeps, by their names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
-from pegboard.errors import PegboardError
+from pegboard.system_keyring import SERVICE, KeyringError, asked
 
-SERVICE: Final = "pegboard"
-INSTALL: Final = "pip install 'pegboard[keyring]'"
 _ELSEWHERE: Final = "Keep the value elsewhere: ${file:PATH}, ${cmd:COMMAND}, or ${NAME} from the environment."
 
 T = TypeVar("T")
-
-
-class KeyringError(PegboardError):
-    """The keyring cannot be used; the message is a clause, without any value."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message, code="keyring_failed", hint=hint)
-
-
-def installed() -> bool:
-    """Return whether the package is there."""
-    return find_spec("keyring") is not None
 
 
 def usable() -> bool:
@@ -63,22 +48,4 @@ def delete(name: str) -> bool:
 
 
 def _asked(work: Callable[[Any], T]) -> T:
-    """Return what the keyring answers; no text of its own is repeated, which may have the value in it."""
-    try:
-        import keyring
-        from keyring import errors
-    except ImportError:
-        raise KeyringError("the package keyring is not installed", f"Run {INSTALL}.") from None
-    try:
-        return work(keyring)
-    except errors.NoKeyringError:
-        raise KeyringError("this system has no keyring", _ELSEWHERE) from None
-    except errors.KeyringLocked:
-        raise KeyringError("the keyring is locked", "Unlock it, then try again.") from None
-    except errors.InitError:
-        raise KeyringError("the keyring could not be opened", f"Unlock it, then try again. {_ELSEWHERE}") from None
-    except errors.PasswordSetError:
-        hint = "It is full, read-only or locked, or the value is too long for it."
-        raise KeyringError("the keyring does not take the value", f"{hint} {_ELSEWHERE}") from None
-    except Exception as error:  # each keyring has errors of its own
-        raise KeyringError(f"the keyring failed ({type(error).__name__})", _ELSEWHERE) from None
+    return asked(work, elsewhere=_ELSEWHERE)

@@ -79,8 +79,9 @@ async def _value(reference: Reference) -> str:
 
 
 async def _from_keyring(reference: Reference) -> str:
-    from pegboard.sources.references.keyring_values import KeyringError, value_of
+    from pegboard.sources.references.keyring_values import value_of
     from pegboard.sources.signatures import in_thread
+    from pegboard.system_keyring import KeyringError
 
     try:
         async with asyncio.timeout(PATIENCE):
