@@ -31,3 +31,28 @@ def used(ours: KeyringBackend) -> Iterator[None]:
         yield
     finally:
         keyring.set_keyring(NoKeyring())
+
+
+class Lockable(PlaintextKeyring):
+    """A keyring in a file that fails as long as it has a ``trouble``."""
+
+    trouble: Exception | None = None
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if self.trouble is not None:
+            raise self.trouble
+        return super().get_password(service, username)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        super().set_password(service, username, password)
+
+
+@contextmanager
+def lockable_in(folder: Path) -> Iterator[Lockable]:
+    """Use a keyring in a folder that can be locked."""
+    with keyring_in(folder):
+        ours = Lockable()
+        with used(ours):
+            yield ours

@@ -22,7 +22,7 @@ class KeyringError(PegboardError):
     """
 
     def __init__(self, message: str, hint: str, *, absent: bool = False) -> None:
-        super().__init__(message, code="keyring_failed", hint=hint)
+        super().__init__(message, code="keyring_failed", hint=hint.strip())
         self.absent = absent
 
 
@@ -31,12 +31,12 @@ def installed() -> bool:
     return find_spec("keyring") is not None
 
 
-def asked(work: Callable[[Any], T], *, elsewhere: str) -> T:
+def asked(work: Callable[[Any], T], *, elsewhere: str = "") -> T:
     """Return what the keyring answers; no text of its own is repeated, which may have the value in it.
 
     Args:
         work: asks the package, which it is handed.
-        elsewhere: the sentence that says where else the value may be kept.
+        elsewhere: the sentence that says where else the value may be kept, for the hint of an error.
 
     Raises:
         KeyringError: the keyring cannot be used, for whatever reason.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import StoreError
-from pegboard.stores.sqlite.sealing import sealing_for
+from pegboard.stores.sqlite.sealing_keys import sealing_for
 
 GIVEN = base64.b64encode(bytes(range(32))).decode()
 

@@ -121,6 +121,7 @@ _TOKENS = ("texts", "written", "cached", "saved_written", "saved_cached", "argum
 # Columns of tables that there may be already, behind those that they had; what is stored has the default.
 ADDED_COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("audit", "by", "TEXT NOT NULL DEFAULT ''"),
+    ("sealed", "place", "TEXT NOT NULL DEFAULT ''"),
     *(("bill", name, "INTEGER NOT NULL DEFAULT 0") for name in _TOKENS),
     *(("usage", name, "INTEGER NOT NULL DEFAULT 0") for name in _TOKENS),
 )

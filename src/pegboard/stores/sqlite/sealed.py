@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -10,12 +11,15 @@ from pegboard.ports import AuditRecord
 from pegboard.ports.sealed import SealedKind, SealedText
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins
+from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:
     import sqlite3
 
     from pegboard.stores.sqlite.sealing import Sealing
 
+PATIENCE: Final = 10.0
+"""How long a keyring may take to give the key, in seconds."""
 _UNEXPIRED: Final = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS: Final = "key, sealed, version, expires_at"
 
@@ -25,31 +29,61 @@ class SqliteSealed(SqlitePins):
 
     _sealing: Sealing | None = None
 
-    def _seals(self) -> Sealing:
-        if self._sealing is None:
-            from pegboard.stores.sqlite.sealing import sealing_for  # few configurations have a login
+    _asking: asyncio.Task[Sealing] | None = None
 
-            self._sealing = sealing_for(self.path)
-        return self._sealing
+    async def aclose(self) -> None:
+        """Write what still waits and let go of the file; a keyring that is asked is waited for no more."""
+        if self._asking is not None:
+            self._asking.cancel()
+        await super().aclose()
+
+    async def _seals(self) -> Sealing:
+        """Return what seals; a keyring is asked beside the loop, once for all who wait, and again after a failure."""
+        if self._sealing is not None:
+            return self._sealing
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._found())
+            self._asking.add_done_callback(self._answered)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asyncio.shield(self._asking)
+        except TimeoutError:
+            from pegboard.stores.sqlite.sealing_keys import refusal
+
+            why, hint = f"the keyring did not answer within {PATIENCE:g} s", "Unlock it, then try again."
+            raise refusal(self.path, why, hint, stored=True) from None
+
+    async def _found(self) -> Sealing:
+        from pegboard.stores.sqlite.sealing import SealedRow  # few configurations have a login
+        from pegboard.stores.sqlite.sealing_keys import sealing_for
+
+        query = f"SELECT kind, key, sealed, place FROM sealed WHERE {_UNEXPIRED}"  # noqa: S608 - constants
+        given = (time.time(),)
+        found = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
+        rows = [SealedRow(_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in found]
+        return await in_thread(sealing_for, self.path, rows=rows)
+
+    def _answered(self, asking: asyncio.Task[Sealing]) -> None:
+        self._asking = None
+        if not asking.cancelled() and asking.exception() is None:
+            self._sealing = asking.result()
 
     async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
         """Return a secret, or None."""
         query = f"SELECT {_COLUMNS} FROM sealed WHERE kind = ? AND key = ? AND {_UNEXPIRED}"  # noqa: S608 - constants
         given = kind, to_column(key), time.time()
         row = await self._opened().read(lambda connection: connection.execute(query, given).fetchone())
-        return None if row is None else self._unsealed(kind, row)
+        return None if row is None else _unsealed(await self._seals(), kind, row)
 
     async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
         """Return every secret of a kind that has not expired."""
         query = f"SELECT {_COLUMNS} FROM sealed WHERE kind = ? AND {_UNEXPIRED} ORDER BY key"  # noqa: S608 - constants
         given = kind, time.time()
         rows = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
-        return [self._unsealed(kind, row) for row in rows]
-
-    def _unsealed(self, kind: SealedKind, row: Any) -> SealedText:
-        key, sealed, version, expires_at = row
-        name = from_column(key)
-        return SealedText(name, self._seals().open(sealed, _name(kind, name)), version, expires_at)
+        if not rows:
+            return []
+        sealing = await self._seals()
+        return [_unsealed(sealing, kind, row) for row in rows]
 
     async def seal(
         self,
@@ -63,7 +97,8 @@ class SqliteSealed(SqlitePins):
     ) -> int | None:
         """Store a secret, or remove it, if its version is still the expected one; return the new one or None."""
         own = kind, to_column(key)
-        sealed = None if text is None else self._seals().seal(text, _name(kind, key))
+        sealing = None if text is None else await self._seals()
+        sealed = None if text is None or sealing is None else (sealing.seal(text, _name(kind, key)), sealing.place)
 
         def swap(connection: sqlite3.Connection) -> int | None:
             now = time.time()
@@ -78,7 +113,9 @@ class SqliteSealed(SqlitePins):
             else:
                 version = max(time.time_ns() // 1000, found + 1)  # never used twice, also where it was removed
                 connection.execute(
-                    "INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?)", (*own, version, expires_at, sealed)
+                    "INSERT OR REPLACE INTO sealed (kind, key, version, expires_at, sealed, place)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    (*own, version, expires_at, *sealed),
                 )
             self._queue.write(connection, audit)
             return version
@@ -106,6 +143,12 @@ class SqliteSealed(SqlitePins):
         await self._write(
             lambda connection: connection.execute("DELETE FROM leases WHERE name = ? AND holder = ?", own)
         )
+
+
+def _unsealed(sealing: Sealing, kind: SealedKind, row: Any) -> SealedText:
+    key, sealed, version, expires_at = row
+    name = from_column(key)
+    return SealedText(name, sealing.open(sealed, _name(kind, name)), version, expires_at)
 
 
 def _name(kind: SealedKind, key: str) -> str:
