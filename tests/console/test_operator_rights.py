@@ -99,7 +99,15 @@ CONFIGURING = [
     if (address.method, address.path)
     in {(one.method, one.path) for one in (*PAGES, *ENDPOINTS) if one.right == "configure"}
 ]
-OF_SOME = ("/console/edit", "/console/try", "/api/configuration/edits", "/api/configuration/parts", "/api/try")
+OF_SOME = (
+    "/console/edit",
+    "/console/try",
+    "/console/call/again",
+    "/api/configuration/edits",
+    "/api/configuration/parts",
+    "/api/try",
+    "/api/calls/",
+)
 
 
 async def test_only_who_may_configure_reaches_what_edits(operators: Operators, mailer_config: Path) -> None:

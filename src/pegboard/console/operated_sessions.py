@@ -9,7 +9,6 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.calls import CallAgain
 from pegboard.operators.sent import SentToModel
 from pegboard.operators.sessions import SessionOverview
 from pegboard.ports import SessionKey
@@ -71,21 +70,6 @@ async def begun_session(context: Context, visit: Visit, key: SessionKey) -> Sess
     else:
         info = (await context.board.session(agent=key.agent, session_id=key.session, principal=key.principal)).info
     return Session(context.board.services, replace(info, by=visit.operator.name))
-
-
-async def made_again(context: Context, visit: Visit, number: int) -> CallAgain:
-    """Return what became of a call that the operator makes again as its agent, in a session of the operator's own.
-
-    It is the operator's name that its connections and permissions go by: nobody else's credentials are used.
-
-    Raises:
-        UnknownAgentError: its agent is not configured any more.
-        UsageError: there is no such call, or it cannot be made again.
-        StoreError: the session cannot be read or written.
-    """
-    again = await context.operations.repeatable(number, visit.operator.sees)
-    key = SessionKey(principal=visit.operator.name, agent=again.agent, session=again.session)
-    return await context.operations.call_again(await begun_session(context, visit, key), again)
 
 
 def unknown_session(key: SessionKey) -> UsageError:

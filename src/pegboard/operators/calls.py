@@ -9,21 +9,15 @@ from typing import Any, Final, cast
 
 from pegboard.board.observability.call_details import KeptCall, call_of_text, tokens_of_call
 from pegboard.board.services import Services
-from pegboard.board.session import Session
-from pegboard.core.model.naming import one_line
 from pegboard.core.model.recording import KEPT_DAYS
-from pegboard.core.model.tools import JsonObject, joined_text
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
+from pegboard.operators.trying import Tried, try_tool, waiting_session
 from pegboard.ports import AuditRecord, SessionKey
 
 BESIDE: Final = 4
 """How many records before and after a call are shown."""
-SCRATCH: Final = "try"
-"""How the ids of sessions begin in which operators make calls again."""
-LONGEST_ANSWER: Final = 2_000
-"""How many characters of an answer are handed back to whoever made a call again."""
 Sees = Callable[[str], bool]
 """Whether an operator sees an agent."""
 
@@ -124,34 +118,6 @@ class CallOverview:
     after: tuple[TimelineLine, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallAgain:
-    """What became of a call that an operator made again.
-
-    Attributes:
-        id: the number of its record, null where it left none.
-        session: the scratch session that it was made in, of the operator's own name.
-        status: what it came to.
-        message: why it did not run, or what it answered, cut.
-    """
-
-    id: int | None
-    session: Name
-    status: Verbatim
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repeatable:
-    """A call that can be made again: with what, as which agent; ``session`` is the id of the scratch session."""
-
-    agent: str
-    tool: str
-    tool_id: str
-    arguments: JsonObject
-    session: str
-
-
 async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     """Return one call.
 
@@ -188,43 +154,30 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     return masked(found, await shown_names(services))
 
 
-async def repeatable(services: Services, number: int, sees: Sees) -> Repeatable:
-    """Return how a call is made again.
+async def call_again(services: Services, number: int, sees: Sees, *, by: str) -> Tried:
+    """Make a call once more as its agent, for an operator as the principal, and return what came of it.
+
+    The session is as for any call that an operator makes: nobody else's connections are used. Where the call waited
+    for a person it is that session again, in which it runs once it is allowed.
+
+    Args:
+        services: the services of the board.
+        number: that of its record.
+        sees: whether the operator sees an agent.
+        by: who calls.
 
     Raises:
         UsageError: there is no such call, or it cannot be made again.
+        UnknownAgentError: its agent is not configured any more.
+        StoreError: something cannot be read or stored.
     """
     record, kept = await _found(services, number, sees)
     if why := _not_again(services, record, kept):
         raise UsageError(f"This call cannot be made again: {why}", code="not_again", hint="Its page says what is kept.")
     assert kept is not None
-    return Repeatable(
-        agent=record.agent,
-        tool=record.subject,
-        tool_id=kept.tool,
-        arguments=json.loads(kept.arguments),
-        session=f"{SCRATCH}-{number}",
-    )
-
-
-async def call_again(services: Services, session: Session, again: Repeatable) -> CallAgain:
-    """Make a call in a scratch session of the operator's; permission, approvals and budget decide as for a model.
-
-    What its agent would have to load first is loaded first.
-    """
-    outcome = await session.load(f"tool:{again.tool_id}")
-    if outcome.takes_effect == "next_request":
-        await session.end_turn()
-    answered = await session.call(again.tool, again.arguments)
-    newest = await services.store.session_trail(session.key, kinds=("call", "deny"), limit=1)
-    text = answered.message or joined_text(answered.result)
-    done = CallAgain(
-        id=newest[0].number if newest and answered.status != "needs_approval" else None,
-        session=again.session,
-        status=answered.status,
-        message=one_line(services.masker.beginning(text, LONGEST_ANSWER), limit=LONGEST_ANSWER),
-    )
-    return masked(done, await shown_names(services))
+    arguments = json.loads(kept.arguments)
+    session = await waiting_session(services, record.agent, kept.tool, arguments, by=by)
+    return await try_tool(services, record.agent, record.subject, arguments, by=by, session=session)
 
 
 async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:

@@ -9,7 +9,6 @@ from datetime import date
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.board.session import Session
 from pegboard.core.access.pauses import Pauses, pauses_of
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.tools import JsonObject
@@ -32,7 +31,7 @@ from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, HookFault, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
-from pegboard.operators.calls import CallAgain, CallOverview, Repeatable, Sees
+from pegboard.operators.calls import CallOverview, Sees
 from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
@@ -175,30 +174,20 @@ class Operations:
         """
         return await calls.call(self._services, number, sees)
 
-    async def repeatable(self, number: int, sees: Sees) -> Repeatable:
-        """Return how a call is made again.
+    async def call_again(self, number: int, sees: Sees, *, by: str) -> Tried:
+        """Make a call once more as its agent, for the operator as the principal, and return what came of it.
 
         Args:
             number: that of its record.
             sees: whether the operator sees an agent.
+            by: who calls.
 
         Raises:
             UsageError: there is no such call, or its arguments are not kept as they were.
-            StoreError: it cannot be read.
+            UnknownAgentError: its agent is not configured any more.
+            StoreError: something cannot be read or stored.
         """
-        return await calls.repeatable(self._services, number, sees)
-
-    async def call_again(self, session: Session, again: Repeatable) -> CallAgain:
-        """Make a call again as its agent; what decides about any call decides about it.
-
-        Args:
-            session: a scratch session of the operator's.
-            again: the call.
-
-        Raises:
-            StoreError: the session cannot be read or written.
-        """
-        return await calls.call_again(self._services, session, again)
+        return await calls.call_again(self._services, number, sees, by=by)
 
     async def timeline(self, key: SessionKey, *, before: int | None = None, limit: int = LINES) -> Timeline:
         """Return what happened in a session, turn by turn, the newest first (X4).

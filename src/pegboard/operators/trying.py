@@ -19,6 +19,7 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import JsonObject
@@ -84,6 +85,7 @@ class Tried:
     """What came of a call.
 
     Attributes:
+        id: the number of its record on the audit trail; None where it left none, as one that waits for a person.
         status: what became of it, ``ok`` where it ran.
         is_error: whether a model would take it as a failure.
         message: why it did not run, or nothing.
@@ -99,6 +101,7 @@ class Tried:
         approval: the approval that it waits for, or nothing; called again in this session it runs once that is given.
     """
 
+    id: int | None
     status: CallStatus
     is_error: bool
     message: str
@@ -203,7 +206,30 @@ async def try_tool(
     finally:
         await delete_session(services, key, by, approvals=not waits)
     duration = round((time.perf_counter() - started) * 1000, 3)
-    return masked(_shown(services, key, arguments, found, duration), await shown_names(services))
+    records = () if waits else await services.store.session_trail(key, kinds=("call", "deny"), limit=1)
+    number = records[0].number if records else None
+    return masked(_shown(services, key, arguments, found, number, duration), await shown_names(services))
+
+
+async def waiting_session(services: Services, agent: str, tool: str, arguments: JsonObject, *, by: str) -> str:
+    """Return the session in which a call that an operator made waits for a person or was allowed, or nothing.
+
+    Args:
+        services: the services of the board.
+        agent: the agent's name.
+        tool: the id of the tool.
+        arguments: those of the call.
+        by: who made it.
+
+    Raises:
+        StoreError: the approvals cannot be read.
+    """
+    asked = digest(await services.store.digest_key(), canonical(arguments))
+    known = await services.store.approvals(principal=by, agent=agent, open_at=time.time())
+    sessions = (
+        one.binding.session for one in known if (one.binding.tool, one.asked) == (tool, asked) and one.lasts != "always"
+    )
+    return next(filter(_SESSION.fullmatch, sessions), "")
 
 
 async def _called(session: Session, name: str, arguments: JsonObject) -> CallAnswer:
@@ -221,10 +247,18 @@ async def _called(session: Session, name: str, arguments: JsonObject) -> CallAns
         return answer("timeout", f"'{name}' had not answered after {PATIENCE:.0f} seconds.")
 
 
-def _shown(services: Services, key: SessionKey, arguments: JsonObject, found: CallAnswer, duration: float) -> Tried:
+def _shown(
+    services: Services,
+    key: SessionKey,
+    arguments: JsonObject,
+    found: CallAnswer,
+    number: int | None,
+    duration: float,
+) -> Tried:
     result = found.result
     structured, left = _cut(services, _json(result.structured) if result.structured is not None else "")
     return Tried(
+        id=number,
         status=found.status,
         is_error=found.is_error,
         message=found.message,

@@ -8,13 +8,13 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.operated_sessions import made_again
 from pegboard.console.pages.calls_page import number_of
 from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
-from pegboard.operators.calls import CallAgain, CallOverview
+from pegboard.operators.calls import CallOverview
 from pegboard.operators.masked import Name
 from pegboard.operators.timeline import LINES, Timeline
+from pegboard.operators.trying import Tried
 from pegboard.ports import SessionKey
 
 
@@ -39,9 +39,12 @@ async def call(context: Context, visit: Visit, *, number: str) -> CallOverview:
     return await context.operations.call(number_of(number), visit.operator.sees)
 
 
-async def call_again(context: Context, visit: Visit, *, number: str) -> CallAgain:
-    """Make a call again as its agent, in a scratch session of the operator's; it is decided as any call is."""
-    return await made_again(context, visit, number_of(number))
+async def call_again(context: Context, visit: Visit, *, number: str) -> Tried:
+    """Make a call again as its agent, in a session of its own that is deleted with the answer; all decides as ever.
+
+    Where it waits for an approval it runs once that is given and it is made again here.
+    """
+    return await context.operations.call_again(number_of(number), visit.operator.sees, by=visit.operator.name)
 
 
 async def timeline(context: Context, visit: Visit, *, query: TimelineQuery) -> Timeline:
@@ -54,7 +57,7 @@ async def timeline(context: Context, visit: Visit, *, query: TimelineQuery) -> T
 _CODES: Final = ("unknown_call",)
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/calls/{number}", call, _CODES),
-    Endpoint("POST", "/api/calls/{number}/again", call_again, (*_CODES, "not_again", "unknown_agent"), "approve"),
+    Endpoint("POST", "/api/calls/{number}/again", call_again, (*_CODES, "not_again", "unknown_agent"), "configure"),
     Endpoint("GET", "/api/session/timeline", timeline, ("unknown_agent",)),
 )
 """The addresses under ``/api``."""

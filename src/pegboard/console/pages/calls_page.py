@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from pegboard.console.call_forms import as_curl, as_json
 from pegboard.console.context import Context, Page
-from pegboard.console.operated_sessions import made_again
-from pegboard.console.pages.forms import Notice, after_form, text_of
+from pegboard.console.pages.forms import Notice, after_form, keep_notice, text_of
 from pegboard.console.pages.sessions_page import key_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
+from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.calls import unknown_call
 
@@ -74,14 +74,18 @@ async def again(context: Context, visit: Visit) -> Response:
     """Make a call again, and go to the page of the new one."""
     form = await visit.request.form()
     number = number_of(text_of(form, "id"))
-    done = await made_again(context, visit, number)
+    done = await context.operations.call_again(number, visit.operator.sees, by=visit.operator.name)
     back = query(_CALL, id=done.id or number)
-    kind = "done" if done.status == "ok" else "error"
+    said = done.message or "".join(block.text for block in done.blocks[:1])
     message = f"Made again in session {done.session}: {done.status}."
-    notice = Notice(message=message, hint="" if done.status == "ok" else done.message[:300], kind=kind)
-    if done.id is None or not visit.partial or visit.sign_in is None:
+    notice = (
+        Notice(message=message)
+        if done.status == "ok"
+        else Notice(message=message, hint=one_line(said, limit=300), kind="error")
+    )
+    if done.id is None or not visit.partial:
         return after_form(context, visit, notice, back=back)
-    visit.sign_in.notices.append(notice)
+    keep_notice(visit.sign_in, visit.names, notice)
     return Response(headers={"HX-Redirect": back})
 
 
@@ -112,7 +116,7 @@ def _indented(arguments: str) -> str:
 PAGES: Final = (
     Page(_CALL, call_page),
     Page(_AGAIN, again_form),
-    Page(_AGAIN, again, "POST", "approve"),
+    Page(_AGAIN, again, "POST", "configure"),
     Page("/console/session/timeline", timeline_page),
 )
 """The addresses of calls."""

@@ -10,9 +10,11 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pegboard.console.context import Context
+from pegboard.console.entry.operator_access import SignIn
 from pegboard.console.refusals import AS_NOTICE
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
+from pegboard.operators.masked import ShownNames
 
 LARGEST_OFFSET: Final = 10_000_000
 MOST: Final = 10
@@ -37,16 +39,24 @@ class Notice:
     undo: Undo | None = None
 
 
+def keep_notice(sign_in: SignIn | None, names: ShownNames, notice: Notice) -> None:
+    """Keep a notice, masked, for the next page of a browser that is signed in."""
+    if sign_in is not None:
+        sign_in.notices = [*sign_in.notices, _without_secrets(notice, names)][-MOST:]
+
+
+def _without_secrets(notice: Notice, names: ShownNames) -> Notice:
+    mask = names.masker.text
+    return replace(notice, message=mask(notice.message), hint=mask(notice.hint))
+
+
 def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> Response:
     """Return the answer after a form: the notice for a script of the page, else the page with it."""
-    sign_in, mask = visit.sign_in, visit.names.masker.text
-    notice = replace(notice, message=mask(notice.message), hint=mask(notice.hint))
     if visit.partial:
-        csrf = sign_in.csrf if sign_in is not None else ""
-        text = context.templates.text("notice.html", notice=notice, csrf=csrf)
+        csrf = visit.sign_in.csrf if visit.sign_in is not None else ""
+        text = context.templates.text("notice.html", notice=_without_secrets(notice, visit.names), csrf=csrf)
         return HTMLResponse(text, headers={"HX-Trigger": "done", **AS_NOTICE})
-    if sign_in is not None:
-        sign_in.notices = [*sign_in.notices, notice][-MOST:]
+    keep_notice(visit.sign_in, visit.names, notice)
     return RedirectResponse(back, status_code=303)
 
 

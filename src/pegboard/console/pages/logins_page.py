@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
-from pegboard.console.pages.forms import Notice, after_form, text_of
+from pegboard.console.pages.forms import Notice, after_form, keep_notice, text_of
 from pegboard.console.pages.sign_in_page import keep_signed_in, sign_in_with
 from pegboard.console.refusals import failure_of
 from pegboard.console.templating import query
@@ -120,8 +120,9 @@ async def _completed(context: Context, request: Request, sign_in: SignIn) -> Res
         done = await context.operations.logins.finish(dict(request.query_params), LoginOwner(sign_in.operator.name))
     except PegboardError as error:
         return failure_of(context, request, None, 403 if error.code == "login_failed" else None, error)
-    shown = (await shown_names(context.board.services)).shown(done.plugin)
-    sign_in.notices = [*sign_in.notices, Notice(message=f"You are logged in to '{shown}'.")]
+    names = await shown_names(context.board.services)
+    shown = names.shown(done.plugin)
+    keep_notice(sign_in, names, Notice(message=f"You are logged in to '{shown}'."))
     return RedirectResponse(_back(sign_in.operator, shown), status_code=303)
 
 
