@@ -47,6 +47,8 @@ tokens:
   cleo: {token: cleo-cleo-cleo-cleo-cleo-cleo, agents: ["*"], console: [see]}
 """
 SUMS = f'''
+from pegboard.core.model.tools import CallResult
+
 HOSTILE = {HOSTILE!r}
 
 
@@ -58,6 +60,11 @@ def divide(number: int, by: int) -> float:
 def say(text: str) -> str:
     """Say something."""
     return HOSTILE + text
+
+
+def point(before: int) -> CallResult:
+    """Point at something."""
+    return CallResult(content=({{"type": "resource_link", "uri": "file:///" + "x" * (before - 8) + "{SECRET}"}},))
 
 
 def fail(text: str) -> str:
@@ -236,6 +243,21 @@ async def test_a5_who_may_approve_and_not_configure_makes_no_call_again(
     assert waiting["status"] == "needs_approval"
     await operators["dan"].ask("POST", f"/api/approvals/{waiting['approval']}/allow", json={})
     assert (await operators["ada"].ask("POST", f"/api/calls/{number}/again"))["status"] == "ok"
+
+
+@pytest.mark.parametrize("most", [2_000, 500])
+async def test_x5_an_address_in_an_answer_is_masked_before_it_is_cut(
+    operators: dict[str, Program], board: Pegboard, most: int
+) -> None:
+    """X5: of the secret that the cut falls into nothing is left, neither kept nor shown."""
+    session = await board.session(agent="default", session_id="s", principal="local")
+    await session.call("point", {"before": most - 10})
+    (number,) = await numbers(board, session)
+    (kept,) = (await operators["ada"].ask("GET", f"/api/calls/{number}"))["answer"]
+    (shown,) = (await operators["ada"].ask("POST", f"/api/calls/{number}/again"))["blocks"]
+    for text in (kept["uri"], shown["text"]):
+        assert "xxx" in text
+        assert SECRET[:3] not in text
 
 
 async def test_x4_two_clicks_get_a_record_each(operators: dict[str, Program], board: Pegboard) -> None:

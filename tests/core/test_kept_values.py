@@ -85,3 +85,10 @@ def test_what_is_no_text_is_named_and_not_kept() -> None:
     ]
     alone = kept_blocks(MASKER, (), {"token": SECRET, "n": 1}, 4_000)
     assert json.loads(alone.text) == [{"type": "structured", "value": {"token": "***", "n": 1}}]
+
+
+@pytest.mark.parametrize(("key", "most"), [("uri", 2_000), ("name", 2_000), ("mimeType", 2_000), ("type", 40)])
+def test_x5_what_a_block_is_called_is_masked_before_it_is_cut(key: str, most: int) -> None:
+    block = {"type": "resource_link", key: f"{'x' * (most - 6)}{SECRET}"}
+    (kept,) = json.loads(kept_blocks(MASKER, (block,), None, 4_000).text)
+    assert kept[key].removesuffix("…") == f"{'x' * (most - 6)}***"

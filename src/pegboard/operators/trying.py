@@ -32,6 +32,10 @@ from pegboard.ports import SessionKey
 
 LONGEST: Final = 65_536
 """How many characters of one text, of an answer or a definition, are shown."""
+LONGEST_KIND: Final = 40
+"""How many characters of the kind of a block are shown."""
+LONGEST_NAME: Final = 500
+"""How many characters are shown of what a block is that has no text: its address, its kind of content or its name."""
 MOST_BLOCKS: Final = 20
 """How many blocks of an answer are shown."""
 MOST_FIELDS: Final = 60
@@ -277,9 +281,11 @@ def _shown(
 
 def _block(services: Services, block: JsonObject) -> AnswerBlock:
     """Return a block as it is shown; an embedded resource is what it embeds."""
-    kind, inner = str(block.get("type", ""))[:40], block.get("resource")
+    beginning, inner = services.masker.beginning, block.get("resource")
+    kind = beginning(str(block.get("type", "")), LONGEST_KIND)
     body = cast("JsonObject", inner) if isinstance(inner, Mapping) else block
-    text, about = body.get("text"), str(body.get("uri") or body.get("mimeType") or body.get("name") or "")[:500]
+    about = beginning(str(body.get("uri") or body.get("mimeType") or body.get("name") or ""), LONGEST_NAME)
+    text = body.get("text")
     if isinstance(text, str):
         shown, left = _cut(services, text)
         return AnswerBlock(kind=kind, text=shown if kind == "text" else f"{about}\n{shown}", left=left)

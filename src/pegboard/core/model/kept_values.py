@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -13,6 +14,9 @@ DEEPEST: Final = 32
 """How many levels of a value are kept."""
 MOST_BLOCKS: Final = 100
 """How many blocks of a result are kept."""
+_LONGEST_KIND: Final = 40
+_LONGEST_NAME: Final = 2_000
+"""How many bytes are kept of what a block is: its address, its name, its kind of content."""
 _MORE: Final = "…"
 _LEAST: Final = 2
 """What any item takes: a million empty lists are not gone through."""
@@ -78,14 +82,14 @@ class _Copying:
 
     def block(self, block: Mapping[str, Any]) -> dict[str, Any]:
         """Return a block of a result: its text, or what it is."""
-        kind = str(block.get("type", ""))[:40]
+        kind = self._masker.beginning(str(block.get("type", "")), _LONGEST_KIND)
         self.left -= _LEAST
         resource = block.get("resource")
         inner = cast("Mapping[str, Any]", resource) if isinstance(resource, Mapping) else block
         named: dict[str, Any] = {"type": kind}
         for key in ("uri", "name", "mimeType"):
             if isinstance(inner.get(key), str):
-                named[key] = self.text(inner[key][:2000])
+                named[key] = self.text(inner[key], _LONGEST_NAME)
         if isinstance(inner.get("text"), str):
             return {**named, "text": self.text(inner["text"])}
         data = inner.get("data", inner.get("blob"))
@@ -93,12 +97,12 @@ class _Copying:
             named["bytes"] = len(data) * 3 // 4 - data[-2:].count("=")
         return named
 
-    def text(self, text: str) -> str:
-        """Return a text as it is kept."""
+    def text(self, text: str, most: int = sys.maxsize) -> str:
+        """Return a text as it is kept, at most so many bytes of it."""
         if len(text) <= _SHORT and text in self._masker.values:
             self.masked = True
             return MASK
-        found, cut = kept_text(self._masker, text, max(self.left, 0))
+        found, cut = kept_text(self._masker, text, max(min(self.left, most), 0))
         self.left -= _LEAST + (len(found) if found.isascii() else len(found.encode(errors="surrogatepass")))
         if cut:
             self.cut = True
