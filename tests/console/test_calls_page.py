@@ -287,6 +287,18 @@ async def test_x4_what_must_be_loaded_first_is_loaded_and_what_is_switched_off_i
     assert await of_tries(board) == []
 
 
+async def test_x4_what_has_the_name_of_a_tool_later_is_not_called_in_its_place(tokens: Path) -> None:
+    async with Pegboard.open(tokens) as board:
+        session = await board.session(agent="other", session_id="s", principal="local")
+        await session.call("divide", {"number": 6, "by": 3})
+        (number,) = await numbers(board, session)
+    tokens.write_text(tokens.read_text().replace("sums", "calculator"))
+    async with Pegboard.open(tokens) as board, serving(board) as (app, _), program(app, "-".join(["ada"] * 6)) as ada:
+        session = await board.session(agent="other", session_id="s", principal="local")
+        assert (await session.call("divide", {"number": 6, "by": 3})).status == "ok"
+        assert (await ada.ask("POST", f"/api/calls/{number}/again"))["status"] == "not_found"
+
+
 async def test_x5_a_call_is_not_made_again_with_what_is_masked_or_not_kept(
     operators: dict[str, Program], board: Pegboard
 ) -> None:

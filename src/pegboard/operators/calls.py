@@ -177,7 +177,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
     assert kept is not None
     arguments = json.loads(kept.arguments)
     session = await waiting_session(services, record.agent, kept.tool, arguments, by=by)
-    return await try_tool(services, record.agent, record.subject, arguments, by=by, session=session)
+    return await try_tool(services, record.agent, kept.tool, arguments, by=by, session=session)
 
 
 async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:
