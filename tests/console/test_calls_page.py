@@ -153,6 +153,7 @@ async def test_x4_what_is_not_kept_names_the_line_that_keeps_it(operators: dict[
     assert found["arguments"] == ""
     assert "`record: {arguments: true}`" in found["arguments_missing"]
     assert "`record: {results: 4kB}`" in found["arguments_missing"]
+    assert "under 'quiet', which says less" in found["arguments_missing"]
     assert (found["estimated"], found["received_tokens"]) == (False, None)
     nothing = await ada.ask("GET", f"/api/calls/{(await numbers(board, silent))[0]}")
     assert (nothing["outcome"], nothing["error"], nothing["reason"]) == ("error", "", "")
@@ -287,12 +288,16 @@ async def test_x4_what_must_be_loaded_first_is_loaded_and_what_is_switched_off_i
     assert await of_tries(board) == []
 
 
+def rename_plugin(config: Path) -> None:
+    config.write_text(config.read_text().replace("sums", "calculator"))
+
+
 async def test_x4_what_has_the_name_of_a_tool_later_is_not_called_in_its_place(tokens: Path) -> None:
     async with Pegboard.open(tokens) as board:
         session = await board.session(agent="other", session_id="s", principal="local")
         await session.call("divide", {"number": 6, "by": 3})
         (number,) = await numbers(board, session)
-    tokens.write_text(tokens.read_text().replace("sums", "calculator"))
+    rename_plugin(tokens)
     async with Pegboard.open(tokens) as board, serving(board) as (app, _), program(app, "-".join(["ada"] * 6)) as ada:
         session = await board.session(agent="other", session_id="s", principal="local")
         assert (await session.call("divide", {"number": 6, "by": 3})).status == "ok"
@@ -305,9 +310,15 @@ async def test_x5_a_call_is_not_made_again_with_what_is_masked_or_not_kept(
     session = await board.session(agent="default", session_id="s", principal="local")
     await session.call("say", {"text": f"with {SECRET}"})
     await session.call("whisper", {"text": "hello"})
+    reasons: list[str] = []
     for number in await numbers(board, session):
         code, message, _ = await operators["ada"].refused("POST", f"/api/calls/{number}/again", 409)
         assert (code, SECRET in message) == ("not_again", False)
+        why = (await operators["ada"].ask("GET", f"/api/calls/{number}"))["not_again"]
+        assert why in message
+        reasons.append(why)
+    assert reasons[0].startswith("its arguments are not kept. `record: {arguments: true}` in `agents: default`, or at")
+    assert reasons[1] == "its arguments are kept without what is secret in them, or cut."
     assert len(await numbers(board, session)) == 2
 
 

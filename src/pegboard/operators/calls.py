@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 
 from pegboard.board.observability.call_details import KeptCall, call_of_text, tokens_of_call
 from pegboard.board.services import Services
-from pegboard.core.model.recording import KEPT_DAYS
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
@@ -18,6 +17,10 @@ from pegboard.ports import AuditRecord, SessionKey
 
 BESIDE: Final = 4
 """How many records before and after a call are shown."""
+AGAIN: Final = ("call", "deny")
+"""The records of calls of tools: what can be made again is one of them."""
+KEPT: Final = (*AGAIN, "search")
+"""The records of which more can be kept than their line."""
 Sees = Callable[[str], bool]
 """Whether an operator sees an agent."""
 
@@ -138,7 +141,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
         session=record.session,
         turn=record.turn,
         tool=record.subject,
-        plugin=_plugin(kept),
+        plugin=kept.tool.partition("/")[0] if kept is not None else "",
         decision=record.decision,
         outcome=record.outcome,
         reason=record.reason,
@@ -196,18 +199,11 @@ def unknown_call() -> UsageError:
     )
 
 
-def _plugin(kept: KeptCall | None) -> str:
-    return kept.tool.partition("/")[0] if kept is not None else ""
-
-
 def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> dict[str, Any]:
     """Return what is shown of what is kept, and what would keep the rest."""
+    ran = record.decision == "allowed" and record.outcome == "ok"
     if kept is None:
-        return _nothing(
-            "Nothing is kept of this call but its line. Of one that worked `record: {arguments: true}` or "
-            "`record: {results: 4kB}`, for every agent or one, keeps more of calls to come; of another its days are "
-            f"over (`record: {{days: {KEPT_DAYS}}}`), or it runs and refuses no tool."
-        )
+        return _nothing(_nothing_kept(services, record, ran=ran))
     blocks = _blocks(kept.result)
     whole = "\n".join(block.text for block in blocks)
     exact = blocks and not kept.result_cut and all(block.bytes is None for block in blocks)
@@ -216,7 +212,6 @@ def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> 
         kept.arguments if kept.arguments and not kept.arguments_cut else kept.sent,
         whole if exact else kept.error if kept.error and not kept.error_cut else kept.received,
     )
-    ran = record.decision == "allowed" and record.outcome == "ok"
     return {
         "because": kept.because,
         "where": kept.where,
@@ -229,12 +224,12 @@ def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> 
         "estimated": tokens.estimated,
         "arguments": kept.arguments,
         "arguments_cut": kept.arguments_cut,
-        "arguments_missing": "" if kept.arguments else _keeps(services, record, kept, "arguments"),
+        "arguments_missing": "" if kept.arguments else f"Not kept. {_keeps(services, record, kept, 'arguments')}",
         "error": kept.error,
         "error_cut": kept.error_cut,
         "answer": blocks,
         "answer_cut": kept.result_cut,
-        "answer_missing": _keeps(services, record, kept, "results") if ran and not kept.result else "",
+        "answer_missing": f"Not kept. {_keeps(services, record, kept, 'results')}" if ran and not kept.result else "",
     }
 
 
@@ -245,17 +240,38 @@ def _nothing(why: str) -> dict[str, Any]:
     return {**texts, **numbers, **cut, "answer": (), "arguments_missing": why, "answer_missing": ""}
 
 
-_LINES: Final[Mapping[str, str]] = {"arguments": "{arguments: true}", "results": "{results: 4kB}"}
+def _nothing_kept(services: Services, record: AuditRecord, *, ran: bool) -> str:
+    """Return why a record has its line of the trail alone: nothing more was kept, or it was and its days are over."""
+    if record.kind not in KEPT:
+        return "Of what was read, and of prompts, no more is kept than this line."
+    over = "its days are over: `record: {days: 30}` keeps it longer"
+    if not ran:
+        return f"What was kept of it is gone, as {over}."
+    return (
+        "Nothing is kept of it but this line. Of a call that worked and asked nobody more is kept only where arguments "
+        f"or results are; where they were, {over}. {_keeps(services, record, None, 'arguments', 'results')}"
+    )
 
 
-def _keeps(services: Services, record: AuditRecord, kept: KeptCall, what: str) -> str:
-    """Return the line of the configuration that keeps something of calls to come, and where it belongs."""
-    line, plugin = f"`record: {_LINES[what]}`", _plugin(kept)
-    spec = services.loader.specs.get(plugin)
-    text = f"Not kept. {line}, for every agent or in `agents: {record.agent}`, keeps those of calls to come"
-    if spec is not None and not getattr(spec.record, what):
-        return f"{text}; what is kept of '{plugin}' says less, and has to say it too."
-    return f"{text}."
+_LINES: Final[Mapping[str, str]] = {"arguments": "`record: {arguments: true}`", "results": "`record: {results: 4kB}`"}
+
+
+def _keeps(services: Services, record: AuditRecord, kept: KeptCall | None, *parts: str) -> str:
+    """Return the lines of the configuration that keep parts of calls to come, and where they belong."""
+    lines = " or ".join(_LINES[part] for part in parts)
+    where = f"in `agents: {record.agent}`, or at the top where that says nothing else,"
+    spec = services.loader.specs.get(_plugin(services, record, kept))
+    if spec is not None and not any(getattr(spec.record, part) for part in parts):
+        where = f"{where} and under '{spec.name}', which says less now,"
+    return f"{lines} {where} keeps those of calls to come."
+
+
+def _plugin(services: Services, record: AuditRecord, kept: KeptCall | None) -> str:
+    """Return the plugin whose tool was called; where that is not kept, the one that has a tool of this name now."""
+    if kept is not None:
+        return kept.tool.partition("/")[0]
+    tool = services.world.catalog.by_wire(record.subject)
+    return tool.plugin if tool is not None else ""
 
 
 def _blocks(text: str) -> tuple[CallBlock, ...]:
@@ -283,10 +299,12 @@ def _block(block: Mapping[str, Any]) -> CallBlock:
 
 
 def _not_again(services: Services, record: AuditRecord, kept: KeptCall | None) -> str:
-    """Return why a call cannot be made again as it was, or nothing."""
-    if record.kind not in ("call", "deny") or kept is None or not kept.tool:
-        return "it is not known any more what it was."
-    if not kept.arguments:
+    """Return why a call cannot be made again as it was, or nothing: it needs a tool, and its arguments kept whole."""
+    if record.kind not in AGAIN:
+        return "it called no tool."
+    if kept is not None and not kept.tool:
+        return "its name was that of no tool."
+    if kept is None or not kept.arguments:
         return f"its arguments are not kept. {_keeps(services, record, kept, 'arguments')}"
     if not kept.exact:
         return "its arguments are kept without what is secret in them, or cut."

@@ -162,10 +162,15 @@ class AuthSection(Section):
 
 
 class RecordSection(Section):
-    """What is kept of each call beside its line of the audit trail, masked."""
+    """What is kept of calls beside their lines of the audit trail, masked.
+
+    Of one that worked and asked nobody that is nothing, unless arguments or results are kept.
+    """
 
     errors: Flag | None = _optional("Whether error texts are kept. [default: true]")
-    arguments: Flag | None = _optional("Whether arguments are kept. [default: false]")
+    arguments: Flag | None = _optional(
+        "Whether arguments are kept; a call can be tried again only with them. [default: false]"
+    )
     results: KeptSize | None = _optional("How much is kept of each result: 4kB, 100kB; 0 for nothing. [default: 0]")
     days: Days | None = _optional("For how many days it is kept. [default: 7]")
 
@@ -480,7 +485,8 @@ class File(Section):
     search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
     approvals: ApprovalsSection = _optional("How calls wait for a person.", default_factory=ApprovalsSection)
     record: RecordSection = _optional(
-        "What is kept of each call beside the audit trail, by default error texts for a week.",
+        "What is kept of calls beside the audit trail: by default, for a week, of those that failed, were refused or "
+        "waited for a person.",
         default_factory=RecordSection,
     )
     notify: Annotated[list[NotifySection], Field(strict=False, max_length=20)] = _optional(
