@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from pegboard.config.documents.document import is_list, is_mapping
 
-SECTIONS: Final = ("oauth", "auth")
 _OF_OAUTH: Final = {
     "clientId": "client_id",
     "client_id": "client_id",

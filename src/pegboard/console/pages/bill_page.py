@@ -24,7 +24,6 @@ PERIODS: Final = (1, 7, 30, 90, 400)
 _STEP_HOURS: Final = {1: 1, 7: 6}
 FRESH: Final = 10.0
 """For how many seconds the bill of more than a week is given again: reading it takes up to a second."""
-_HOUR: Final = 3_600
 _KINDS: Final[tuple[MoneyPart, ...]] = ("lists", "arguments", "results")
 _STYLES: Final = ("sent", "arguments", "results")
 
