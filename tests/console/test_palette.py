@@ -34,6 +34,8 @@ TOKENS = """
 tokens:
   root: {token: root-root-root-root-root, agents: ["*"], console: true}
   bob: {token: bob-bob-bob-bob-bob-bob, agents: [writer], console: [see]}
+  eve: {token: eve-eve-eve-eve-eve-eve, agents: [writer], console: [see, configure]}
+  kim: {token: kim-kim-kim-kim-kim-kim, agents: ["*"], console: [see, configure]}
 """
 
 
@@ -155,3 +157,25 @@ async def test_an_operator_of_some_agents_finds_nothing_of_others(config_with_to
             assert "tool" in kinds
             assert "action" not in kinds
             assert "action" in [kind for kind, _ in await found(root, "writer send mail")]
+
+
+async def test_what_takes_the_right_to_configure_is_found_by_those_who_have_it(config_with_tokens: Path) -> None:
+    """A5: what is found can be opened, and a tool is tried by whoever may call it."""
+    pages = {
+        "root": {"Matrix"},
+        "bob": {"Matrix"},
+        "eve": {"Matrix", "Edit", "Try a tool"},
+        "kim": {"Matrix", "Edit", "Try a tool", "Add a server"},
+    }
+    async with Pegboard.open(config_with_tokens) as board, serving(board) as (app, _):
+        for name, expected in pages.items():
+            token = "-".join([name] * (5 if name == "root" else 6))
+            async with program(app, token) as operator:
+                entries = (await operator.ask("GET", "/api/find", params={"query": ""}))["entries"]
+                assert {one["label"] for one in entries} & pages["kim"] == expected, name
+                for one in entries:
+                    assert (await operator.client.get(one["address"])).status_code == 200, (name, one["label"])
+                tries = ("action", "Try read_mail as writer") in await found(operator, "writer read mail")
+                assert tries is ("Try a tool" in expected), name
+                for label in pages["kim"]:
+                    assert (("page", label) in await found(operator, label)) is (label in expected), (name, label)

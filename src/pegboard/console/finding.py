@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from starlette.routing import Route
-
 from pegboard.console.context import Context
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
+from pegboard.core.principals.bearer_tokens import Right
 from pegboard.operators.masked import Name, Verbatim
 from pegboard.operators.search import CommonHit, SearchHit
 
@@ -55,19 +54,23 @@ class Found:
     indexing: bool = False
 
 
-# Label, address, other words for it, and whether it is only for operators of every agent.
-_PAGES: Final = (
-    ("Now", "/console", "start attention home usage", False),
-    ("Approvals", "/console/approvals", "waiting calls allow refuse standing", False),
-    ("Agents", "/console/agents", "switches toolkits", False),
-    ("Sessions", "/console/sessions", "live leases turns", False),
-    ("Servers", "/console/servers", "failed log restart plugins", True),
-    ("Explain", "/console/explain", "why find", False),
-    ("Audit", "/console/audit", "trail records history export", False),
-    ("Bill", "/console/bill", "tokens cost saved", False),
-    ("Pins", "/console/pins", "changed tools accept diff", True),
-    ("Configuration", "/console/configuration", "file problems edits warnings", True),
-    ("Keys", "/console/keys", "keyboard shortcuts help", False),
+# Label, address, other words for it, whether it is only for operators of every agent, and the right that it takes.
+_PAGES: Final[tuple[tuple[str, str, str, bool, Right], ...]] = (
+    ("Now", "/console", "start attention home usage", False, "see"),
+    ("Approvals", "/console/approvals", "waiting calls allow refuse standing", False, "see"),
+    ("Agents", "/console/agents", "switches toolkits", False, "see"),
+    ("Matrix", "/console/matrix", "every agent toolkit switches pause resume everyone", False, "see"),
+    ("Sessions", "/console/sessions", "live leases turns", False, "see"),
+    ("Servers", "/console/servers", "failed log restart plugins", True, "see"),
+    ("Explain", "/console/explain", "why find", False, "see"),
+    ("Audit", "/console/audit", "trail records history export", False, "see"),
+    ("Bill", "/console/bill", "tokens cost saved", False, "see"),
+    ("Pins", "/console/pins", "changed tools accept diff", True, "see"),
+    ("Configuration", "/console/configuration", "file problems edits warnings", True, "see"),
+    ("Edit", "/console/edit", "configuration agents toolkits loadouts change", False, "configure"),
+    ("Add a server", "/console/servers/add", "new paste import install mcp", True, "configure"),
+    ("Try a tool", _TRY, "call test run", False, "configure"),
+    ("Keys", "/console/keys", "keyboard shortcuts help", False, "see"),
 )
 
 
@@ -116,8 +119,9 @@ def _has(name: str, words: str) -> bool:
 
 
 def _pages(visit: Visit, words: str) -> Iterator[FoundEntry]:
-    for label, address, others, only in _PAGES:
-        if (visit.operator.agents is None or not only) and _has(f"{label} {others}", words):
+    for label, address, others, only, right in _PAGES:
+        offered = right in visit.operator.rights and (visit.operator.agents is None or not only)
+        if offered and _has(f"{label} {others}", words):
             yield FoundEntry(kind="page", label=label, detail="page", address=address)
 
 
@@ -213,8 +217,7 @@ async def _for_agent(context: Context, visit: Visit, agent: str, need: str) -> t
     name, meant = visit.names.meant(agent), visit.names.meant(need)
     answer = await context.operations.search(name, meant, limit=_TOOLS)
     hits = list({(hit.kind, hit.name): hit for hit in (*answer.names, *answer.hits, *answer.rest)}.values())
-    tries = any(isinstance(route, Route) and route.path == _TRY for route in visit.request.app.routes)
-    first = [entry for hit in hits[:2] for entry in _actions(agent, hit, visit, tries=tries)]
+    first = [entry for hit in hits[:2] for entry in _actions(agent, hit, visit)]
     return first + [_explained(agent, hit) for hit in hits[2:_TOOLS]], answer.indexing
 
 
@@ -230,7 +233,7 @@ def _explained(agent: str, hit: SearchHit) -> FoundEntry:
     )
 
 
-def _actions(agent: str, hit: SearchHit, visit: Visit, *, tries: bool) -> Iterator[FoundEntry]:
+def _actions(agent: str, hit: SearchHit, visit: Visit) -> Iterator[FoundEntry]:
     yield _explained(agent, hit)
     if "switch" in visit.operator.rights:
         value = "off" if hit.permitted else "on"
@@ -243,7 +246,7 @@ def _actions(agent: str, hit: SearchHit, visit: Visit, *, tries: bool) -> Iterat
             agent=agent,
             tool=hit.name,
         )
-    if tries and hit.kind == "tool" and "switch" in visit.operator.rights:
+    if hit.kind == "tool" and "configure" in visit.operator.rights:
         yield FoundEntry(
             kind="action",
             label=f"Try {hit.name} as {agent}",
