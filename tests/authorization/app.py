@@ -165,7 +165,7 @@ def app(origin: str, options: Options) -> Starlette:
         route("/revoke", lambda request: site.endpoints.revoke(request), "POST"),
         route("/introspect", lambda request: site.endpoints.introspect(request), "POST"),
         Route("/control/{what}", site.control, methods=["GET", "POST"]),
-        Mount("/", Guard(inner, lambda: site.grants)),
+        Mount("/", Guard(inner, lambda: site.grants, site.released)),
     ]
     return Starlette(
         routes=routes,

@@ -67,6 +67,7 @@ class Options:
     challenge_scope: str | None = None
     open_lists: bool = False  # only calls need a token
     never_enough: bool = False  # `write` is refused with any scopes
+    late_refusals: bool = False  # the body of each 403 comes only once it is released
     handshake: bool = False  # knows nothing of the 2026 era
     demand_user_agent: bool = False  # of every request
     clock: float = 0  # seconds that this machine's clock is ahead

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.authentication import AuthCredentials
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from authorization.grants import Grants
@@ -65,8 +65,8 @@ def mcp_server(released: Callable[[], Awaitable[object]]) -> Server[Any]:
 class Guard:
     """Let only those in who have a token of the authorization server, for this resource, with the scopes they need."""
 
-    def __init__(self, app: ASGIApp, grants: Callable[[], Grants]) -> None:
-        self._app, self._now = app, grants
+    def __init__(self, app: ASGIApp, grants: Callable[[], Grants], released: Callable[[], Awaitable[object]]) -> None:
+        self._app, self._now, self._released = app, grants, released
 
     @property
     def _grants(self) -> Grants:
@@ -134,7 +134,14 @@ class Guard:
         if self._grants.options.challenge == "none":
             headers = {}
         repeated = {"error_description": sent} if sent and self._grants.options.echo_secrets else {}
-        return JSONResponse({"error": code, **repeated}, status, headers)
+        refusal = JSONResponse({"error": code, **repeated}, status, headers)
+        if status == 403 and self._grants.options.late_refusals:
+            return StreamingResponse(self._late(refusal), status, headers, media_type="application/json")
+        return refusal
+
+    async def _late(self, refusal: Response) -> AsyncGenerator[bytes]:
+        await self._released()
+        yield bytes(refusal.body)
 
     def _strange_era(self, request: Request) -> Response | None:
         modern = request.headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS

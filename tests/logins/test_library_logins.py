@@ -15,6 +15,7 @@ from pegboard.core.access.instances import LoginOwner
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.errors import UsageError
 from pegboard.operators.logins import OperatorLogins
+from pegboard.support.backoff import wait_until
 
 
 async def session_of(board: Pegboard, principal: str = "ada") -> Session:
@@ -125,6 +126,23 @@ async def test_g11_a_scope_that_is_missing_is_asked_for_with_those_of_before(boa
         **((await session.call("linear__whoami", {})).result.structured or {}),
         "scopes": ["read", "write"],
     }
+
+
+async def test_g11_a_scope_that_is_missing_is_asked_for_whatever_is_answered_meanwhile(
+    configuration: dict[str, Any], person: Person, site: LoginSite
+) -> None:
+    """G11: on one connection, a call is answered between the head of a refusal and its end."""
+    async with Pegboard.open(configuration, fast_path=False) as board:
+        session = await logged_in(board, person)
+        site.change(late_refusals=True)
+        writing = asyncio.create_task(session.call("linear__write", {"text": "x"}))
+        assert await wait_until(lambda: bool(site.counts.get("slow")), 30)
+        assert account_of(await session.call("linear__whoami", {})) == "ada"
+        site.release()
+        refused = await asyncio.wait_for(writing, 30)
+    assert refused.status == "needs_login", refused
+    assert refused.login is not None
+    assert "scope=read+write" in refused.login.url
 
 
 async def test_g11_who_was_logged_out_by_the_issuer_is_asked_again_once(

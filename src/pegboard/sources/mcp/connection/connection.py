@@ -187,7 +187,7 @@ class Connection:
         self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool
     ) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
-        from pegboard.sources.mcp.connection.failure_reasons import reason_of, wants_login
+        from pegboard.sources.mcp.connection.failure_reasons import reason_of, wanted_scopes
         from pegboard.sources.mcp.connection.open_client import open_client
 
         fault: Fault | None = None
@@ -203,9 +203,7 @@ class Connection:
             reason, hint = reason_of(error, self.spec)
             if live.oversized:
                 reason, hint = live.reason, self.spec.limit_hint
-            fault = fault_of(live, reason, hint, self.mask)
-            if wants_login(error):
-                fault = replace(fault, scopes=self.wanted_scopes(live))
+            fault = replace(fault_of(live, reason, hint, self.mask), scopes=wanted_scopes(error))
         finally:
             live.close(fault.reason if fault else "it was stopped")
             live.server_requests.close()
@@ -309,12 +307,6 @@ class Connection:
 
     def _serialise(self) -> None:
         self.one_at_a_time = True
-
-    @staticmethod
-    def wanted_scopes(live: OpenConnection) -> tuple[str, ...]:
-        """Return what a login has to allow that a server wants, as it said last."""
-        challenge = None if live.login is None else live.login.challenge
-        return () if challenge is None else challenge.scopes
 
     # -- what is reported --------------------------------------------------------------------------
 

@@ -72,13 +72,17 @@ def http_failure(error: MCPError) -> tuple[str, int] | None:
     return None
 
 
-def wants_login(error: BaseException) -> bool:
-    """Return whether a server answered that somebody has to log in."""
+def wanted_scopes(error: BaseException) -> tuple[str, ...] | None:
+    """Return what a login has to allow, where a server answered that somebody has to log in; else None.
+
+    Empty is what the issuer gives.
+    """
     leaf = next(_leaves(error))
-    if isinstance(leaf, MCPError):
-        marked = http_failure(leaf)
-        return marked is not None and marked[0] == LOGIN
-    return False
+    marked = http_failure(leaf) if isinstance(leaf, MCPError) else None
+    if not isinstance(leaf, MCPError) or marked is None or marked[0] != LOGIN:
+        return None
+    scopes: object = cast("dict[str, Any]", leaf.data).get("scopes")
+    return tuple(str(scope) for scope in cast("list[Any]", scopes)) if isinstance(scopes, list) else ()
 
 
 def unreached(error: MCPError) -> bool:

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionLogin:
-    """The login of one connection: its owner's, or none yet (``owner`` None).
-
-    ``challenge`` is what the server said of a login when it refused a request last; None since one was taken.
-    """
+    """The login of one connection: its owner's, or none yet (``owner`` None)."""
 
     def __init__(
         self,
@@ -29,7 +26,6 @@ class ConnectionLogin:
     ) -> None:
         self.owner = owner
         self._note = note
-        self.challenge: Challenge | None = None
         self._spec = spec
         self._keeper = keeper
         self._key = key
@@ -62,8 +58,7 @@ class ConnectionLogin:
         if self._key is not None:
             self._keeper.give_up(self._key, shown.removeprefix("Bearer "))
 
-    async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Return whether an answer refuses a request for want of a login, and note what it says of it."""
+    async def refused(self, status: int, headers: Mapping[str, str]) -> Challenge | None:
+        """Return what an answer says that refuses a request for want of a login; None for any other answer."""
         found = challenge_of(status, headers, self._spec) if status in (401, 403) else None
-        self.challenge = found if found is not None and await self._note(self._spec, found) else None
-        return self.challenge is not None
+        return found if found is not None and await self._note(self._spec, found) else None

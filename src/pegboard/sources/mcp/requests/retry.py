@@ -15,7 +15,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wants_login
+from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
@@ -101,10 +101,8 @@ async def _once(
             connection.history.forget_failures()
         connection.read_refusals(error.message)
         refused = _refused(spec, connection.mask, what, error)
-        if wants_login(error):
-            refused = NeedsLoginError(
-                refused.message, plugin=spec.name, scopes=connection.wanted_scopes(live), hint=refused.hint
-            )
+        if (scopes := wanted_scopes(error)) is not None:
+            refused = NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
         if isinstance(refused, ToolUnavailableError):
             connection.history.unreached(refused.message)
         raise refused from error

@@ -16,7 +16,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls
-from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
+from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin, WantedLogin
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
@@ -26,6 +26,8 @@ UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session"
 LOGIN, RENEWAL = "login", "renewal"
 
 _SESSION_HEADER = "mcp-session-id"
+_WANTED_LOGIN = "pegboard/login"
+"""The extension of a response that has the login which its server wants; other requests are under way meanwhile."""
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=3.0)
 # How long a request may take is the caller's affair: no limit on reading.
@@ -88,7 +90,7 @@ class WatchedClient(httpx2.AsyncClient):
         if shown is not None:
             request.headers["authorization"] = shown
         response = await super().send(request, stream=True, **options)
-        refused = await login.refused(response.status_code, response.headers)
+        refused = await _noted_login(login, response)
         if not refused or shown is None or response.status_code != 401:
             return response
         try:
@@ -101,7 +103,7 @@ class WatchedClient(httpx2.AsyncClient):
         await response.aclose()
         request.headers["authorization"] = renewed
         response = await super().send(request, stream=True, **options)
-        if await login.refused(response.status_code, response.headers) and response.status_code == 401:
+        if await _noted_login(login, response) and response.status_code == 401:
             login.give_up(renewed)
         return response
 
@@ -114,8 +116,9 @@ class WatchedClient(httpx2.AsyncClient):
             live.http_initialized = True
         if response.status_code < 400:
             return response
-        if live.login is not None and live.login.challenge is not None and response.status_code in (401, 403):
-            return self._failed(request, response.status_code, LOGIN, "it wants a login")
+        wanted: WantedLogin | None = response.extensions.get(_WANTED_LOGIN)
+        if wanted is not None:
+            return self._failed(request, response.status_code, LOGIN, "it wants a login", scopes=wanted.scopes)
         return self._refused(request, response)
 
     async def _whole(self, response: httpx2.Response) -> httpx2.Response:
@@ -137,7 +140,9 @@ class WatchedClient(httpx2.AsyncClient):
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
-        extensions = {"reason_phrase": response.reason_phrase.encode("ascii", errors="ignore")}
+        extensions: dict[str, Any] = {"reason_phrase": response.reason_phrase.encode("ascii", errors="ignore")}
+        if (wanted := response.extensions.get(_WANTED_LOGIN)) is not None:
+            extensions[_WANTED_LOGIN] = wanted
         return httpx2.Response(
             response.status_code,
             headers=headers,
@@ -158,14 +163,25 @@ class WatchedClient(httpx2.AsyncClient):
         )
         return response if refused is None else self._failed(request, response.status_code, *refused)
 
-    def _failed(self, request: httpx2.Request, status: int, kind: str, text: str) -> httpx2.Response:
+    def _failed(
+        self, request: httpx2.Request, status: int, kind: str, text: str, *, scopes: tuple[str, ...] = ()
+    ) -> httpx2.Response:
         if not self._lasting:
             self._live.oversized = self._live.oversized or kind == TOO_LARGE
             self._live.close(f"HTTP {status}: {text}" if kind == STATUS else text)
-        error = {"code": -32603, "message": text, "data": {MARK: kind, "status": status}}
+        data = {MARK: kind, "status": status, **({"scopes": scopes} if scopes else {})}
+        error = {"code": -32603, "message": text, "data": data}
         body = {"jsonrpc": "2.0", "id": None, "error": error}
         headers = {"content-type": "application/json"}
         return httpx2.Response(status, headers=headers, content=json.dumps(body).encode(), request=request)
+
+
+async def _noted_login(login: ShownLogin, response: httpx2.Response) -> bool:
+    """Return whether a response refuses its request for want of a login, and note on it which."""
+    wanted = await login.refused(response.status_code, response.headers)
+    if wanted is not None:
+        response.extensions[_WANTED_LOGIN] = wanted
+    return wanted is not None
 
 
 def _is_json(response: httpx2.Response) -> bool:

@@ -52,11 +52,6 @@ class ShownLogin(Protocol):
 
     owner: LoginOwner | None
 
-    @property
-    def challenge(self) -> WantedLogin | None:
-        """Return what the server said of a login last, None since it took one."""
-        ...
-
     def at_hand(self) -> str | None:
         """Return the value of the header, if nothing has to be awaited for it."""
         ...
@@ -79,8 +74,8 @@ class ShownLogin(Protocol):
         """Take the login for one that does not count: its server refuses it though it was renewed for it."""
         ...
 
-    async def refused(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Return whether an answer refuses a request for want of a login, and note what it says of it."""
+    async def refused(self, status: int, headers: Mapping[str, str]) -> WantedLogin | None:
+        """Return what an answer says that refuses a request for want of a login; None for any other answer."""
         ...
 
 
