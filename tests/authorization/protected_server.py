@@ -29,6 +29,9 @@ TOOLS = {
     "echo": (TEXT, "Say it again."),
 }
 NEEDED = {"write": {BASE_SCOPE, "write"}}
+CALLS = {"tools/call", "resources/read", "prompts/get", "completion/complete"}
+ME = "linear://me"
+"""A resource that everybody has: each their own."""
 
 
 def said(text: str, structured: dict[str, Any] | None = None) -> types.CallToolResult:
@@ -59,7 +62,48 @@ def mcp_server(released: Callable[[], Awaitable[object]]) -> Server[Any]:
                 return said(str(arguments.get("text", "")))
         raise MCPError(-32602, f"unknown tool {params.name}")
 
-    return Server("protected", version="1", on_list_tools=on_list, on_call_tool=on_call)
+    return Server(
+        "protected",
+        version="1",
+        on_list_tools=on_list,
+        on_call_tool=on_call,
+        on_list_resources=on_resources,
+        on_read_resource=on_read,
+        on_list_prompts=on_prompts,
+        on_get_prompt=on_prompt,
+        on_completion=on_completion,
+    )
+
+
+def account_of(ctx: Any) -> str:
+    token: AccessToken | None = getattr(ctx.request.user, "access_token", None) if "user" in ctx.request.scope else None
+    return "nobody" if token is None else str(token.subject)
+
+
+async def on_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
+    uris = [ME, f"linear://notes/{account_of(ctx)}"]
+    resources = [types.Resource(uri=uri, name=uri) for uri in uris]
+    return types.ListResourcesResult(resources=resources, ttl_ms=1000, cache_scope="private")
+
+
+async def on_read(ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    if params.uri not in (ME, f"linear://notes/{account_of(ctx)}"):
+        raise MCPError(-32002, f"there is no {params.uri}")
+    contents = types.TextResourceContents(uri=params.uri, text=f"this is {account_of(ctx)}'s")
+    return types.ReadResourceResult(contents=[contents], ttl_ms=1000, cache_scope="private")
+
+
+async def on_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=[types.Prompt(name="greeting")], ttl_ms=1000, cache_scope="private")
+
+
+async def on_prompt(ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    text = types.TextContent(text=f"I am {account_of(ctx)}")
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+
+async def on_completion(ctx: Any, params: types.CompleteRequestParams) -> types.CompleteResult:
+    return types.CompleteResult(completion=types.Completion(values=[account_of(ctx)]))
 
 
 class Guard:
@@ -106,7 +150,7 @@ class Guard:
         return AccessToken.model_validate(answer) if answer["active"] else None
 
     def _refusal(self, request: Request, token: AccessToken | None, message: dict[str, Any]) -> Response | None:
-        options, called = self._grants.options, message.get("method") == "tools/call"
+        options, called = self._grants.options, message.get("method") in CALLS
         if token is None:
             if options.open_lists and not called:
                 return None

@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports.calls import CallContext
 
+NOBODY: Final = LoginOwner()
+"""The owner of no login that a person made."""
+
 
 class ResourceSource(Protocol):
     """What servers offer besides tools; ``scope`` names the pool of the connection (G9)."""
 
-    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:
+    def cached(
+        self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
+    ) -> Sequence[JsonObject] | None:
         """Return a list without asking for it.
 
         Args:
             spec: The server.
             scope: The pool of the connection.
             kind: Which list.
+            owner: Whose login counts, where the server wants one (G11).
 
         Returns:
             The list, where it was read already and cannot have changed since, or None.
         """
         ...
 
-    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
+    async def offers(
+        self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
+    ) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire.
 
         Args:
             spec: The server.
             scope: The pool of the connection.
             kind: Which list.
+            owner: Whose login counts, where the server wants one (G11).
 
         Returns:
             Its items; those that are not valid are excluded and reported, and a server that declares
             no such list has an empty one.
 
         Raises:
+            NeedsLoginError: The server wants a login, and the owner has none.
             ToolUnavailableError: The server cannot be started or reached.
             UpstreamError: It failed.
         """
@@ -58,13 +69,14 @@ class ResourceSource(Protocol):
             The result as it stood on the wire.
 
         Raises:
+            NeedsLoginError: The server wants a login, and the ``context.owner`` has none.
             ToolUnavailableError: The server cannot be started or reached.
             UpstreamError: It failed; where it refused, with its ``answer``.
         """
         ...
 
     async def subscribe(
-        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None]
+        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None], owner: LoginOwner = NOBODY
     ) -> Callable[[], None] | None:
         """Call back when a resource, or one beneath it, is updated; a restart of the server counts too.
 
@@ -73,22 +85,36 @@ class ResourceSource(Protocol):
             uri: The resource, as the server knows it.
             scope: The pool of the connection.
             updated: Takes the URI of what was updated.
+            owner: Whose login counts, where the server wants one (G11).
 
         Returns:
             What ends it, or None where the server takes no subscriptions.
 
         Raises:
+            NeedsLoginError: The server wants a login, and the owner has none.
             ToolUnavailableError: The server cannot be started or reached.
             UpstreamError: It failed or refused.
         """
         ...
 
-    def is_up(self, spec: PluginSpec, scope: str) -> bool:
+    def by_login(self, spec: PluginSpec) -> bool:
+        """Return whether what a server gives may depend on whose login it is shown (G11).
+
+        Args:
+            spec: The server.
+
+        Returns:
+            False where it is the same for all who share a connection.
+        """
+        ...
+
+    def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
         """Return whether the connection of a scope stands.
 
         Args:
             spec: The server.
             scope: The pool of the connection.
+            owner: Whose login counts, where the server wants one (G11).
 
         Returns:
             Whether it can be asked without being started.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import UpstreamError
 from pegboard.ports import CallContext
+from pegboard.ports.resources import NOBODY
 
 _NOT_FOUND = -32602
 
@@ -74,26 +76,40 @@ class FakeResources:
         has = {"resources": server in self._texts or server in self._templates, "prompts": server in self._prompts}
         return frozenset(name for name, given in has.items() if given)
 
-    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:  # noqa: ARG002
+    def cached(
+        self,
+        spec: PluginSpec,
+        scope: str,  # noqa: ARG002
+        kind: ListKind,
+        owner: LoginOwner = NOBODY,  # noqa: ARG002
+    ) -> Sequence[JsonObject] | None:
         """Return a list: in memory it is always fresh.
 
         Args:
             spec: The server.
             scope: The pool of the connection; all are alike here.
             kind: Which list.
+            owner: Whose login would count; nobody needs one here.
 
         Returns:
             The same as :meth:`offers`.
         """
         return self._listed(spec.name, kind)
 
-    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:  # noqa: ARG002
+    async def offers(
+        self,
+        spec: PluginSpec,
+        scope: str,  # noqa: ARG002
+        kind: ListKind,
+        owner: LoginOwner = NOBODY,  # noqa: ARG002
+    ) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire.
 
         Args:
             spec: The server.
             scope: The pool of the connection.
             kind: Which list.
+            owner: Whose login would count; nobody needs one here.
 
         Returns:
             Its items.
@@ -143,6 +159,7 @@ class FakeResources:
         uri: str,
         scope: str,  # noqa: ARG002
         updated: Callable[[str], None],
+        owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Callable[[], None] | None:
         """Call back when :meth:`put` sets a resource, or one beneath it.
 
@@ -151,6 +168,7 @@ class FakeResources:
             uri: The resource.
             scope: The pool of the connection.
             updated: Takes the URI.
+            owner: Whose login would count; nobody needs one here.
 
         Returns:
             What ends it.
@@ -159,12 +177,24 @@ class FakeResources:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
-    def is_up(self, spec: PluginSpec, scope: str) -> bool:  # noqa: ARG002
+    def by_login(self, spec: PluginSpec) -> bool:  # noqa: ARG002
+        """Return whether what a server gives may depend on a login.
+
+        Args:
+            spec: The server.
+
+        Returns:
+            False: everybody gets the same.
+        """
+        return False
+
+    def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:  # noqa: ARG002
         """Return whether a connection stands.
 
         Args:
             spec: The server.
             scope: The pool of the connection.
+            owner: Whose login would count; nobody needs one here.
 
         Returns:
             True: nothing has to be started.

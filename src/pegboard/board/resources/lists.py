@@ -17,7 +17,7 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Listing, ListKind, MergedList, merge_lists
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
-from pegboard.errors import PegboardError
+from pegboard.errors import NeedsLoginError, PegboardError
 
 log = logging.getLogger("pegboard")
 
@@ -62,7 +62,7 @@ class ResourceLists:
     async def merged(self, snapshot: Snapshot, kind: ListKind) -> MergedList:
         """Return what the session's agent sees of a kind, by the names that clients know."""
         servers = [s for s in reached_servers(self._services, snapshot).values() if s.may_have(kind)]
-        lists = {server.plugin.name: server.source.cached(server.spec, server.scope, kind) for server in servers}
+        lists = {server.plugin.name: server.cached(kind) for server in servers}
         missing = [server for server in servers if lists[server.plugin.name] is None]
         if missing:
             await self._fetch_all(missing, kind)
@@ -104,19 +104,27 @@ class ResourceLists:
                 log.warning("the %s of server %s are not there yet: its list goes without them", kind, key[0])
 
     async def _fetch(self, server: ReachedServer, key: ListKey) -> None:
-        """Keep the newest list of a server; one that cannot be read leaves what was known of before."""
+        """Keep the newest list of a server; one that cannot be read leaves what was known of before.
+
+        Nothing is left to who has no login any more.
+        """
+        kind = key[-1]
         try:
-            items = await server.source.offers(server.spec, server.scope, key[3])
+            items = await server.offers(kind)
+        except NeedsLoginError:  # reported of the server itself
+            self._known.pop(key, None)
+            self._late.discard(key)
+            return
         except PegboardError as error:
-            self._warn(f"the {key[3]} of server {key[0]} could not be read: {error.message}")
+            self._warn(f"the {kind} of server {key[0]} could not be read: {error.message}")
             return
         except Exception:
-            log.exception("reading the %s of server %s failed", key[3], key[0])
+            log.exception("reading the %s of server %s failed", kind, key[0])
             return
         _keep(self._known, key, items)
         if key in self._late:
             self._late.discard(key)
-            self._changed(key[0], key[3])
+            self._changed(key[0], kind)
 
     def _warn(self, text: str) -> None:
         """Log a warning once."""

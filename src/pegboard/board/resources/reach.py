@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.core.access.instances import pool_scope
+from pegboard.core.access.instances import LoginOwner, login_owner, pool_scope
 from pegboard.core.access.listed_items import CAPABILITY, ListKind, plugins_with_lists
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Plugin
 from pegboard.ports import CallContext, HasResources, ResourceSource, SessionKey
 
-ListKey = tuple[str, str, str, ListKind]
-"""A server, its fingerprint, the scope of a connection, and which list."""
+ListKey = tuple[str, str, str, LoginOwner, ListKind]
+"""A server, its fingerprint, the scope of a connection, whose login is shown on it, and which list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedServer:
-    """One server as a session reaches it; ``fingerprint`` changes with its specification."""
+    """One server as a session reaches it; ``fingerprint`` changes with its specification.
+
+    ``owner`` is whose login counts, where what the server gives may depend on one; else nobody's (G11).
+    """
 
     plugin: Plugin
     spec: PluginSpec
     source: ResourceSource
     scope: str
+    owner: LoginOwner
     fingerprint: str
 
     def key(self, kind: ListKind) -> ListKey:
         """Return the key of one of its lists."""
-        return self.plugin.name, self.fingerprint, self.scope, kind
+        return self.plugin.name, self.fingerprint, self.scope, self.owner, kind
+
+    def cached(self, kind: ListKind) -> Sequence[JsonObject] | None:
+        """Return a list that was read already and cannot have changed since, or None."""
+        return self.source.cached(self.spec, self.scope, kind, self.owner)
+
+    async def offers(self, kind: ListKind) -> Sequence[JsonObject]:
+        """Return a list as it stands on the wire; raises as ``ResourceSource.offers`` does."""
+        return await self.source.offers(self.spec, self.scope, kind, self.owner)
+
+    async def subscribe(self, uri: str, updated: Callable[[str], None]) -> Callable[[], None] | None:
+        """Call back when a resource is updated; returns as ``ResourceSource.subscribe`` does."""
+        return await self.source.subscribe(self.spec, uri, self.scope, updated, self.owner)
 
     @property
     def is_up(self) -> bool:
         """Return whether its connection stands."""
-        return self.source.is_up(self.spec, self.scope)
+        return self.source.is_up(self.spec, self.scope, self.owner)
 
     def may_have(self, kind: ListKind) -> bool:
         """Return whether it is to be asked: no server is started that is known to have nothing."""
@@ -42,7 +59,14 @@ class ReachedServer:
 
     async def ask(self, key: SessionKey, method: str, params: JsonObject, context: CallContext) -> JsonObject:
         """Return the result of a request, unchanged (G7); raises as ``ResourceSource.ask`` does."""
-        scoped = replace(context, principal=key.principal, agent=key.agent, session=key.session, scope=self.scope)
+        scoped = replace(
+            context,
+            principal=key.principal,
+            agent=key.agent,
+            session=key.session,
+            scope=self.scope,
+            owner=self.owner,
+        )
         return await self.source.ask(self.spec, method, params, scoped)
 
 
@@ -57,6 +81,12 @@ def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedS
     source = services.loader.source_of(spec) if spec is not None else None
     if spec is None or source is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
         return None
-    scope = pool_scope(snapshot.permissions, spec, snapshot.info.pool_user)
-    fingerprint = source.fingerprint(spec)
-    return ReachedServer(plugin=plugin, spec=spec, source=source.offering, scope=scope, fingerprint=fingerprint)
+    permissions, user, offering = snapshot.permissions, snapshot.info.pool_user, source.offering
+    return ReachedServer(
+        plugin=plugin,
+        spec=spec,
+        source=offering,
+        scope=pool_scope(permissions, spec, user),
+        owner=login_owner(permissions, user) if offering.by_login(spec) else LoginOwner(),
+        fingerprint=source.fingerprint(spec),
+    )

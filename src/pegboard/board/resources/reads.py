@@ -11,6 +11,13 @@ from pegboard.board.calls.pipeline import failure_of
 from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.resources.reach import ReachedServer, reached_servers
+from pegboard.board.resources.wanted_logins import (
+    require_logins,
+    saying_where,
+    with_prompt,
+    with_reference,
+    with_resource,
+)
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
@@ -37,7 +44,7 @@ async def read_resource(
     A store, a key and an env file of Pegboard's own are none either (P10). A listed URI goes to its owner, else to the
     owner of a template that gives it, else to whichever server that runs has it.
 
-    Raises ``ToolUnavailableError``, ``UpstreamError``.
+    Raises ``NeedsLoginError``, ``ToolUnavailableError``, ``UpstreamError``.
     """
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
@@ -47,7 +54,10 @@ async def read_resource(
         return None
     targets = await _targets(lists, snapshot, servers, uri)
     try:
-        result = await _read(snapshot.info.key, servers, uri, targets, context)
+        async with saying_where(services, servers):
+            result = await _read(snapshot.info.key, servers, uri, targets, context)
+            if result is None:
+                await require_logins(services, with_resource(uri, servers))
     except PegboardError as error:
         _note(services, snapshot, "read", uri, failure_of(error), started)
         raise
@@ -111,8 +121,15 @@ async def get_prompt(
     """
     started = time.perf_counter()
     item = (await lists.merged(snapshot, "prompts")).offers.get(name)
-    server = reached_servers(services, snapshot).get(item.plugin) if item is not None else None
+    servers = reached_servers(services, snapshot)
+    server = servers.get(item.plugin) if item is not None else None
     if item is None or server is None:
+        try:
+            async with saying_where(services, servers):
+                await require_logins(services, with_prompt(name, servers))
+        except PegboardError as error:
+            _note(services, snapshot, "prompt", name, failure_of(error), started)
+            raise
         await _note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
         return None
     if own := await _own_file(services, [server], arguments or EMPTY):
@@ -121,7 +138,8 @@ async def get_prompt(
     params = {"name": item.name} if arguments is None else {"name": item.name, "arguments": arguments}
     digest = await services.recorder.digest(arguments or EMPTY)
     try:
-        result = await server.ask(snapshot.info.key, "prompts/get", params, context)
+        async with saying_where(services, servers):
+            result = await server.ask(snapshot.info.key, "prompts/get", params, context)
     except PegboardError as error:
         _note(services, snapshot, "prompt", name, failure_of(error), started, digest)
         raise
@@ -138,11 +156,13 @@ async def complete(
         lists.merged(snapshot, "prompts"), lists.merged(snapshot, "resources"), lists.merged(snapshot, "templates")
     )
     found = completed(params.get("ref", EMPTY), servers, prompts, resources, templates)
-    if found is None or found[0] not in servers:
-        return None
-    asked = {key: value for key, value in params.items() if key in ("argument", "context")}
-    own = {"ref": found[1], **asked}
-    return await servers[found[0]].ask(snapshot.info.key, "completion/complete", own, context)
+    async with saying_where(services, servers):
+        if found is None or found[0] not in servers:
+            await require_logins(services, with_reference(params.get("ref", EMPTY), servers))
+            return None
+        asked = {key: value for key, value in params.items() if key in ("argument", "context")}
+        own = {"ref": found[1], **asked}
+        return await servers[found[0]].ask(snapshot.info.key, "completion/complete", own, context)
 
 
 async def subscribe(
@@ -154,11 +174,13 @@ async def subscribe(
     """
     servers = reached_servers(services, snapshot)
     targets = await _targets(lists, snapshot, servers, uri)
-    if not targets:
-        return None
-    plugin, own = targets[0]
-    server, known_as = servers[plugin], _alias_of(uri, own)
-    release = await server.source.subscribe(server.spec, own, server.scope, lambda changed: updated(known_as(changed)))
+    async with saying_where(services, servers):
+        if not targets:
+            await require_logins(services, with_resource(uri, servers))
+            return None
+        plugin, own = targets[0]
+        server, known_as = servers[plugin], _alias_of(uri, own)
+        release = await server.subscribe(own, lambda changed: updated(known_as(changed)))
     return Subscription(plugin=plugin, release=release)
 
 

@@ -38,6 +38,16 @@ def wire_name(plugin: str, tool: str, *, prefix: str | None = None) -> str:
     return f"{safe[: LIMIT - 9]}_{digest}"
 
 
+def may_be_of(name: str, plugin: str, *, prefix: str | None = None) -> bool:
+    """Return whether a name on the wire may be that of something of a plugin.
+
+    >>> may_be_of("my_files__read_it_4f130f7b", "my files"), may_be_of("git__log", "my files")
+    (True, False)
+    """
+    lead = plugin if prefix is None else prefix
+    return name.startswith(_INVALID.sub("_", f"{lead}__" if lead else "")[: LIMIT - 9])
+
+
 def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
     """Return the candidates that somebody who wrote ``name`` may have meant, best first.
 

@@ -13,7 +13,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 from pegboard.board.catalog.loader import SERVER_WAIT
-from pegboard.errors import PegboardError, UpstreamError
+from pegboard.errors import NeedsLoginError, PegboardError, UpstreamError
 from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.handlers.answers import failed_upstream, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
@@ -136,6 +136,9 @@ class SubscriptionHandlers:
         for renewed in [*self._listened.values(), *(s for own in self._subscribed.values() for s in own.values())]:
             try:
                 found = await self._board.resources.subscribe(renewed.session.info, renewed.uri, renewed.updated)
+            except NeedsLoginError as error:
+                log.warning("a subscription was not renewed: server %r wants a login", error.plugin)
+                continue
             except PegboardError as error:
                 log.warning("a subscription was not renewed: %s", self._board.services.masker.text(str(error)))
                 continue
@@ -187,6 +190,9 @@ class SubscriptionHandlers:
         try:
             async with asyncio.timeout(SERVER_WAIT):
                 found = await self._board.resources.subscribe(session.info, uri, updated)
+        except NeedsLoginError as error:  # its address is for the user, and stands in no log
+            log.warning("updates of a resource cannot be passed on: server %r wants a login", error.plugin)
+            return False
         except (PegboardError, TimeoutError) as error:
             log.warning("updates of a resource cannot be passed on: %s", self._board.services.masker.text(str(error)))
             return False

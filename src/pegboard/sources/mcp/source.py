@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
@@ -35,6 +35,7 @@ _SHARED = "shared"
 
 log = logging.getLogger("pegboard.sources.mcp")
 
+T = TypeVar("T")
 PoolKey = tuple[str, str, str]
 RunTool = Callable[[Tool, JsonObject, CallContext], Awaitable[CallResult]]
 
@@ -85,9 +86,7 @@ class McpSource:
         self._stopped: dict[tuple[str, str], Connection] = {}  # the last of no scope, for what it said
         self._closed = False
         self._store = store
-        self.offering = ServerLists(
-            self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every
-        )
+        self.offering = ServerLists(self, self._run, mask=self._settings.mask, check_every=check_every)
 
     def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
         """Keep the files that this returns from every server that is confined and started from now on (P10)."""
@@ -173,28 +172,52 @@ class McpSource:
 
             server = _server(spec)
             self._check(server, overrides)
-            if (logins := self.logins_of(server)) is not None:
-                return await self._call_logged_in(server, tool, arguments, context, logins)
+            if self.logins_of(server) is not None:
+
+                async def run_tool(connection: Connection) -> CallResult:
+                    return await call(connection, server, tool, arguments, context)
+
+                return await self.use(server, context.scope, context.owner, run_tool)
             known = server, partial(call, self._claim(server, context.scope), server)
             self._called[server.name, context.scope] = known
         return await known[1](tool, arguments, context)
 
-    async def _call_logged_in(
-        self, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext, logins: McpLogins
-    ) -> CallResult:
-        """Run one tool of a server that may want a login: with that of the call's owner, once it is known to."""
-        from pegboard.sources.mcp.requests.retry import call
+    async def use(
+        self, spec: PluginSpec, scope: str, owner: LoginOwner, work: Callable[[Connection], Awaitable[T]]
+    ) -> T:
+        """Return what comes of work over the connection of a scope, and of an owner where the server wants a login.
 
-        if not await logins.wanted(spec):
+        Raises ``NeedsLoginError`` where the owner has none, or not one that is enough; nothing has run then.
+        """
+        server = _server(spec)
+        self._check(server, EMPTY)
+        logins = self.logins_of(server)
+        if logins is None:
+            return await work(self._claim(server, scope))
+        if not await logins.wanted(server):
             try:
-                return await call(self._claim(spec, context.scope), spec, tool, arguments, context)
+                return await work(self._claim(server, scope))
             except NeedsLoginError:
-                pass  # nothing has run, and now it is known that it wants one
-        owner = LoginOwner() if for_itself(spec) else context.owner
-        if not await logins.has(spec, owner):
-            raise _needs_login(spec, logins.scopes_wanted(spec))
-        scope = owner.scope if context.scope == _SHARED and owner.principal else context.scope
-        return await call(self._claim(spec, scope, owner), spec, tool, arguments, context)
+                pass  # now it is known that it wants one
+        scope, owner = _logged_in(server, scope, owner)
+        if not await logins.has(server, owner):
+            raise _needs_login(server, logins.scopes_wanted(server))
+        return await work(self._claim(server, scope, owner))
+
+    def in_use(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> Connection | None:
+        """Return the connection that :meth:`use` would take, if it is there."""
+        server = _server(spec)
+        logins = self.logins_of(server)
+        if logins is None or not logins.known_to_want(server):
+            return self._found(server, scope)
+        scope, owner = _logged_in(server, scope, owner)
+        found = self._pool.get((server.name, self.fingerprint(server), scope))
+        return found if found is not None and found.login is not None and found.login.owner == owner else None
+
+    def by_login(self, spec: PluginSpec) -> bool:
+        """Return whether what a server gives may depend on whose login it is shown."""
+        server = _server(spec)
+        return self.logins_of(server) is not None and not for_itself(server)
 
     def logins_of(self, spec: ServerSpec) -> McpLogins | None:
         """Return the logins to servers, None where this one cannot want any."""
@@ -282,12 +305,6 @@ class McpSource:
             idle = None if scope == _SHARED else self._idle_after
             found.usage.stop_after(idle if spec.idle is None else spec.idle)
         return found
-
-    def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
-        """Return the connection of a scope for what is no call; raises where it cannot be."""
-        server = _server(spec)
-        self._check(server, EMPTY)
-        return self._claim(server, scope)
 
     def _found(self, spec: PluginSpec, scope: str) -> Connection | None:
         """Return the connection that a scope has, or would take over."""
@@ -407,6 +424,13 @@ def _server(spec: PluginSpec) -> ServerSpec:
     if not isinstance(spec, ServerSpec):
         raise UsageError(f"{spec.name!r} is not a server.")
     return spec
+
+
+def _logged_in(spec: ServerSpec, scope: str, owner: LoginOwner) -> tuple[str, LoginOwner]:
+    """Return who shares the connection on which an owner's login is shown, and whose that is."""
+    if for_itself(spec):
+        return scope, LoginOwner()
+    return owner.scope if scope == _SHARED and owner.principal else scope, owner
 
 
 def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict[str, Any]:

@@ -53,6 +53,10 @@ class McpLogins:
                 self._challenges[resource] = Challenge()
         return resource in self._challenges
 
+    def known_to_want(self, spec: ServerSpec) -> bool:
+        """Return whether a server is known to want a login, without looking for one in the store."""
+        return may_log_in(spec) and (for_itself(spec) or resource_of(spec) in self._challenges)
+
     async def note(self, spec: ServerSpec, challenge: Challenge) -> bool:
         """Note what a server said when it refused a request; return whether it offers a login at all."""
         resource = resource_of(spec)

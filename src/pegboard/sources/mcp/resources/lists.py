@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
-from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Frozen, JsonObject
-from pegboard.errors import UpstreamError
+from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
+from pegboard.ports.resources import NOBODY
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
@@ -42,30 +44,52 @@ _FRESH: Final = 2.0
 _SUBSCRIBED_WITHIN: Final = 1.0
 _PAGES: Final = 1000
 
+T = TypeVar("T")
 Run = Callable[..., Awaitable[Any]]
-Claim = Callable[[PluginSpec, str], Connection]
 Mask = Callable[[str], str]
-Find = Callable[[PluginSpec, str], Connection | None]
+
+
+class Connections(Protocol):
+    """The connections of a source: which of them a request takes (G9, G11)."""
+
+    async def use(
+        self, spec: PluginSpec, scope: str, owner: LoginOwner, work: Callable[[Connection], Awaitable[T]]
+    ) -> T:
+        """Return what comes of work over the connection of a scope, and of an owner where the server wants a login."""
+        ...
+
+    def in_use(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> Connection | None:
+        """Return the connection that :meth:`use` would take, if it is there."""
+        ...
+
+    def by_login(self, spec: PluginSpec) -> bool:
+        """Return whether what a server gives may depend on whose login it is shown."""
+        ...
+
+
+class _Kept(NamedTuple):
+    """A list, when it was read, and the login that was shown for it: it may not be that of another."""
+
+    items: Sequence[JsonObject]
+    since: float
+    shown: str | None
 
 
 @dataclass(slots=True)
 class _KeptLists:
     """The lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
 
-    lists: dict[ListKind, tuple[Sequence[JsonObject], float]] = field(
-        default_factory=dict[ListKind, tuple[Sequence[JsonObject], float]]
-    )
+    lists: dict[ListKind, _Kept] = field(default_factory=dict["ListKind", _Kept], repr=False)
     age: int = 0
 
 
 class ServerLists:
     """The lists of servers besides that of tools, read over the connections of a source."""
 
-    def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask, check_every: float) -> None:
+    def __init__(self, connections: Connections, run: Run, *, mask: Mask, check_every: float) -> None:
         self._mask = mask
         self._check_every = check_every
-        self._claim = claim
-        self._find = find
+        self._connections = connections
         self._run = run
         self._callbacks: list[Callable[[str, ListKind], None]] = []
         self._kept: WeakKeyDictionary[OpenConnection, _KeptLists] = WeakKeyDictionary()
@@ -75,9 +99,13 @@ class ServerLists:
         """Call back with the name of a server, and which of its lists has changed."""
         self._callbacks.append(callback)
 
-    def is_up(self, spec: PluginSpec, scope: str) -> bool:
+    def by_login(self, spec: PluginSpec) -> bool:
+        """Return whether what a server gives may depend on whose login it is shown."""
+        return self._connections.by_login(spec)
+
+    def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
         """Return whether the connection of a scope stands."""
-        connection = self._find(spec, scope)
+        connection = self._connections.in_use(spec, scope, owner)
         return connection is not None and connection.live is not None
 
     def matches(self, template: str, uri: str) -> bool:
@@ -87,31 +115,42 @@ class ServerLists:
 
     # -- lists -------------------------------------------------------------------------------------
 
-    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:
+    def cached(
+        self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
+    ) -> Sequence[JsonObject] | None:
         """Return a list that was read already and cannot have changed since, or None."""
-        connection = self._find(spec, scope)
+        connection = self._connections.in_use(spec, scope, owner)
         live = connection.live if connection is not None else None
         kept = self._kept.get(live) if live is not None else None
         if live is None or kept is None or kind not in kept.lists:
             return None
-        items, since = kept.lists[kind]
+        items, since, shown = kept.lists[kind]
+        if live.login is not None and live.login.owner is not None and (shown is None or shown != live.login.at_hand()):
+            return None
         if _declared(live, kind) is None or _is_announced(live, kind):
             return items
         return items if asyncio.get_running_loop().time() - since < _FRESH else None
 
-    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
+    async def offers(
+        self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
+    ) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire; items that are not valid are excluded and reported."""
-        connection = self._claimed(spec, scope)
-        try:
-            return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
-        except UpstreamError as error:
-            if connection.live is not None:
-                connection.live.exclude(METHODS[kind], str(error))
-            raise
+
+        async def read(connection: Connection) -> Sequence[JsonObject]:
+            self._hear(spec, connection)
+            try:
+                return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
+            except UpstreamError as error:
+                if connection.live is not None:
+                    connection.live.exclude(METHODS[kind], str(error))
+                raise
+
+        return await self._connections.use(spec, scope, owner, read)
 
     async def _list(self, kind: ListKind, live: OpenConnection) -> Sequence[JsonObject]:
         kept = self._kept.setdefault(live, _KeptLists())
         items: Sequence[JsonObject] = ()
+        shown = await _shown_login(live)
         age = kept.age
         if _declared(live, kind) is not None:
             with suppress(TimeoutError):
@@ -120,7 +159,7 @@ class ServerLists:
             age = kept.age
             items = await _pages(live, kind, self._mask)
         if kept.age == age:
-            kept.lists[kind] = items, asyncio.get_running_loop().time()
+            kept.lists[kind] = _Kept(items, asyncio.get_running_loop().time(), shown)
         return items
 
     # -- reads -------------------------------------------------------------------------------------
@@ -131,7 +170,6 @@ class ServerLists:
         A server that completes nothing has no values for anything. Raises ``UpstreamTimeoutError``
         after ``spec.timeout`` seconds; asking twice changes nothing, so a restart is survived.
         """
-        connection = self._claimed(spec, context.scope)
 
         async def work(live: OpenConnection) -> JsonObject:
             from pegboard.sources.mcp.requests.send import answer_to
@@ -148,27 +186,33 @@ class ServerLists:
                 raise InvalidAnswerError(f"its result has no {_PARTS[method]}")
             return raw
 
-        return await self._run(connection, spec, method, work, repeatable=True)
+        async def answered(connection: Connection) -> JsonObject:
+            self._hear(spec, connection)
+            return await self._run(connection, spec, method, work, repeatable=True)
+
+        return await self._connections.use(spec, context.scope, context.owner, answered)
 
     async def subscribe(
-        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None]
+        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None], owner: LoginOwner = NOBODY
     ) -> Callable[[], None] | None:
         """Call back when a resource is updated; returns what ends that, or None where the server cannot say."""
-        connection = self._claimed(spec, scope)
-        updates = self._updates.get(connection)
-        if updates is None:
-            run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
-            updates = self._updates[connection] = Subscriptions(connection, run, check_every=self._check_every)
-        return await updates.add(uri, updated)
+
+        async def add(connection: Connection) -> Callable[[], None] | None:
+            self._hear(spec, connection)
+            updates = self._updates.get(connection)
+            if updates is None:
+                run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
+                updates = self._updates[connection] = Subscriptions(connection, run, check_every=self._check_every)
+            return await updates.add(uri, updated)
+
+        return await self._connections.use(spec, scope, owner, add)
 
     # -- changes -----------------------------------------------------------------------------------
 
-    def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
-        connection = self._claim(spec, scope)
-        assert isinstance(spec, ServerSpec)
+    def _hear(self, spec: PluginSpec, connection: Connection) -> None:
+        """Take the notifications of a connection from now on."""
         if connection.notified is None:
             connection.notified = partial(self._take_notification, spec.name, connection)
-        return connection
 
     def _take_notification(self, name: str, connection: Connection, live: OpenConnection, message: Any) -> None:
         """Take a notification of a server; None is that some may have been missed."""
@@ -194,6 +238,13 @@ class ServerLists:
         for callback in self._callbacks:
             for kind in kinds:
                 callback(name, kind)
+
+
+async def _shown_login(live: OpenConnection) -> str | None:
+    """Return the login that the next request shows, or None where it has none that counts for now."""
+    with suppress(PegboardError):  # the request itself says so
+        return None if live.login is None else await live.login.header()
+    return None
 
 
 def _declared(live: OpenConnection, kind: ListKind) -> Any:
