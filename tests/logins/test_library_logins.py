@@ -145,6 +145,34 @@ async def test_g11_a_scope_that_is_missing_is_asked_for_whatever_is_answered_mea
     assert "scope=read+write" in refused.login.url
 
 
+async def test_g11_what_one_login_lacks_is_not_asked_for_in_the_login_of_another(
+    board: Pegboard, person: Person, site: LoginSite
+) -> None:
+    ada, bob = await logged_in(board, person), await session_of(board, "bob")
+    lacking = await ada.call("linear__write", {"text": "x"})
+    refused = await bob.call("linear__whoami", {})
+    assert refused.login is not None
+    assert ("scope=read&" in f"{refused.login.url}&", "write" in refused.login.url) == (True, False)
+    await person(refused.login.url, "ben")
+    site.log_out_all()
+    assert (await bob.call("linear__whoami", {})).status == "needs_login"
+    assert lacking.login is not None
+    await person(lacking.login.url, "ada")
+    assert (await ada.resume(lacking.login.id)).status == "ok"
+
+
+async def test_g11_who_logs_out_is_asked_for_what_everybody_is(board: Pegboard, person: Person) -> None:
+    session = await logged_in(board, person)
+    lacking = await session.call("linear__write", {"text": "x"})
+    assert lacking.login is not None
+    await person(lacking.login.url, "ada")
+    assert await OperatorLogins(board.services).end("linear", LoginOwner("ada"))
+    refused = await session.call("linear__whoami", {})
+    assert refused.login is not None, refused
+    await person(refused.login.url, "ada")
+    assert account_of(await session.resume(refused.login.id)) == "ada"
+
+
 async def test_g11_who_was_logged_out_by_the_issuer_is_asked_again_once(
     board: Pegboard, person: Person, site: LoginSite
 ) -> None:

@@ -128,7 +128,7 @@ class McpSource:
                 pass  # now it is known that it wants one
         owner = await logins.any_owner(server)
         if owner is None:
-            raise _needs_login(server, logins.scopes_wanted(server))
+            raise _needs_login(server, logins.scopes_wanted(server, LoginOwner()))
         connection = self._claim(server, owner.scope if owner.principal else _SHARED, owner)
         return await self._run(connection, server, "tools/list", listing, repeatable=True)
 
@@ -201,7 +201,7 @@ class McpSource:
                 pass  # now it is known that it wants one
         scope, owner = _logged_in(server, scope, owner)
         if not await logins.has(server, owner):
-            raise _needs_login(server, logins.scopes_wanted(server))
+            raise _needs_login(server, logins.scopes_wanted(server, owner))
         return await work(self._claim(server, scope, owner))
 
     def in_use(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> Connection | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -36,7 +37,8 @@ class McpLogins:
         self._store = store
         self._keeper = GrantKeeper(store, self._renewed)
         self._pending = PendingLogins(store, self._keeper)
-        self._challenges: dict[str, Challenge] = {}  # by resource: the servers that are known to want a login
+        self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
+        self._challenges: dict[GrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
         self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
         self._looked_up: set[str] = set()
 
@@ -47,18 +49,18 @@ class McpLogins:
         if for_itself(spec):
             return True
         resource = resource_of(spec)
-        if resource not in self._challenges and resource not in self._looked_up:
+        if resource not in self._metadata and resource not in self._looked_up:
             self._looked_up.add(resource)
             if await self._owners(resource):
-                self._challenges[resource] = Challenge()
-        return resource in self._challenges
+                self._metadata.setdefault(resource, "")
+        return resource in self._metadata
 
     def known_to_want(self, spec: ServerSpec) -> bool:
         """Return whether a server is known to want a login, without looking for one in the store."""
-        return may_log_in(spec) and (for_itself(spec) or resource_of(spec) in self._challenges)
+        return may_log_in(spec) and (for_itself(spec) or resource_of(spec) in self._metadata)
 
-    async def note(self, spec: ServerSpec, challenge: Challenge) -> bool:
-        """Note what a server said when it refused a request; return whether it offers a login at all."""
+    async def _note(self, owner: LoginOwner, spec: ServerSpec, challenge: Challenge) -> bool:
+        """Note what a server said when it refused a request of an owner; return whether it offers a login at all."""
         resource = resource_of(spec)
         if time.monotonic() < self._without.get(resource, 0.0) and not challenge.resource_metadata:
             return False
@@ -66,7 +68,8 @@ class McpLogins:
             if not await offers_login(web, spec, challenge):
                 self._without[resource] = time.monotonic() + _AGAIN
                 return False
-        self._challenges[resource] = challenge
+        self._metadata[resource] = challenge.resource_metadata or self._metadata.get(resource, "")
+        self._challenges[GrantKey(owner, resource)] = challenge
         return True
 
     def of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
@@ -74,7 +77,8 @@ class McpLogins:
         if not may_log_in(spec):
             return None
         key = None if owner is None else GrantKey(owner, resource_of(spec))
-        return ConnectionLogin(spec, owner, self._keeper, key, self.note)
+        note = partial(self._note, LoginOwner() if owner is None else owner)
+        return ConnectionLogin(spec, owner, self._keeper, key, note)
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
         """Return what a login is needed for, as far as a server has said; None where none is."""
@@ -85,11 +89,17 @@ class McpLogins:
             return None
         if await self.has(spec, owner):
             return None
-        return LoginNeed(plugin=spec.name, owner=owner, scopes=self.scopes_wanted(spec))
+        return LoginNeed(plugin=spec.name, owner=owner, scopes=self.scopes_wanted(spec, owner))
 
-    def scopes_wanted(self, spec: ServerSpec) -> tuple[str, ...]:
-        """Return what a server that wants a login said that it has to allow."""
-        return self._challenges.get(resource_of(spec), Challenge()).scopes
+    def scopes_wanted(self, spec: ServerSpec, owner: LoginOwner) -> tuple[str, ...]:
+        """Return what a server that wants a login said that an owner's has to allow."""
+        return self._challenge(GrantKey(owner, resource_of(spec))).scopes
+
+    def _challenge(self, key: GrantKey) -> Challenge:
+        """Return what was said last to an owner, else to whoever shows no login; never what was said to another."""
+        nobodys = self._challenges.get(GrantKey(LoginOwner(), key.resource), Challenge())
+        said = self._challenges.get(key, nobodys)
+        return replace(said, resource_metadata=self._metadata.get(key.resource, ""))
 
     async def has(self, spec: ServerSpec, owner: LoginOwner) -> bool:
         """Return whether an owner has a login that counts, or that can be renewed.
@@ -171,7 +181,7 @@ class McpLogins:
     ) -> PendingLogin:
         """Begin a login, or return the one that is pending already for the same owner and ``redirect``."""
         server = cast("ServerSpec", spec)
-        challenge = self._challenges.get(resource_of(server), Challenge())
+        challenge = self._challenge(GrantKey(need.owner, resource_of(server)))
         await self._require_use(server, need, challenge)
         return await self._pending.begin(server, need, challenge, redirect, device=device)
 
@@ -223,7 +233,9 @@ class McpLogins:
     async def end(self, spec: PluginSpec, owner: LoginOwner) -> bool:
         """Forget a login, and tell its issuer; return whether there was one."""
         server = cast("ServerSpec", spec)
-        grant = await self._keeper.forget(GrantKey(owner, resource_of(server)))
+        key = GrantKey(owner, resource_of(server))
+        self._challenges.pop(key, None)
+        grant = await self._keeper.forget(key)
         if grant is None:
             return False
         try:
