@@ -98,7 +98,10 @@ async def test_explain_says_who_loaded_it(board: Pegboard) -> None:
     found = await (await session(board, "reviewer")).explain("note")
     assert (found.loaded, found.callable) == (True, True)
     assert [reason.text for reason in found.reasons if reason.code == "loaded_loaded"] == [
-        "It is loaded because toolkit 'paper' was loaded by agent 'writer', which shares it, in turn 1, until idle(1)."
+        (
+            "It is loaded because toolkit 'paper' was loaded by agent 'writer', which shares it, in turn 1, "
+            "until it is unused for a turn."
+        )
     ]
 
 

@@ -220,9 +220,9 @@ async def test_p3_the_hits_are_those_of_the_model_in_its_order(board: Pegboard, 
 
 
 async def test_a_score_is_read_without_its_bars(served: ConsoleApp) -> None:
-    """F5: the parts stand beside the bars as labelled numbers."""
+    """F5: the parts stand beside the bars as labelled numbers, behind the score."""
     page = await text_at(served, "/console/explain?agent=writer&q=a+note+for+later")
-    assert re.search(r"Score \d\.\d\d, made of:", page)
+    assert re.search(r"<details><summary>\d\.\d\d<span[^>]*>, what the score of \S+ is made of", page)
     assert re.search(r'<span>words\s*<span class="dim"><bdi>.*?later', page, re.DOTALL)
 
 

@@ -149,7 +149,7 @@ def test_an_explanation_says_that_nobody_asked_for_it() -> None:
     assert log is not None
     reasons = [reason for reason in explain(permissions, state, log).reasons if reason.code == "loaded_anticipated"]
     assert [reason.text for reason in reasons] == [
-        "It is loaded because plugin 'git' was loaded ahead of being asked for in turn 1, until unload."
+        "It is loaded because plugin 'git' was loaded ahead of being asked for in turn 1, until it is unloaded."
     ]
 
 

@@ -129,7 +129,9 @@ def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
     held = permissions_of(WORLD, allowed=["dev"])
     found = told(held, "git/log", out("dev", "toolkit", LeaseTerm("idle", 5)))
     assert predicates(found) == (True, True, True, True)
-    assert found.reasons[1].text == "It is loaded because toolkit 'dev' was loaded in turn 2, until idle(5)."
+    assert found.reasons[1].text == (
+        "It is loaded because toolkit 'dev' was loaded in turn 2, until it is unused for 5 turns."
+    )
     assert found.reasons[-1].code == "loaded_required"
     assert found.reasons[-1].text == "It is loaded because run requires it."
 

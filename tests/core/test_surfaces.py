@@ -164,7 +164,7 @@ def test_explain_names_the_lease_and_what_needs_a_tool() -> None:
         return [(r.code, r.text) for r in explain(desk.permissions, desk.state, of).reasons[1:]]
 
     assert said(push) == [
-        ("loaded_loaded", "It is loaded because tool 'git/push' was loaded in turn 1, until unload."),
+        ("loaded_loaded", "It is loaded because tool 'git/push' was loaded in turn 1, until it is unloaded."),
     ]  # fmt: skip
     assert said(auth) == [("loaded_required", "It is loaded because push requires it.")]
     runs = "It is not loaded; a call loads it, and runs where it comes through call_tool and is safe."

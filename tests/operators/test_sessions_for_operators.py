@@ -84,7 +84,7 @@ async def test_sessions_of_every_process_are_listed_with_what_they_cost(
     ]
     newest, other = page.rows
     assert (newest.turn, newest.leases, newest.tokens, newest.saved) == (1, (), shown.tokens.total, shown.tokens.saved)
-    assert (other.leases, other.problem) == (("paper until unload",), "")
+    assert (other.leases, other.problem) == (("paper until it is unloaded",), "")
     copy = await (await board.session(agent="ada", session_id="elsewhere", principal="bob")).surface()
     assert (other.tokens, other.saved, other.unknown) == (copy.tokens.total, copy.tokens.saved, ())
     assert (await operations.sessions(principal="bob")).rows == (other,)

@@ -91,6 +91,7 @@ class LoadedRow:
         plugin: its plugin.
         tokens: those of its schema.
         until: until when it is loaded (S5).
+        lasts: the same in words, behind "until".
         because: why, as ``explain`` says it, the reason that put it into its place first (F5).
         lease: what was loaded that it is part of (``toolkit:devops``), or nothing.
         pending: whether it is loaded from the next request on (D2).
@@ -101,6 +102,7 @@ class LoadedRow:
     plugin: Name
     tokens: int
     until: Verbatim
+    lasts: Verbatim
     because: tuple[str, ...]
     lease: Name = ""
     pending: bool = False
@@ -109,10 +111,14 @@ class LoadedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRow:
-    """A lease of a session; ``excluded`` are ids of what was unloaded from it one by one."""
+    """A lease of a session.
+
+    ``lasts`` is ``until`` in words, ``excluded`` are ids of what was unloaded from it one by one.
+    """
 
     subject: Name
     until: Verbatim
+    lasts: Verbatim
     because: Verbatim
     loaded_turn: int
     used_turn: int
@@ -268,8 +274,8 @@ def row_of(
 
 
 def _short(lease: Lease) -> str:
-    """Return a lease in a few words: "devops until unload"."""
-    return f"{lease.subject.name} until {lease.until}"
+    """Return a lease in a few words: "devops until it is unloaded"."""
+    return f"{lease.subject.name} until {lease.until.in_words}"
 
 
 async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
@@ -372,6 +378,7 @@ def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> Loade
         plugin=loaded.tool.plugin,
         tokens=services.prices((loaded.tool,)),
         until=str(loaded.until),
+        lasts=loaded.until.in_words,
         because=tuple(reason.text for reason in loaded_because(permissions, state, loaded)),
         lease=next((str(lease.subject) for lease in leases if lease is not None), ""),
         pending=loaded.pending,
@@ -383,6 +390,7 @@ def _lease(lease: Lease, turn: int) -> LeaseRow:
     return LeaseRow(
         subject=str(lease.subject),
         until=str(lease.until),
+        lasts=lease.until.in_words,
         because=lease.because.value,
         loaded_turn=lease.loaded_turn,
         used_turn=lease.used_turn,

@@ -82,7 +82,7 @@ class LoadedGroup:
 
     key: int
     title: str
-    until: str
+    lasts: str
     because: tuple[str, ...]
     pending: bool
     rows: tuple[LoadedRow, ...]
@@ -102,12 +102,12 @@ def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
     """Return what is loaded, by what it was loaded with: what is said of each is said once."""
     found: dict[tuple[object, ...], list[LoadedRow]] = {}
     for row in loaded:
-        found.setdefault((row.lease or row.plugin, row.until, row.because, row.pending), []).append(row)
+        found.setdefault((row.lease or row.plugin, row.lasts, row.because, row.pending), []).append(row)
     return tuple(
         LoadedGroup(
             key=crc32(repr(key).encode()),
             title=rows[0].lease.replace(":", " ", 1) or rows[0].plugin,
-            until=rows[0].until,
+            lasts=rows[0].lasts,
             because=rows[0].because,
             pending=rows[0].pending,
             rows=tuple(rows),

@@ -35,6 +35,23 @@ class LeaseTerm:
     def __str__(self) -> str:
         return f"idle({self.turns})" if self.kind == "idle" else self.kind
 
+    @property
+    def in_words(self) -> str:
+        """Return what ends it, for people, as it stands behind "until".
+
+        >>> LeaseTerm("idle", 5).in_words
+        'it is unused for 5 turns'
+        """
+        match self.kind:
+            case "turn":
+                return "the turn ends"
+            case "idle":
+                return f"it is unused for {self.turns} turns" if self.turns != 1 else "it is unused for a turn"
+            case "unload":
+                return "it is unloaded"
+            case _:
+                return "nothing ends it"
+
 
 TURN: Final = LeaseTerm("turn")
 UNLOAD: Final = LeaseTerm("unload")
