@@ -41,6 +41,16 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def variables(config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a configuration with a variable in another's token, and one in the role of `ada`."""
+    monkeypatch.setenv("CARL_TOKEN", "carl-carl-carl-carl")
+    monkeypatch.setenv("TEAM", "mathematicians")
+    text = CONFIG.replace("tokens:\n", 'tokens:\n  carl: {token: "${CARL_TOKEN}", agents: [bob], console: [see]}\n')
+    config.write_text(text.replace("  ada:\n", "  ada:\n    role: of ${TEAM}\n"))
+    return config
+
+
 def text_of(path: Path) -> str:
     return path.read_text()
 
@@ -232,6 +242,86 @@ async def test_a_mark_moves_no_secret_to_who_sees_some_agents(editing: Editing) 
     with pytest.raises(UsageError) as refused:
         await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value=mark)])
     assert refused.value.code == "unknown_mark"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "say ${CARL_TOKEN} now",
+        "${env:CARL_TOKEN}",
+        "${CARL_TOKEN:-none}",
+        "${TEAM:-${CARL_TOKEN}}",
+        "of ${TEAM} and ${CARL_TOKEN}",
+        "${keyring:carl}",
+        "${cmd:cat ~/.ssh/id}",
+    ],
+)
+@pytest.mark.parametrize("path", [("agents", "ada", "role"), ("toolkits", "new", "description"), ("agents", "ada")])
+async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path: tuple[str, ...], value: str) -> None:
+    """X5, A5: a description or a role is read; what another operator's token stands in does not get there."""
+    async with Pegboard.open(variables) as board:
+        editing = Editing(board.services, board.editable)
+        given = {"role": value} if path[-1] == "ada" else value
+        with pytest.raises(UsageError) as refused:
+            await editing.propose(ADA, [Change(path=path, value=given)])
+        assert refused.value.code == "every_agent_required"
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        (Change(path=("agents", "ada", "role"), value="adds for the ${TEAM}"), True),
+        (Change(path=("agents", "ada", "role"), value="adds"), True),
+        (Change(path=("agents", "ada"), value={"role": "of ${TEAM}", "allowed_toolkits": ["sums"]}), True),
+        (Change(path=("agents", "ada"), value={"role": "adds", "description": "of ${TEAM}"}), False),
+        (Change(path=("agents", "ada", "allowed_toolkits"), value=["sums", "${TEAM}"]), False),
+        (Change(path=("toolkits", "new"), value={"tools": [{"clock": {"${TEAM}": "x"}}]}), False),
+    ],
+)
+async def test_a_variable_stays_where_it_stands_for_who_sees_some_agents(
+    variables: Path, change: Change, allowed: bool
+) -> None:
+    async with Pegboard.open(variables) as board:
+        editing = Editing(board.services, board.editable)
+        if allowed:
+            assert (await editing.propose(ADA, [change])).saveable
+            return
+        with pytest.raises(UsageError) as refused:
+            await editing.propose(ADA, [change])
+        assert refused.value.code == "every_agent_required"
+        assert (await editing.propose(EVE, [change])).id
+
+
+async def test_an_edit_that_is_put_into_another_file_brings_no_variable(variables: Path) -> None:
+    async with Pegboard.open(variables) as board:
+        editing = Editing(board.services, board.editable)
+        edit = await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value="adds for the ${TEAM}")])
+        write(variables, text_of(variables).replace("role: of ${TEAM}", "role: adds"))
+        with pytest.raises(UsageError) as refused:
+            await editing.again(ADA, edit.id)
+        assert refused.value.code == "every_agent_required"
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_secret_of_their_own_toolkit_is_not_made_its_description(config: Path, own: bool) -> None:
+    """X5: a mark means its secret only where that stands now, and a new name has none in it."""
+    kit = '{description: Adds, tools: [{calculator: {api_key: "s3cret-key-of-sums"}}]}'
+    write(config, text_of(config).replace("{tools: [calculator]}", kit).replace("allowed_toolkits: [sums, times]", ""))
+    write(config, text_of(config).replace("{, loadout: careful}", "{loadout: careful}"))
+    async with Pegboard.open(config) as board:
+        editing = Editing(board.services, board.editable)
+        entry = await editing.entry(ADA, "toolkits", "sums")
+        mark = entry.value["tools"][0]["calculator"]["api_key"]
+        assert mark.startswith("***~")
+        kept = await editing.propose(ADA, [Change(path=entry.path, value={**entry.value, "description": "Sums"})])
+        assert {line.text for line in kept.diff if "***~" in line.text}
+        if own:
+            change = Change(path=entry.path, value={**entry.value, "description": mark})
+        else:
+            change = Change(path=("toolkits", "s3cret-key-of-sums"), value={"tools": ["clock"]})
+        with pytest.raises(UsageError) as refused:
+            await editing.propose(ADA, [change])
+        assert refused.value.code == "unknown_mark"
 
 
 async def test_a_configuration_without_a_file_is_not_edited() -> None:

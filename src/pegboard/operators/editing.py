@@ -20,6 +20,7 @@ from pegboard.operators.edit_preview import AgentChange, agent_changes
 from pegboard.operators.editable import Change, EditableConfiguration, Judgement, WrittenText
 from pegboard.operators.edited_agents import edited_agents
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.staying_secrets import brings_secret, brings_variable
 from pegboard.operators.switch_preview import ParsedLeases
 
 MOST_KEPT: Final = 200
@@ -231,15 +232,29 @@ class Editing:
         return await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
 
     async def _meant(self, editor: Editor, written: WrittenText, change: Change) -> Change:
-        """Return a change with secrets in place of their marks; who sees some agents moves no secret elsewhere."""
+        """Return a change with secrets in place of their marks.
+
+        Who sees some agents moves no secret, and no variable, to where it did not stand: a description is read.
+        """
         names = await self._names(written.secrets)
-        if editor.agents is not None:
-            there = str(self._configuration.value(written.text, change.path))
-            names = names.knowing(Masker(secret for secret in names.masker.values if secret in there))
+        there = self._configuration.value(written.text, change.path)
         value = _each_text(change.value, names.meant)
-        if _marks(value) > _marks(self._configuration.value(written.text, change.path)):
+        if editor.agents is not None:
+            if brings_secret(change.value, there, names) or self._names_secret(written, change.path, names):
+                raise _unknown_mark()
+            if brings_variable(value, there):
+                _require_every_agent(editor)
+        if _marks(value) > _marks(there):
             raise _unknown_mark()
         return replace(change, value=value)
+
+    def _names_secret(self, written: WrittenText, path: Sequence[str], names: ShownNames) -> bool:
+        """Return whether a path leads to a new name with a secret in it."""
+        value = self._configuration.value
+        return any(
+            names.shown(part) != part and value(written.text, path[: depth + 1]) is None
+            for depth, part in enumerate(path)
+        )
 
     async def propose_text(self, editor: Editor, text: str, *, expected: str, what: str = "") -> ProposedEdit:
         """Return what another text of the whole file would come to; nothing is written.

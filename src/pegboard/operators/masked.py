@@ -128,6 +128,11 @@ async def shown_names(services: Services) -> ShownNames:
     return ShownNames(services.masker, _KEYS.setdefault(services, _OWN_KEY))
 
 
+def marks_in(text: str) -> tuple[str, ...]:
+    """Return what in a text looks like a mark."""
+    return tuple(found[0] for pattern in (_MARK, _SEALED) for found in pattern.finditer(text))
+
+
 def masked(value: T, names: ShownNames) -> T:
     """Return a value with every text in it masked, and every ``Name`` as it is shown.
 
