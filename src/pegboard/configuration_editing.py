@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
+from pegboard.config.in_force import in_force
 from pegboard.config.saving import read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key
@@ -92,13 +93,15 @@ class EditableFile:
         shown = partial(self._shown, text=text, masker=masker)
         if configuration is None:
             return Judgement(problems=shown(problems), added=shown(added))
-        catalog = self.services.loader.supposing(configuration.specs)
+        changes = await self.grants.would_change(configuration)
+        waiting = tuple(change for change in changes if change in self.grants.waiting)
+        counted = in_force(configuration, waiting) if waiting else configuration
         return Judgement(
             problems=shown(problems),
             added=shown(added),
-            world=configuration.world(catalog),
-            changes=await self.grants.would_change(configuration),
-            waiting=self.grants.waiting,
+            world=counted.world(self.services.loader.supposing(counted.specs)),
+            changes=changes,
+            waiting=waiting,
             secrets=configuration.secrets,
         )
 

@@ -324,6 +324,50 @@ async def test_a_secret_of_their_own_toolkit_is_not_made_its_description(config:
         assert refused.value.code == "unknown_mark"
 
 
+@pytest.fixture
+async def waited(config: Path) -> AsyncIterator[Pegboard]:
+    """Give a board on which somebody's new token and another agent's toolkit wait for a person."""
+    write(config, f"reload: ask\n{CONFIG}")
+    async with Pegboard.open(config) as board:
+        text = text_of(config).replace("tokens:\n", "tokens:\n  carl: {token: carl-carl-carl-carl, agents: [bob]}\n")
+        write(config, text.replace("[sums, times], loadout: careful", "[sums, times], tools: [clock]"))
+        await board.reload()
+        assert {change.key[0] for change in board.waiting} == {"agents", "tokens"}
+        yield board
+
+
+async def test_what_others_have_waiting_is_neither_shown_nor_credited_to_who_sees_some_agents(waited: Pegboard) -> None:
+    """A5, P10: they edit what is theirs meanwhile; who sees every agent is shown what waits as such."""
+    board, editing = waited, Editing(waited.services, waited.editable)
+    waiting = board.waiting
+    edit = await editing.propose(ADA, [LOADS])
+    assert [one.text for one in edit.grants] == ["agents.ada.allowed_toolkits.times: absent → granted"]
+    assert not {"bob", "carl"} & set(re.findall(r"\w+", str(edit)))
+    await editing.save(ADA, edit.id)
+    assert board.waiting == waiting
+    edit = await editing.propose(EVE, [Change(path=("agents", "ada", "role"), value="adds")])
+    assert {one.text for one in edit.grants} == {str(change) for change in waiting}
+    assert all(one.waits for one in edit.grants)
+    await editing.save(EVE, edit.id)
+    assert board.waiting == waiting
+    records = [one for one in await board.services.store.entries(limit=20) if one.kind == "edit"]
+    assert [(one.by, one.reason) for one in records] == [
+        ("eve", "no grant changes"),
+        ("ada", "1 wider, 0 narrower: agents.ada.allowed_toolkits.times: absent → granted"),
+    ]
+
+
+async def test_who_changes_what_waits_is_credited_with_that(waited: Pegboard, config: Path) -> None:
+    """P10: what waits and what is taken back by the edit is not supposed to be in force."""
+    board, editing = waited, Editing(waited.services, waited.editable)
+    edit = await editing.propose(EVE, [Change(path=("tokens", "carl"), remove=True)])
+    assert all(one.waits and "carl" not in one.text for one in edit.grants)
+    assert edit.agents == ()
+    await editing.save(EVE, edit.id)
+    assert {change.key[0] for change in board.waiting} == {"agents"}
+    assert "carl" not in text_of(config)
+
+
 async def test_a_configuration_without_a_file_is_not_edited() -> None:
     async with Pegboard.open({"agents": {"a": {}}}) as board:
         with pytest.raises(ConfigError) as refused:

@@ -361,6 +361,8 @@ class Editing:
         if editor.agents is not None and (reached is None or not reached <= editor.agents):
             _require_every_agent(editor)
         limited = editor.agents is not None
+        own = _own(judgement)
+        listed = own if limited else judgement.changes
         problems = judgement.added if limited else judgement.problems
         errors = sum(problem.severity == "error" for problem in judgement.problems)
         saveable = not errors and text != written.text
@@ -372,7 +374,7 @@ class Editing:
             expected=written.digest,
             changes=changes,
             agents=reached,
-            reason=_reason(judgement.changes),
+            reason=_reason(own),
         )
         identity = self._keep(kept)
         shown = masked(
@@ -384,8 +386,8 @@ class Editing:
                 diff=_diff(names.shown(written.text), names.shown(text), 0 if limited else _AROUND),
                 problems=problems,
                 errors=errors,
-                grants=tuple(_shown(change, judgement) for change in judgement.changes[:MOST_CHANGES]),
-                more_grants=max(0, len(judgement.changes) - MOST_CHANGES),
+                grants=tuple(_shown(change, judgement) for change in listed[:MOST_CHANGES]),
+                more_grants=max(0, len(listed) - MOST_CHANGES),
                 agents=agents,
                 saveable=saveable,
             ),
@@ -406,6 +408,11 @@ class Editing:
 
 def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
     return ShownGrant(text=str(change), widens=change.widens, waits=change in judgement.waiting)
+
+
+def _own(judgement: Judgement) -> tuple[GrantChange, ...]:
+    """Return what an edit changes itself: what waited before it waits on, and is of whoever made it."""
+    return tuple(change for change in judgement.changes if change not in judgement.waiting)
 
 
 def _reason(changes: Sequence[GrantChange]) -> str:
