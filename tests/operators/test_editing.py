@@ -368,6 +368,19 @@ async def test_who_changes_what_waits_is_credited_with_that(waited: Pegboard, co
     assert "carl" not in text_of(config)
 
 
+async def test_the_record_of_an_undo_says_what_it_did(board: Pegboard, editing: Editing) -> None:
+    saved = await editing.save(ADA, (await editing.propose(ADA, [LOADS])).id)
+    undone = await editing.save(ADA, saved.undo)
+    await editing.save(ADA, undone.undo)
+    records = [one for one in await board.services.store.entries(limit=20) if one.kind == "edit"]
+    wider = "1 wider, 0 narrower: agents.ada.allowed_toolkits.times: absent → granted"
+    assert [(one.decision, one.reason) for one in reversed(records)] == [
+        ("saved", wider),
+        ("undone", "0 wider, 1 narrower: agents.ada.allowed_toolkits.times: granted → absent"),
+        ("saved", wider),
+    ]
+
+
 async def test_a_configuration_without_a_file_is_not_edited() -> None:
     async with Pegboard.open({"agents": {"a": {}}}) as board:
         with pytest.raises(ConfigError) as refused:

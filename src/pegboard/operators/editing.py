@@ -325,15 +325,29 @@ class Editing:
         if before.digest != kept.expected:
             raise _changed_meanwhile(before.file)
         decision = "undone" if kept.undoes else "saved"
+        reason = kept.reason if kept.shown is not None else await self._reason_back(kept)
         digest = await self._configuration.save(
-            kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=kept.reason
+            kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=reason
         )
         del self._kept[edit]
         undo = self._keep(
-            replace(kept, text=before.text, expected=digest, changes=(), undoes=not kept.undoes, shown=None)
+            replace(
+                kept,
+                text=before.text,
+                expected=digest,
+                changes=(),
+                undoes=not kept.undoes,
+                reason=reason,
+                shown=None,
+            )
         )
         what = masked(kept.what, await self._names())
         return SavedEdit(file=before.file, what=what, digest=digest, undo=undo)
+
+    async def _reason_back(self, kept: _Kept) -> str:
+        """Return what it changes to put a text back that was there before."""
+        judgement = await self._configuration.judged(kept.text)
+        return _reason(_own(judgement)) if judgement.world is not None else f"takes back: {kept.reason}"
 
     # -- what is kept --------------------------------------------------------------------------
 
