@@ -47,6 +47,7 @@ def variables(config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CARL_TOKEN", "carl-carl-carl-carl")
     monkeypatch.setenv("TEAM", "mathematicians")
     text = CONFIG.replace("tokens:\n", 'tokens:\n  carl: {token: "${CARL_TOKEN}", agents: [bob], console: [see]}\n')
+    text = text.replace("loadouts:", "  sets: {description: 'writes $${CARL_TOKEN}', tools: [clock]}\nloadouts:")
     config.write_text(text.replace("  ada:\n", "  ada:\n    role: of ${TEAM}\n"))
     return config
 
@@ -275,6 +276,10 @@ async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path
         (Change(path=("agents", "ada"), value={"role": "of ${TEAM}", "allowed_toolkits": ["sums"]}), True),
         (Change(path=("agents", "ada"), value={"role": "adds", "description": "of ${TEAM}"}), False),
         (Change(path=("agents", "ada", "allowed_toolkits"), value=["sums", "${TEAM}"]), False),
+        (Change(path=("toolkits", "sets", "description"), value="writes $${HOME}, and $${CARL_TOKEN}"), True),
+        (Change(path=("toolkits", "sets", "description"), value="writes ${CARL_TOKEN}"), False),
+        (Change(path=("toolkits", "sets", "description"), value="writes $$${CARL_TOKEN}"), True),
+        (Change(path=("toolkits", "sets", "description"), value="writes $${HOME}${CARL_TOKEN}"), False),
         (Change(path=("toolkits", "new"), value={"tools": [{"clock": {"${TEAM}": "x"}}]}), False),
     ],
 )

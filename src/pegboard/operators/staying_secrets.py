@@ -13,8 +13,11 @@ _Place = tuple[str | int, ...]
 _ITEM: Final = 0
 """The items of a list stand in one place: one that goes moves those after it."""
 _NAME: Final = 1
-_VARIABLE: Final = re.compile(r"\$\{[^}]*\}?")
-"""Whatever may be a reference. One is told from another by all that is written between the braces, its default too."""
+_VARIABLE: Final = re.compile(r"\$\$\{|(\$\{[^}]*\}?)")
+"""Whatever may be a reference. One is told from another by all that is written between the braces, its default too.
+
+What is written for the two signs alone is none, and what stands behind it is not made one.
+"""
 
 
 def brings_secret(value: Any, there: Any, names: ShownNames) -> bool:
@@ -29,8 +32,14 @@ def brings_variable(value: Any, there: Any) -> bool:
     False
     >>> brings_variable({"role": "of ${TOKEN}"}, {"env": "${TOKEN}"})
     True
+    >>> brings_variable("${TOKEN}", "write $${TOKEN}"), brings_variable("write $${TOKEN}", "")
+    (True, False)
     """
-    return _brings(value, there, _VARIABLE.findall, str)
+    return _brings(value, there, _variables, str)
+
+
+def _variables(text: str) -> Iterator[str]:
+    return filter(None, _VARIABLE.findall(text))
 
 
 def _brings(value: Any, there: Any, found: Callable[[str], Iterable[str]], shown: Callable[[str], str]) -> bool:
