@@ -1,5 +1,7 @@
 """Edits of the configuration in the console: looked at, saved, taken back, with the keyboard alone."""
 
+import asyncio
+import html
 import os
 import re
 from collections.abc import AsyncIterator
@@ -203,6 +205,96 @@ async def test_who_is_second_keeps_what_they_typed(eve: Program, app: ConsoleApp
     assert "role: mine" in text_of(config)
     found = await sent(eve, "/console/edit/file", 409, text=f"{whole['text']}# typed", digest=whole["digest"])
     assert "# typed</textarea>" in found
+
+
+def typed_in(found: str) -> dict[str, str]:
+    """Return what the form over the whole file has in it."""
+    text = re.findall(r'<textarea id="text"[^>]*>\n(.*?)</textarea>', found, re.DOTALL)[0]
+    return {"text": html.unescape(text), "digest": re.findall(r'name="digest" value="(\w+)"', found)[0]}
+
+
+async def by_ada(app: ConsoleApp, role: str) -> None:
+    """Let `ada` save another role of her agent."""
+    async with program(app, ADA) as ada:
+        helper = {"section": "agents", "name": "helper", "allowed_toolkits": "sums"}
+        address = await sent(ada, "/console/edit/form", 303, **helper, role=role)
+        await sent(ada, "/console/edit/save", id=identity(address))
+
+
+async def test_a_text_of_the_whole_file_gets_what_another_operator_changed_meanwhile(
+    eve: Program, app: ConsoleApp, config: Path
+) -> None:
+    whole = typed_in(await page(eve, "/console/edit/file"))
+    await by_ada(app, "<i>theirs</i>")
+    text = whole["text"].replace("# our configuration", "# mine")
+    found = await sent(eve, "/console/edit/file", 409, text=text, digest=whole["digest"])
+    assert "What others changed is in your text now" in found
+    assert "+    role: &lt;i&gt;theirs&lt;/i&gt;" in found
+    address = await sent(eve, "/console/edit/file", **typed_in(found))
+    await by_ada(app, "theirs at last")
+    await sent(eve, "/console/edit/save", 409, id=identity(address))
+    address = await sent(eve, "/console/edit/again", id=identity(address))
+    await sent(eve, "/console/edit/save", id=identity(address))
+    expected = CONFIG.replace("# our configuration", "# mine")
+    expected = expected.replace("allowed_toolkits: [sums]\n", "allowed_toolkits: [sums]\n    role: theirs at last\n")
+    assert text_of(config) == expected
+
+
+async def test_a_text_of_the_whole_file_takes_the_place_of_the_same_lines_only_where_that_is_said(
+    eve: Program, app: ConsoleApp, config: Path
+) -> None:
+    """Nothing that either of two operators wrote is lost without a word."""
+    whole = typed_in(await page(eve, "/console/edit/file"))
+    text = whole["text"].replace("[sums]\n", "[sums]\n    role: mine\n")
+    address = await sent(eve, "/console/edit/file", text=text, digest=whole["digest"])
+    await by_ada(app, "theirs")
+    await sent(eve, "/console/edit/save", 409, id=identity(address))
+    address = await sent(eve, "/console/edit/again", id=identity(address))
+    found = await page(eve, address)
+    for _ in range(2):  # sent once more as it is, it comes back
+        assert "stands in the same lines as yours, and is not in your text" in found
+        assert "+    role: theirs" in found
+        assert typed_in(found)["text"] == text
+        assert "role: theirs" in re.findall(r'<textarea id="now"[^>]*>(.*?)</textarea>', found, re.DOTALL)[0]
+        found = await sent(eve, "/console/edit/file", 409, **typed_in(found))
+    (instead,) = re.findall(r'name="instead" value="(\w+)" required', found)
+    address = await sent(eve, "/console/edit/file", **typed_in(found), instead=instead)
+    assert "-    role: theirs" in await page(eve, address)
+    assert "role: theirs" in text_of(config)
+    await sent(eve, "/console/edit/save", id=identity(address))
+    assert text_of(config) == CONFIG.replace("[sums]\n", "[sums]\n    role: mine\n")
+
+
+async def test_what_is_not_known_any_more_is_merged_with_nothing(eve: Program, config: Path) -> None:
+    whole = typed_in(await page(eve, "/console/edit/file"))
+    found = await sent(eve, "/console/edit/file", 409, text=f"{whole['text']}# typed", digest="0" * 64)
+    assert "What your text was made from is not known any more" in found
+    assert typed_in(found) == {"text": f"{whole['text']}# typed", "digest": "0" * 64}
+    assert text_of(config) == CONFIG
+
+
+async def test_a_new_secret_of_a_text_is_its_mark_when_the_text_comes_back(eve: Program, config: Path) -> None:
+    whole = typed_in(await page(eve, "/console/edit/file"))
+    token = "  carl: {token: carl-carl-carl-carl-carl, agents: [nobody], consol: true}\n"
+    address = await sent(
+        eve, "/console/edit/file", **whole | {"text": whole["text"].replace("plugins:", f"{token}plugins:")}
+    )
+    found = await page(eve, f"/console/edit/file?id={identity(address)}")
+    assert "carl-carl" not in found
+    again = typed_in(found)
+    again["text"] = again["text"].replace(", consol: true", "").replace("[nobody]", "[helper]")
+    address = await sent(eve, "/console/edit/file", **again)
+    await sent(eve, "/console/edit/save", id=identity(address))
+    assert "  carl: {token: carl-carl-carl-carl-carl, agents: [helper]}\n" in text_of(config)
+
+
+async def test_an_edit_that_is_saved_in_two_tabs_is_saved_once(eve: Program, config: Path) -> None:
+    address = await sent(eve, "/console/edit/form", section="agents", name="helper", role="x", allowed_toolkits="sums")
+    tabs = [eve.client.post("/console/edit/save", data={"id": identity(address)}) for _ in range(2)]
+    saved, refused = sorted([response.status_code for response in await asyncio.gather(*tabs)])
+    assert saved == 303
+    assert refused in (404, 409)
+    assert text_of(config).count("role: x") == 1
 
 
 async def test_who_sees_some_agents_sees_and_edits_what_is_theirs(app: ConsoleApp, config: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, cast
@@ -16,10 +13,13 @@ from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.editable import Change
 from pegboard.operators.editing import Editing, Editor, ProposedEdit
+from pegboard.operators.kept_for_operators import KeptForOperators
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 
 MOST_KEPT: Final = 50
-"""How many drafts are kept over all operators; the oldest gives way."""
+"""How many drafts are kept over all operators."""
+MOST_OF_ONE: Final = 20
+"""How many of one; the oldest gives way."""
 KEPT_FOR: Final = 3600.0
 """For how many seconds one is kept: what was pasted may hold secrets."""
 MOST_SERVERS: Final = 50
@@ -176,9 +176,7 @@ class ServerFinder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    by: str
     found: FoundServers
-    until: float
     trials: Mapping[str, ServerTrial] = field(default=EMPTY)
 
 
@@ -195,7 +193,7 @@ class AddingServers:
         self._services = services
         self._finder = finder
         self._editing = editing
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept = KeptForOperators[_Kept](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
 
     async def clients(self) -> tuple[ClientServers, ...]:
         """Return this machine's clients that have servers."""
@@ -240,8 +238,8 @@ class AddingServers:
         trial = await self._finder.tried(server.name, entry, server.variables)
         names = (await shown_names(self._services)).knowing(self._masker(kept))
         trial = masked(trial, names)
-        if (now := self._kept.get(draft)) is not None:
-            self._kept[draft] = replace(now, trials={**now.trials, server.name: trial})
+        if (now := self._kept.found(editor.name, draft)) is not None:
+            self._kept.change(draft, replace(now, trials={**now.trials, server.name: trial}))
         return trial
 
     async def propose(
@@ -312,21 +310,13 @@ class AddingServers:
 
     async def _drafted(self, editor: Editor, found: FoundServers) -> ServerDraft:
         found = replace(found, servers=found.servers[:MOST_SERVERS])
-        identity, kept = (
-            secrets.token_urlsafe(16),
-            _Kept(by=editor.name, found=found, until=time.monotonic() + KEPT_FOR),
-        )
-        shown = await self._shown(editor, identity, kept)
-        self._kept[identity] = kept
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
-        return shown
+        kept = _Kept(found=found)
+        shown = await self._shown(editor, "", kept)
+        return replace(shown, id=self._kept.keep(editor.name, kept))
 
     def _found(self, editor: Editor, draft: str) -> _Kept:
-        for identity in [one for one, kept in self._kept.items() if kept.until < time.monotonic()]:
-            del self._kept[identity]
-        kept = self._kept.get(draft)
-        if kept is None or kept.by != editor.name:
+        kept = self._kept.found(editor.name, draft)
+        if kept is None:
             raise UsageError(
                 "There is no such draft any more.",
                 code="unknown_edit",

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import secrets
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -19,12 +16,18 @@ from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
 from pegboard.operators.editable import Change, EditableConfiguration, Judgement, WrittenText
 from pegboard.operators.edited_agents import edited_agents
+from pegboard.operators.kept_for_operators import KeptForOperators
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.merged_text import merged_text
 from pegboard.operators.staying_secrets import brings_secret, brings_variable
 from pegboard.operators.switch_preview import ParsedLeases
 
 MOST_KEPT: Final = 200
-"""How many edits wait to be saved, or may be taken back, over all operators; the oldest gives way."""
+"""How many edits wait to be saved, or may be taken back, over all operators."""
+MOST_OF_ONE: Final = 40
+"""How many of them are of one operator; the oldest gives way."""
+MOST_TEXTS: Final = 20
+"""How many texts that the file had are known, to tell who changed what since."""
 KEPT_FOR: Final = 3600.0
 """For how many seconds each of them does."""
 MOST_CHANGES: Final = 200
@@ -112,6 +115,29 @@ class WholeFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TypedText:
+    """A text that somebody has typed in the place of a file, beside what the file is now; secrets are marks.
+
+    Attributes:
+        file: the file as messages name it.
+        text: what was typed; where ``merged``, with what others have changed meanwhile.
+        digest: that of what is in the file now.
+        made_from: that of what the text was made from; of what is in the file now where ``merged``.
+        now: what is in the file now; empty where it is what the text was made from.
+        others: what others have changed meanwhile; nothing where it is not known what the text was made from.
+        merged: whether that is in the text. Where it is not, and ``now`` is something, the text would take it back.
+    """
+
+    file: Verbatim
+    text: Verbatim
+    digest: Verbatim
+    made_from: Verbatim
+    now: Verbatim = ""
+    others: tuple[DiffLine, ...] = ()
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditableParts:
     """What of a configuration an operator may edit by name; names of entries that the file has."""
 
@@ -137,7 +163,6 @@ class Entry:
 class _Kept:
     """What is kept of an edit: it waits to be saved, or, where ``undoes``, is the one that takes another back."""
 
-    by: str
     what: str
     text: str = field(repr=False)
     expected: str
@@ -146,7 +171,7 @@ class _Kept:
     undoes: bool = False
     reason: str = ""
     shown: ProposedEdit | None = None
-    until: float = 0.0
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 class Editing:
@@ -161,13 +186,20 @@ class Editing:
         self._services = services
         self._configuration = configuration
         self._parsed = ParsedLeases()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept = KeptForOperators[_Kept](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
+        self._texts = KeptForOperators[str](seconds=KEPT_FOR, most=MOST_TEXTS, most_of_one=MOST_TEXTS)
 
     async def whole(self) -> WholeFile:
         """Return the file as it is written, secrets masked; raises ``ConfigError`` where there is none."""
-        written = await self._configuration.read()
+        written = await self._read_whole()
         names = await self._names(written.secrets)
         return WholeFile(file=written.file, text=names.shown(written.text), digest=written.digest)
+
+    async def _read_whole(self) -> WrittenText:
+        """Return what is in the file, and know it where somebody comes back with what they made of it."""
+        written = await self._configuration.read()
+        self._texts.keep("", written.text, identity=written.digest)
+        return written
 
     async def parts(self, editor: Editor) -> EditableParts:
         """Return what an operator may edit by name.
@@ -270,40 +302,80 @@ class Editing:
             UsageError: the editor does not see every agent, or a mark in the text means nothing.
         """
         _require_every_agent(editor)
-        written = await self._configuration.read()
+        written = await self._read_whole()
         if written.digest != expected:
             raise _changed_meanwhile(written.file)
-        names = await self._names(written.secrets)
+        names = await self._names(written.secrets.union(*(kept.secrets for kept in self._kept.of(editor.name))))
         ending = "\r\n" if "\r\n" in written.text else "\n"
-        meant = names.meant(re.sub(r"\r\n|\r|\n", ending, text))
+        meant = names.meant(_with_plain_breaks(text).replace("\n", ending))
         if _marks(meant) > _marks(written.text):
             raise _unknown_mark()
         return await self._proposed(editor, written, meant, (), what or "Edit of the whole file")
 
     async def shown(self, editor: Editor, edit: str) -> ProposedEdit:
-        """Return an edit as it was proposed; raises ``UsageError`` where there is none of this operator."""
+        """Return an edit as it was proposed; raises ``UsageError`` where there is none that this operator may see."""
         kept = self._found(editor, edit)
         if kept.shown is None:
             raise _unknown_edit()
+        if editor.agents is not None and (kept.agents is None or not kept.agents <= editor.agents):
+            _require_every_agent(editor)
         return kept.shown
 
-    async def typed(self, editor: Editor, edit: str) -> WholeFile:
-        """Return the text of an edit, secrets masked, to be put over what the file is now."""
+    async def typed(self, editor: Editor, edit: str) -> TypedText:
+        """Return the text of an edit, secrets masked, with what others have changed meanwhile if that is elsewhere."""
         _require_every_agent(editor)
-        kept, written = self._found(editor, edit), await self._configuration.read()
-        names = await self._names(written.secrets | self._configuration.secrets(kept.text))
-        return WholeFile(file=written.file, text=names.shown(kept.text), digest=written.digest)
+        kept = self._found(editor, edit)
+        return await self._over_the_file(kept.text, kept.expected, kept.secrets, masked=False)
+
+    async def typed_over(self, editor: Editor, text: str, *, expected: str) -> TypedText:
+        """Return a text that was typed, with what others have changed meanwhile if that is elsewhere.
+
+        Args:
+            editor: who typed it.
+            text: as it was typed, with marks in place of secrets.
+            expected: the digest of what it was made from.
+        """
+        _require_every_agent(editor)
+        return await self._over_the_file(text, expected, frozenset(), masked=True)
+
+    async def _over_the_file(self, text: str, expected: str, more: Iterable[str], *, masked: bool) -> TypedText:
+        written = await self._read_whole()
+        base = self._texts.found("", expected)
+        names = await self._names(written.secrets.union(more, self._configuration.secrets(base or "")))
+        text = _with_plain_breaks(text if masked else names.shown(text))
+        if written.digest == expected:
+            return TypedText(file=written.file, text=text, digest=expected, made_from=expected)
+        now = _with_plain_breaks(names.shown(written.text))
+        was = _with_plain_breaks(names.shown(base)) if base is not None else None
+        both = merged_text(was, text, now) if was is not None else None
+        return TypedText(
+            file=written.file,
+            text=text if both is None else both,
+            digest=written.digest,
+            made_from=expected if both is None else written.digest,
+            now=now,
+            others=_diff(was, now, _AROUND) if was is not None else (),
+            merged=both is not None,
+        )
 
     async def again(self, editor: Editor, edit: str) -> ProposedEdit:
-        """Return what the changes of an edit come to in the file as it is now; raises what ``propose`` raises."""
+        """Return what an edit comes to in the file as it is now; raises what ``propose`` raises.
+
+        Of one of the whole file that is what it changed, where nobody else has changed the same lines.
+        """
         kept = self._found(editor, edit)
-        if not kept.changes:
+        if kept.changes:
+            return await self.propose(editor, kept.changes, what=kept.what)
+        _require_every_agent(editor)
+        base, written = self._texts.found("", kept.expected), await self._read_whole()
+        text = merged_text(base, kept.text, written.text) if base is not None and kept.shown is not None else None
+        if text is None:
             raise UsageError(
                 "An edit of the whole file cannot be put into another one.",
                 code="file_changed",
                 hint="Look at what the file is now, and edit that.",
             )
-        return await self.propose(editor, kept.changes, what=kept.what)
+        return await self._proposed(editor, written, text, (), kept.what)
 
     async def save(self, editor: Editor, edit: str) -> SavedEdit:
         """Save an edit as it was shown, take it up, and return what takes it back.
@@ -329,8 +401,9 @@ class Editing:
         digest = await self._configuration.save(
             kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=reason
         )
-        del self._kept[edit]
-        undo = self._keep(
+        self._kept.forget(edit)
+        undo = self._kept.keep(
+            editor.name,
             replace(
                 kept,
                 text=before.text,
@@ -339,7 +412,7 @@ class Editing:
                 undoes=not kept.undoes,
                 reason=reason,
                 shown=None,
-            )
+            ),
         )
         what = masked(kept.what, await self._names())
         return SavedEdit(file=before.file, what=what, digest=digest, undo=undo)
@@ -351,16 +424,9 @@ class Editing:
 
     # -- what is kept --------------------------------------------------------------------------
 
-    def _keep(self, kept: _Kept) -> str:
-        identity = secrets.token_urlsafe(16)
-        self._kept[identity] = replace(kept, until=time.monotonic() + KEPT_FOR)
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
-        return identity
-
     def _found(self, editor: Editor, edit: str) -> _Kept:
-        kept = self._kept.get(edit)
-        if kept is None or kept.by != editor.name or time.monotonic() > kept.until:
+        kept = self._kept.found(editor.name, edit)
+        if kept is None:
             raise _unknown_edit()
         return kept
 
@@ -380,17 +446,18 @@ class Editing:
         problems = judgement.added if limited else judgement.problems
         errors = sum(problem.severity == "error" for problem in judgement.problems)
         saveable = not errors and text != written.text
-        names = await self._names(written.secrets | judgement.secrets | self._configuration.secrets(text))
+        secrets = judgement.secrets | self._configuration.secrets(text)
+        names = await self._names(written.secrets | secrets)
         kept = _Kept(
-            by=editor.name,
             what=what,
             text=text,
             expected=written.digest,
             changes=changes,
             agents=reached,
             reason=_reason(own),
+            secrets=secrets,
         )
-        identity = self._keep(kept)
+        identity = self._kept.keep(editor.name, kept)
         shown = masked(
             ProposedEdit(
                 id=identity,
@@ -407,7 +474,7 @@ class Editing:
             ),
             names,
         )
-        self._kept[identity] = replace(self._kept[identity], shown=shown)
+        self._kept.change(identity, replace(kept, shown=shown))
         return shown
 
     async def _changed_agents(self, judgement: Judgement) -> tuple[AgentChange, ...]:
@@ -442,6 +509,10 @@ def _diff(before: str, after: str, around: int) -> tuple[DiffLine, ...]:
     lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=around))[2:]
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return tuple(DiffLine(kind=kinds.get(line[:1], "same"), text=line) for line in lines)
+
+
+def _with_plain_breaks(text: str) -> str:
+    return re.sub(r"\r\n|\r", "\n", text)
 
 
 def _lines(text: str) -> list[str]:

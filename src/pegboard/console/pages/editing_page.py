@@ -16,7 +16,7 @@ from pegboard.console.visits import Visit
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import PegboardError, UsageError
 from pegboard.operators.editable import Change
-from pegboard.operators.editing import ProposedEdit
+from pegboard.operators.editing import ProposedEdit, TypedText
 
 HOME: Final = "/console/edit"
 _FORM: Final = f"{HOME}/form"
@@ -156,26 +156,37 @@ def _masked(visit: Visit, error: PegboardError | None) -> Mapping[str, str] | No
 async def file_page(context: Context, visit: Visit) -> Response:
     """Show the whole file, or the text that somebody has typed in its place."""
     context.require_every_agent(visit)
-    edit = visit.request.query_params.get("id", "")
-    editing = context.editing
-    whole = await (editing.typed(context.editor(visit), edit) if edit else editing.whole())
-    return context.templates.page("edit_file.html", visit, whole=whole, error=None)
+    edit, editor, editing = visit.request.query_params.get("id", ""), context.editor(visit), context.editing
+    if edit:
+        return _file_answer(context, visit, await editing.typed(editor, edit))
+    whole = await editing.whole()
+    typed = TypedText(file=whole.file, text=whole.text, digest=whole.digest, made_from=whole.digest)
+    return _file_answer(context, visit, typed)
 
 
 async def file_sent(context: Context, visit: Visit) -> Response:
-    """Propose another text of the whole file; one for a file that was changed meanwhile comes back as it was typed."""
+    """Propose another text of the whole file.
+
+    One for a file that was changed meanwhile comes back with what others have changed in it, or beside what they have
+    until the operator says that theirs takes its place: ``instead`` is then the digest of what it does.
+    """
     context.require_every_agent(visit)
     sent = await visit.request.form()
-    text, digest = text_of(sent, "text"), text_of(sent, "digest")
+    text, expected = text_of(sent, "text"), text_of(sent, "instead" if "instead" in sent else "digest")
+    editor = context.editor(visit)
     try:
-        edit = await context.editing.propose_text(context.editor(visit), text, expected=digest)
+        edit = await context.editing.propose_text(editor, text, expected=expected)
     except UsageError as error:
         if error.code not in ("file_changed", "unknown_mark"):
             raise
-        whole = await context.editing.whole()
-        typed = {"file": whole.file, "text": text, "digest": whole.digest}
-        return context.templates.page("edit_file.html", visit, status=409, whole=typed, error=_masked(visit, error))
+        typed = await context.editing.typed_over(editor, text, expected=expected)
+        return _file_answer(context, visit, typed, error)
     return to_proposal(edit, "/console/configuration", typed=True)
+
+
+def _file_answer(context: Context, visit: Visit, typed: TypedText, error: UsageError | None = None) -> Response:
+    status = 200 if error is None else 409
+    return context.templates.page("edit_file.html", visit, status=status, typed=typed, error=_masked(visit, error))
 
 
 # -- what is proposed ------------------------------------------------------------------------------
