@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
+from pegboard.config.documents.rendered_values import as_json, in_lines
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
 from pegboard.config.in_force import in_force
 from pegboard.config.saving import read_whole, replace_whole
@@ -78,6 +79,12 @@ class EditableFile:
             else:
                 text = with_value(text, change.path, change.value, file=self.file)
         return text
+
+    def lines(self, value: Mapping[str, Any]) -> list[str]:
+        """Return the lines of a text which says this alone."""
+        if is_json(self.file):
+            return as_json(value, unit="  ", lead="", newline="\n").split("\n")
+        return in_lines(value, 0) or []
 
     def secrets(self, text: str) -> frozenset[str]:
         """Return what is never shown of a text."""

@@ -237,6 +237,46 @@ async def test_an_edit_is_only_of_who_proposed_it(editing: Editing) -> None:
     await editing.save(ADA, edit.id)
 
 
+@pytest.mark.parametrize("name", ["one_line.yaml", "lines.yaml"])
+async def test_the_difference_has_nothing_of_others_that_stands_in_the_same_lines(tmp_path: Path, name: str) -> None:
+    """A5: two operators; the line of an edit may hold what the other alone may see, and words beside it too."""
+    own = "{tools: [clock], role: adds}"
+    agents = f"{{ada: {own}, bob: {{role: plans of bob}}}}" if name == "one_line.yaml" else f"\n  ada: {own} # of bob"
+    path = tmp_path / name
+    write(path, f"store: 'memory:'\nplugins: {{clock: {{python: pegboard.quickstart.clock}}}}\nagents: {agents}\n")
+    async with Pegboard.open(path) as board:
+        editing = Editing(board.services, board.editable)
+        change = Change(path=("agents", "ada", "role"), value="it's 9")
+        edit = await editing.propose(ADA, [change, Change(path=("toolkits", "new"), value={"tools": ["clock"]})])
+        assert [(line.kind, line.text) for line in edit.diff] == [
+            ("same", " agents:"),
+            ("same", "   ada:"),
+            ("removed", "-    role: adds"),
+            ("added", "+    role: it's 9"),
+            ("added", "+toolkits:"),
+            ("added", "+  new:"),
+            ("added", "+    tools: [clock]"),
+        ]
+        assert "bob" in "".join(line.text for line in (await editing.propose(EVE, [change])).diff)
+        await editing.save(ADA, edit.id)
+        assert "bob" in text_of(path)
+
+
+async def test_a_secret_in_what_they_edit_is_a_mark_however_it_is_written(config: Path) -> None:
+    """X5: it is masked before it is written into a line, where its quotes are doubled."""
+    kit = """{tools: [{calculator: {api_key: "it's: a \\"key\\" of sums"}}]}"""
+    write(config, text_of(config).replace("{tools: [calculator]}", kit).replace("allowed_toolkits: [sums, times]", ""))
+    write(config, text_of(config).replace("{, loadout: careful}", "{loadout: careful}"))
+    async with Pegboard.open(config) as board:
+        editing = Editing(board.services, board.editable)
+        entry = await editing.entry(ADA, "toolkits", "sums")
+        edit = await editing.propose(ADA, [Change(path=entry.path, value={**entry.value, "description": "Sums"})])
+        (line,) = [line.text for line in edit.diff if "api_key" in line.text]
+        assert "***~" in line
+        assert "key\\" not in line
+        assert "of sums" not in line
+
+
 async def test_a_mark_moves_no_secret_to_who_sees_some_agents(editing: Editing) -> None:
     """X5: the token of another operator cannot be written into one's own agent."""
     (mark,) = re.findall(r"eve: {token: (\S+),", (await editing.whole()).text)

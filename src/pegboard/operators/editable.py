@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -64,6 +64,10 @@ class EditableConfiguration(Protocol):
 
     def edited(self, text: str, changes: Sequence[Change]) -> str:
         """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
+        ...
+
+    def lines(self, value: Mapping[str, Any]) -> list[str]:
+        """Return the lines of a text which says this alone."""
         ...
 
     def secrets(self, text: str) -> frozenset[str]:

@@ -73,7 +73,7 @@ class ProposedEdit:
         what: what it does, in words.
         file: the file as messages name it.
         digest: that of what is in the file now: it is saved only there.
-        diff: what changes in the file; secrets are marks in it.
+        diff: what changes in the file, secrets are marks in it; for who sees some agents, in what they edit alone.
         problems: what is wrong with the file then, as `check` reports it.
         errors: how many of them keep it from being used.
         grants: what it changes of what is granted.
@@ -354,7 +354,7 @@ class Editing:
             digest=written.digest,
             made_from=expected if both is None else written.digest,
             now=now,
-            others=_diff(was, now, _AROUND) if was is not None else (),
+            others=_diff(_lines(was), _lines(now)) if was is not None else (),
             merged=both is not None,
         )
 
@@ -464,7 +464,7 @@ class Editing:
                 what=what,
                 file=written.file,
                 digest=written.digest,
-                diff=_diff(names.shown(written.text), names.shown(text), 0 if limited else _AROUND),
+                diff=self._difference(written.text, text, changes if limited else None, names),
                 problems=problems,
                 errors=errors,
                 grants=tuple(_shown(change, judgement) for change in listed[:MOST_CHANGES]),
@@ -476,6 +476,28 @@ class Editing:
         )
         self._kept.change(identity, replace(kept, shown=shown))
         return shown
+
+    def _difference(
+        self, before: str, after: str, changes: Sequence[Change] | None, names: ShownNames
+    ) -> tuple[DiffLine, ...]:
+        """Return the lines that change; where there are changes, of the places that these are about alone."""
+        if changes is None:
+            return _diff(_lines(names.shown(before)), _lines(names.shown(after)))
+        lines = _diff(self._edited_lines(before, changes, names), self._edited_lines(after, changes, names))
+        return tuple(line for line in lines if line.kind != "place")
+
+    def _edited_lines(self, text: str, changes: Iterable[Change], names: ShownNames) -> list[str]:
+        """Return the lines of what some changes are about: what else stands beside it in the file is of others."""
+        own: dict[str, Any] = {}
+        for change in changes:
+            value = self._configuration.value(text, change.path)
+            if value is None:
+                continue
+            owner = own
+            for key in change.path[:-1]:
+                owner = owner.setdefault(names.shown(key), {})
+            owner[names.shown(change.path[-1])] = _each_text(value, names.shown)
+        return self._configuration.lines(own)
 
     async def _changed_agents(self, judgement: Judgement) -> tuple[AgentChange, ...]:
         if judgement.world is None:
@@ -504,9 +526,9 @@ def _reason(changes: Sequence[GrantChange]) -> str:
     return f"{wider} wider, {len(changes) - wider} narrower: {'; '.join(map(str, changes))}"
 
 
-def _diff(before: str, after: str, around: int) -> tuple[DiffLine, ...]:
-    """Return the lines that change, each with its kind; ``around`` is how many others are shown beside them."""
-    lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=around))[2:]
+def _diff(before: Sequence[str], after: Sequence[str]) -> tuple[DiffLine, ...]:
+    """Return the lines that change, each with its kind, and some beside them."""
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=_AROUND))[2:]
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return tuple(DiffLine(kind=kinds.get(line[:1], "same"), text=line) for line in lines)
 
@@ -532,7 +554,8 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     """Return a plain value with every text in it changed, keys too."""
     match value:
         case str():
-            return change(value)
+            changed = change(value)
+            return changed if changed != value else value
         case dict():
             items = cast("dict[Any, Any]", value).items()
             return {_each_text(name, change): _each_text(inner, change) for name, inner in items}
