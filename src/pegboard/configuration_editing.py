@@ -94,15 +94,17 @@ class EditableFile:
         """Return what a text would be as the configuration; nothing is stored or started."""
         configuration, problems = await asyncio.to_thread(self._inspected, text)
         masker = Masker(self.services.masker.values | self.secrets(text))
-        before = (await asyncio.to_thread(self._inspected, None))[1]
+        there, before = await asyncio.to_thread(self._inspected, None)
         known = {(problem.code, problem.message) for problem in before}
         added = [problem for problem in problems if (problem.code, problem.message) not in known]
         shown = partial(self._shown, text=text, masker=masker)
         if configuration is None:
             return Judgement(problems=shown(problems), added=shown(added))
+        made = await self.grants.would_change(there) if there is not None else ()
         changes = await self.grants.would_change(configuration)
-        waiting = tuple(change for change in changes if change in self.grants.waiting)
-        counted = in_force(configuration, waiting) if waiting else configuration
+        waiting = tuple(change for change in changes if change in made or change in self.grants.waiting)
+        widening = [change for change in waiting if change.widens]
+        counted = in_force(configuration, widening) if widening else configuration
         return Judgement(
             problems=shown(problems),
             added=shown(added),

@@ -265,6 +265,33 @@ async def test_a_text_of_the_whole_file_takes_the_place_of_the_same_lines_only_w
     assert text_of(config) == CONFIG.replace("[sums]\n", "[sums]\n    role: mine\n")
 
 
+async def test_what_others_changed_is_looked_through_with_the_keyboard_alone(
+    browser: Browser, config: Path, axe_core: str
+) -> None:
+    async with running(config) as console, opened(browser, console.origin, width=400, expected="409") as page:
+        await console.sign_in(page, EVE)
+        await page.goto("/console/edit/file")
+        field = page.get_by_label("Text", exact=True)
+        await field.fill((await field.input_value()).replace("[sums]\n", "[times]\n"))
+        write(config, CONFIG.replace("[sums]\n", "[sums, times]\n"))
+        look = page.get_by_role("button", name="Look at what changes")
+        await look.click()
+        await expect(page.get_by_role("alert")).to_contain_text("is not in your text")
+        await expect(page.locator(".diff .added")).to_contain_text("allowed_toolkits: [sums, times]")
+        await expect(field).to_have_value(re.compile(r"allowed_toolkits: \[times\]"))
+        assert await findings(page, axe_core) == []
+        assert await broken_words(page) == []
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await tab_to(page, page.get_by_label("My text takes the place"))
+        await page.keyboard.press("Space")
+        await tab_to(page, look)
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".diff .removed")).to_contain_text("[sums, times]")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".notice")).to_contain_text("Saved")
+        assert text_of(config) == CONFIG.replace("[sums]\n", "[times]\n")
+
+
 async def test_what_is_not_known_any_more_is_merged_with_nothing(eve: Program, config: Path) -> None:
     whole = typed_in(await page(eve, "/console/edit/file"))
     found = await sent(eve, "/console/edit/file", 409, text=f"{whole['text']}# typed", digest="0" * 64)

@@ -402,6 +402,33 @@ async def test_what_others_have_waiting_is_neither_shown_nor_credited_to_who_see
     ]
 
 
+async def test_what_others_have_just_written_is_theirs_before_it_is_read(board: Pegboard, config: Path) -> None:
+    """A5, P10: `ada` edits in the second in which somebody else has saved the file in an editor."""
+    editing = Editing(board.services, board.editable)
+    hand = text_of(config).replace("[sums, times], loadout: careful", "[sums, times], tools: [clock]")
+    write(config, hand.replace("discoverable: [clock]", "discoverable: [clock]\n    tools: [clock]"))
+    edit = await editing.propose(ADA, [LOADS])
+    assert [one.text for one in edit.grants] == ["agents.ada.allowed_toolkits.times: absent → granted"]
+    assert "bob" not in str(edit)
+    waits = {one.text: one.waits for one in (await editing.propose(EVE, [LOADS])).grants}
+    assert [text for text, waiting in waits.items() if not waiting] == [edit.grants[0].text]
+    assert len(waits) == 4
+    await editing.save(ADA, edit.id)
+    records = await board.services.store.entries(limit=20)
+    assert {one.subject for one in records if one.by == "ada"} == {
+        "agents.ada.allowed_toolkits.times",
+        *(one.subject for one in records if one.kind == "edit"),
+    }
+
+
+async def test_a_slip_is_answered_with_no_name_of_others(editing: Editing) -> None:
+    """A5: `times` is what `bob` has."""
+    slip = Change(path=LOADS.path, value=["tines"])
+    for editor, hint in ((ADA, ""), (EVE, "Did you mean 'times'?")):
+        (problem,) = (await editing.propose(editor, [slip])).problems
+        assert (problem.code, problem.hint) == ("unknown_toolkit", hint)
+
+
 async def test_who_changes_what_waits_is_credited_with_that(waited: Pegboard, config: Path) -> None:
     """P10: what waits and what is taken back by the edit is not supposed to be in force."""
     board, editing = waited, Editing(waited.services, waited.editable)

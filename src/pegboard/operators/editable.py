@@ -35,7 +35,8 @@ class Judgement:
     """What a text would be as the configuration.
 
     ``world`` is None where it cannot be used; it is without what waits, and has the catalog as far as it is known.
-    ``changes`` are those of what was accepted last, ``waiting`` those among them that wait already. ``added`` are the
+    ``changes`` are those of what was accepted last, ``waiting`` those among them that the file makes already: they
+    wait, or count once it is read. ``added`` are the
     problems that it has more than the file has now.
     """
 

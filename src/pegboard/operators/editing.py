@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from pegboard.board.services import Services
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import SUGGESTS
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
@@ -48,7 +49,7 @@ class Editor:
 class ShownGrant:
     """One change of what is granted: what was and what would be, and whether somebody may more by it.
 
-    ``waits`` is whether an earlier edit of the file made it, which still waits for a person.
+    ``waits`` is whether an earlier edit of the file made it, which waits for a person, or to be read.
     """
 
     text: str
@@ -443,7 +444,7 @@ class Editing:
         limited = editor.agents is not None
         own = _own(judgement)
         listed = own if limited else judgement.changes
-        problems = judgement.added if limited else judgement.problems
+        problems = tuple(map(_without_others, judgement.added)) if limited else judgement.problems
         errors = sum(problem.severity == "error" for problem in judgement.problems)
         saveable = not errors and text != written.text
         secrets = judgement.secrets | self._configuration.secrets(text)
@@ -511,6 +512,11 @@ class Editing:
 
 def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
     return ShownGrant(text=str(change), widens=change.widens, waits=change in judgement.waiting)
+
+
+def _without_others(problem: ShownProblem) -> ShownProblem:
+    """Return a problem without the names that are like one: they may be of agents that an operator does not see."""
+    return replace(problem, hint="") if problem.hint.startswith(SUGGESTS) else problem
 
 
 def _own(judgement: Judgement) -> tuple[GrantChange, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 LIMIT = 64
 _AS_GOOD = 0.1
@@ -98,6 +99,10 @@ def within(one: str, other: str, slips: int) -> bool:
     return last.get(len(other), far) <= slips
 
 
+SUGGESTS: Final = "Did you mean "
+"""What a question that names candidates begins with."""
+
+
 def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str:
     """Return a question that names the nearest candidates, or nothing; ``kind`` stands in front of each.
 
@@ -111,7 +116,7 @@ def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str
     """
     lead = f"{kind}:" if kind else ""
     found = [repr(f"{lead}{near}") for near in nearest(name, candidates) if f"{lead}{near}" != name]
-    return f"Did you mean {' or '.join(found)}?" if found else ""
+    return f"{SUGGESTS}{' or '.join(found)}?" if found else ""
 
 
 def one_line(text: str, *, limit: int | None = None) -> str:
