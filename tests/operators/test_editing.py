@@ -262,6 +262,13 @@ async def test_the_difference_has_nothing_of_others_that_stands_in_the_same_line
         assert "bob" in text_of(path)
 
 
+async def test_an_entry_that_is_emptied_is_not_shown_as_gone(editing: Editing) -> None:
+    edit = await editing.propose(ADA, [Change(path=("agents", "ada"))])
+    assert [line.text for line in edit.diff if line.kind == "added"] == ["+  ada: null"]
+    edit = await editing.propose(ADA, [Change(path=("agents", "ada"), remove=True)])
+    assert [line.text for line in edit.diff if line.kind == "added"] == []
+
+
 async def test_a_secret_in_what_they_edit_is_a_mark_however_it_is_written(config: Path) -> None:
     """X5: it is masked before it is written into a line, where its quotes are doubled."""
     kit = """{tools: [{calculator: {api_key: "it's: a \\"key\\" of sums"}}]}"""
@@ -321,6 +328,8 @@ async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path
         (Change(path=("toolkits", "sets", "description"), value="writes $$${CARL_TOKEN}"), True),
         (Change(path=("toolkits", "sets", "description"), value="writes $${HOME}${CARL_TOKEN}"), False),
         (Change(path=("toolkits", "new"), value={"tools": [{"clock": {"${TEAM}": "x"}}]}), False),
+        (Change(path=("toolkits", "of ${TEAM}"), value={"tools": ["clock"]}), False),
+        (Change(path=("agents", "ada", "permissions", "${TEAM}"), value=False), False),
     ],
 )
 async def test_a_variable_stays_where_it_stands_for_who_sees_some_agents(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -273,21 +273,19 @@ class Editing:
         there = self._configuration.value(written.text, change.path)
         value = _each_text(change.value, names.meant)
         if editor.agents is not None:
-            if brings_secret(change.value, there, names) or self._names_secret(written, change.path, names):
+            new = self._new_names(written, change.path)
+            if brings_secret(change.value, there, names) or any(names.shown(name) != name for name in new):
                 raise _unknown_mark()
-            if brings_variable(value, there):
+            if brings_variable(value, there) or brings_variable(new, None):
                 _require_every_agent(editor)
         if _marks(value) > _marks(there):
             raise _unknown_mark()
         return replace(change, value=value)
 
-    def _names_secret(self, written: WrittenText, path: Sequence[str], names: ShownNames) -> bool:
-        """Return whether a path leads to a new name with a secret in it."""
+    def _new_names(self, written: WrittenText, path: Sequence[str]) -> tuple[str, ...]:
+        """Return the names in a path that lead to nothing yet."""
         value = self._configuration.value
-        return any(
-            names.shown(part) != part and value(written.text, path[: depth + 1]) is None
-            for depth, part in enumerate(path)
-        )
+        return tuple(part for depth, part in enumerate(path) if value(written.text, path[: depth + 1]) is None)
 
     async def propose_text(self, editor: Editor, text: str, *, expected: str, what: str = "") -> ProposedEdit:
         """Return what another text of the whole file would come to; nothing is written.
@@ -491,13 +489,14 @@ class Editing:
         """Return the lines of what some changes are about: what else stands beside it in the file is of others."""
         own: dict[str, Any] = {}
         for change in changes:
-            value = self._configuration.value(text, change.path)
-            if value is None:
+            *above, name = change.path
+            beside = self._configuration.value(text, above)
+            if not isinstance(beside, Mapping) or name not in beside:
                 continue
             owner = own
-            for key in change.path[:-1]:
+            for key in above:
                 owner = owner.setdefault(names.shown(key), {})
-            owner[names.shown(change.path[-1])] = _each_text(value, names.shown)
+            owner[names.shown(name)] = _each_text(beside[name], names.shown)
         return self._configuration.lines(own)
 
     async def _changed_agents(self, judgement: Judgement) -> tuple[AgentChange, ...]:
