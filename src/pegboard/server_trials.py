@@ -147,8 +147,16 @@ class Finder:
     async def _asked(self, spec: ServerSpec, masker: Masker) -> tuple[TriedTool, ...]:
         """Return the tools of a server that is started for that alone; raises ``ConfigError`` where it has none."""
         from pegboard.sources.mcp import McpSource
+        from pegboard.stores.memory import MemoryStore
 
-        source = McpSource(mask=masker.text, learn=masker.learn, spawns=1, start_timeout=self.start, asks=False)
+        source = McpSource(
+            mask=masker.text,
+            learn=masker.learn,
+            spawns=1,
+            start_timeout=self.start,
+            asks=False,
+            store=MemoryStore(),  # with one it is known what wants a login
+        )
         source.keep_from(self.own_paths)
         board = self.opened((source,), masker)
         try:

@@ -42,6 +42,20 @@ def test_a_server_that_wants_a_login_is_taken_over_and_runs_once_somebody_has_lo
     assert (ran.code, ran.json["structured"]["account"]) == (0, "ada")
 
 
+def test_measure_says_how_a_person_logs_in_and_begins_nothing(run: Run, site: LoginSite) -> None:
+    """A header that somebody has written is another matter: nobody can log in there."""
+    headers = {"Authorization": "Bearer wrong-wrong-wrong"}
+    servers = {"docs": {"url": site.url}, "own": {"url": site.url, "headers": headers}}
+    put(".cursor/mcp.json", json.dumps({"mcpServers": servers}))
+    ran = run("measure", ".cursor/mcp.json", "--json")
+    docs, own = (row["message"] for row in ran.json["servers"])
+    assert ran.code == 1
+    assert "it wants a login. Log in: `pegboard login docs`." in docs
+    assert "Correct `headers`" not in docs
+    assert "Correct `headers`" in own
+    assert "registrations" not in site.counts
+
+
 @pytest.mark.parametrize(("principal", "more"), [("local", ""), ("bob", " --principal bob")])
 def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     run: Run, config: str, site: LoginSite, principal: str, more: str
@@ -53,7 +67,7 @@ def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     assert ran.json["structured"]["login"] == {"server": "docs", "command": f"pegboard login docs{more}"}
     assert f"'docs' wants a login: `pegboard login docs{more}`." in plain.out
     assert "http" not in plain.out + plain.err + ran.out
-    assert "register" not in site.counts
+    assert "registrations" not in site.counts
     assert Path(config).is_file()
 
 

@@ -163,8 +163,16 @@ async def _opened(servers: Servers, masker: Masker, timeout: float) -> AsyncGene
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
+    from pegboard.stores.memory import MemoryStore
 
-    upstreams = McpSource(mask=masker.text, learn=masker.learn, spawns=SPAWNS, start_timeout=timeout, asks=False)
+    upstreams = McpSource(
+        mask=masker.text,
+        learn=masker.learn,
+        spawns=SPAWNS,
+        start_timeout=timeout,
+        asks=False,
+        store=MemoryStore(),  # with one it is known what wants a login
+    )
     board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
     specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
