@@ -313,6 +313,19 @@ def test_a_login_that_only_the_client_can_make_stays_with_it(run: Run, entry: di
     assert list(servers_in(path)) == ["pegboard", "docs"]
 
 
+def test_a_configuration_made_of_a_clients_file_is_without_what_only_the_client_can_log_in_to(run: Run) -> None:
+    """It says so; the file of the client stays as it is, and so does what else is in it."""
+    docs = {"url": "http://127.0.0.1:9/mcp", "authProviderType": "google_credentials"}
+    put(".gemini/settings.json", json.dumps({"mcpServers": {"docs": docs, "git": {"command": "mcp-server-git"}}}))
+    why = "Gemini CLI logs in to it with what only Gemini CLI has (authProviderType: google_credentials)"
+    ran = run("init", "--from", ".gemini/settings.json")
+    assert f"docs is excluded: {why}." in ran.out.splitlines()
+    assert list(yaml.safe_load(Path("pegboard.yaml").read_text())["servers"]) == ["git"]
+    assert run("check", "--strict").code == 0
+    ran = run("init", "--from", ".gemini/settings.json", "--config", "other.yaml", "--json")
+    assert (ran.json["servers"], ran.json["staying"]) == (["git"], [{"name": "docs", "reason": why}])
+
+
 def test_codex_keeps_a_login_for_another_address_than_the_servers_own(run: Run) -> None:
     server = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\noauth_resource = "https://other.example"\n'
     put(".codex/config.toml", f'[mcp_servers.git]\ncommand = "a"\n{server}')

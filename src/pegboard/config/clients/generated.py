@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -76,7 +76,8 @@ class Taken:
     """The servers of a client's file, in our own shape; the tools of those ``in_view`` are always loaded.
 
     ``sandboxed`` are those that are confined as the client's sandbox confined them, ``excluded`` those that are not
-    among the servers, since no confinement is as narrow as that sandbox, each with the reason.
+    among the servers, since only the client can use them or no confinement is as narrow as that sandbox, each with the
+    reason.
     """
 
     servers: Mapping[str, Any]
@@ -88,7 +89,10 @@ class Taken:
 
 
 def read_client(path: Path) -> Taken:
-    """Return the servers of a client's file; raises ``ConfigError`` where it has none that can be read."""
+    """Return the servers of a client's file, without those that only it can use.
+
+    Raises ``ConfigError`` where it has none that can be read.
+    """
     file = read(path, Machine())
     value: Any = file.document.value
     for key in file.root:
@@ -96,7 +100,9 @@ def read_client(path: Path) -> Taken:
         if value is None:
             hint = 'It should hold {"mcpServers": {"name": {"command": …}}}.'
             raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
-    return taken_from(file)
+    staying = file.only_its_own()
+    entries = {name: entry for name, entry in file.entries.items() if name not in staying}
+    return replace(taken_from(replace(file, entries=entries)), excluded=staying)
 
 
 def taken_from(file: ServerFile) -> Taken:
