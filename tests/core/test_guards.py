@@ -1,5 +1,6 @@
 """What an argument may be: patterns, and the ways around them that do not lead around them."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import tool
 
-from pegboard.core.access.guards import broken
+from pegboard.core.access.guards import broken, matched
 from pegboard.core.model.tools import Tool
 
 READ = tool(
@@ -118,6 +119,13 @@ def test_what_is_no_text_is_compared_as_json() -> None:
     assert says({"allow": ['["a", "b"]']}, ["a", "b"]) == ""
     assert says({"allow": ["a", "b"]}, ["a", "b"]) == ""
     assert says({"allow": []}, "anything") != ""
+
+
+@pytest.mark.parametrize("value", [1e6, 1e16, -1e16, 1.5e16, 1e300, sys.float_info.max])
+def test_a_pattern_that_counts_characters_misses_no_large_number(value: float) -> None:
+    """T10, A1: a rule made from a card asks about a million and more, however JSON writes the number."""
+    assert matched(["???????*"], value) is not None
+    assert says({"allow": ["??????"]}, value) != ""
 
 
 def test_a_guard_of_an_argument_that_does_not_exist_refuses_every_call() -> None:

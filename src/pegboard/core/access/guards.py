@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
 from functools import lru_cache
@@ -16,6 +17,8 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _ROUNDS = 4
 """How often a value is decoded that hides percent signs behind percent signs."""
+_WITH_EXPONENT = 1e16
+"""From here on JSON writes a number with few characters (1e+16): a pattern that counts them would miss it."""
 
 
 def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
@@ -115,6 +118,8 @@ def _every_form(value: Any) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     """Return a value as the text that patterns are matched against: a string itself, else JSON."""
+    if isinstance(value, float) and _WITH_EXPONENT <= abs(value) <= sys.float_info.max:
+        return f"{value:.0f}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
