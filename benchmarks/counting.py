@@ -1,22 +1,28 @@
-"""What counting a call and its texts costs in processor time: with it and without it in turns, and one by itself."""
+"""What counting costs: processor time of a call and its texts, with and without it in turns; room in the store."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
+import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.spans import CONFIG
 from pegboard import Pegboard, Session
 from pegboard.board.observability.call_texts import CallTexts
 from pegboard.board.observability.usage import UsageTally
-from pegboard.ports import SessionKey
+from pegboard.ports import SessionKey, UsageCounts, UsageRecord
+from pegboard.ports.usage import DAY
+from pegboard.stores.sqlite import SqliteStore
 
 CALLS = 2_000
 ROUNDS = 25
+MANY, DAYS, TOOLS, TOOLS_OF_ONE, AGENTS = 1_000_000, 90, 20_000, 20, 50
 
 
 def measure() -> list[dict[str, object]]:
@@ -37,13 +43,16 @@ async def _measured() -> list[dict[str, object]]:
                     without.append(await _calls(session))
         alone = _alone(board)
         flushed = await _flushed(board, session)
+    room = await _room()
     more = statistics.median(after - before for before, after in zip(without, counted, strict=True))
+    many = f"{MANY:,} calls in {DAYS} days, of {TOOLS:,} tools and {AGENTS} agents, a few most"
     return [
-        {"what": "a call that is not counted by time", "us": round(statistics.median(without), 1)},
-        {"what": "a call that is", "us": round(statistics.median(counted), 1)},
-        {"what": "what that adds, each beside the one before (bar: 5)", "us": round(more, 2)},
-        {"what": "one count by itself", "us": round(alone, 2)},
-        {"what": f"putting {CALLS:,} calls of one tool into the store, for each", "us": round(flushed, 3)},
+        {"what": "a call that is not counted by time", "took": f"{statistics.median(without):.1f} µs"},
+        {"what": "a call that is", "took": f"{statistics.median(counted):.1f} µs"},
+        {"what": "what that adds, each beside the one before (bar: 5)", "took": f"{more:.2f} µs"},
+        {"what": "one count by itself", "took": f"{alone:.2f} µs"},
+        {"what": f"putting {CALLS:,} calls of one tool into the store, for each", "took": f"{flushed:.3f} µs"},
+        {"what": f"a store with the counts of {many}", "took": f"{room:.1f} MiB"},
     ]
 
 
@@ -84,3 +93,31 @@ async def _flushed(board: Pegboard, session: Session) -> float:
     started = time.process_time()
     await board.services.billing.flush()
     return (time.process_time() - started) / CALLS * 1e6
+
+
+async def _room() -> float:
+    """Return how many MiB a store has in which nothing is but the counts of many calls, put there once a day."""
+    chance = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pegboard.db"
+        store = SqliteStore(path)
+        await store.open()
+        try:
+            for day in range(DAYS):
+                starts = (day * DAY.seconds + chance.randrange(DAY.seconds) for _ in range(MANY // DAYS))
+                store.usage_later(*(_called(chance, start) for start in starts))
+                await store.usage(DAY, since=0, until=1, by=())  # it writes what waits
+        finally:
+            await store.aclose()
+        return path.stat().st_size / 2**20
+
+
+def _called(chance: random.Random, start: int) -> UsageRecord:
+    def one_of(count: int) -> int:
+        return min(int(chance.paretovariate(0.7)), count) - 1
+
+    tool = one_of(TOOLS)
+    counts = UsageCounts(calls=1, within_30=1, arguments=50, results=500)
+    outcome = "ok" if chance.random() < 0.95 else "error"
+    agent, server = f"agent_{one_of(AGENTS)}", f"server_{tool // TOOLS_OF_ONE}"
+    return UsageRecord(start, agent, server, f"tool_{tool}", outcome, counts)
