@@ -112,3 +112,15 @@ async def test_g11_a_login_of_the_gateway_is_its_own(configuration: dict[str, An
         linear = await operations.server("linear")
         assert (linear.login, linear.logins, linear.state != "needs_login") == ("own", (), True)
         await operations.aclose()
+
+
+async def test_g11_a_trial_of_a_server_that_is_to_be_added_says_that_it_wants_a_login(
+    site: LoginSite, tmp_path: Path
+) -> None:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text("agents: {default: {}}\n", encoding="utf-8")
+    async with Pegboard.open(path) as board:
+        trial = await board.servers_to_add.tried("linear", {"url": site.url}, {})
+    assert not trial.ok
+    assert "it wants a login. Log in: `pegboard login linear`." in trial.message
+    assert "registrations" not in site.counts
