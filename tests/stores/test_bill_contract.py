@@ -70,6 +70,7 @@ async def test_sums_of_a_bill_are_told_apart_by_what_is_asked_for(store: Store) 
         BillRecord("", "ada", "", "", ONE)
     ]
     assert len((await store.bill_sums(by=("session",))).records) == 1 + len(STRANGE)
+    assert await store.bill_sums(by=("session",), greatest=0) == ([], 0, 1 + len(STRANGE))
     (greatest,), _, more = await store.bill_sums(by=("session",), greatest=1)
     assert (greatest.session, greatest.counts.calls, more) == (RECORD.session, 3 * ONE.calls, len(STRANGE))
     assert (await store.bill_sums(by=("agent",), agents=["assistant"])).records == [by_agent["assistant"]]

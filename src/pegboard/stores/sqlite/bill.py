@@ -20,6 +20,8 @@ _ADD: Final = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in BillCounts._fields)}"
 )
 _SUMS: Final = ", ".join(f"sum({name})" for name in BillCounts._fields)
+_MOST_GREATEST: Final = 5_000
+"""How many of the greatest sums are given at most: each has up to four names in one statement."""
 _WRONG_DAY: Final = "sum(day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]')"
 Key = tuple[str, str, str, str]
 
@@ -80,16 +82,18 @@ def _summed(
     """
     import sqlite3  # nothing of this package loads it before a store is opened
 
-    names = ", ".join(by)
-    query = f"SELECT {names or 1}, {_SUMS}, {_WRONG_DAY}, count(*) OVER () FROM bill WHERE {where}"  # noqa: S608 - constants
-    query += f" GROUP BY {names}" if by else ""
-    if greatest is not None:
-        query += f" ORDER BY sum(tokens + arguments + results) DESC{''.join(f', {name}' for name in by)} LIMIT ?"
-        values = (*values, greatest)
+    names, more = ", ".join(by), 0
     try:
-        rows = connection.execute(query, values).fetchall()
-        if greatest is not None and not _is_sound(connection, where, values[:-1]):
-            return None
+        if greatest is not None and by:
+            if not _is_sound(connection, where, values):
+                return None
+            keys, count = _greatest(connection, names, where, values, min(greatest, _MOST_GREATEST))
+            more = count - len(keys)
+            one = f"({', '.join('?' * len(by))})"
+            where += f" AND ({names}) IN (VALUES {', '.join([one] * len(keys))})" if keys else " AND 0"
+            values = [*values, *(name for key in keys for name in key)]
+        query = f"SELECT {names or 1}, {_SUMS}, {_WRONG_DAY} FROM bill WHERE {where}"  # noqa: S608 - constants
+        rows = connection.execute(query + (f" GROUP BY {names}" if by else ""), values).fetchall()
     except sqlite3.OperationalError as error:
         if "integer overflow" in str(error):
             return None
@@ -99,11 +103,26 @@ def _summed(
     for row in rows:
         if row[width] is None:  # nothing is there to be summed
             continue
-        record = _intact((*_in_place(by, row[:width]), *row[width:-2])) if not row[-2] else None
+        record = _intact((*_in_place(by, row[:width]), *row[width:-1])) if not row[-1] else None
         if record is None:
             return None
         found.append(record if "day" in by else record._replace(day=""))
-    return BillSums(found, 0, rows[0][-1] - len(rows) if rows else 0)
+    if greatest is not None:
+        return greatest_of(found, greatest)._replace(more=more)
+    return BillSums(found)
+
+
+def _greatest(
+    connection: sqlite3.Connection, names: str, where: str, values: Sequence[Any], most: int
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Return the names of the greatest sums, and how many sums there are; all that is asked of a row is its tokens."""
+    rows = connection.execute(
+        f"WITH sums AS MATERIALIZED (SELECT {names}, sum(tokens + arguments + results) AS whole"  # noqa: S608 - constants
+        f" FROM bill WHERE {where} GROUP BY {names})"
+        f" SELECT {names}, (SELECT count(*) FROM sums) FROM sums ORDER BY whole DESC, {names} LIMIT ?",
+        (*values, max(most, 1)),
+    ).fetchall()
+    return [row[:-1] for row in rows[:most]], rows[0][-1] if rows else 0
 
 
 def _is_sound(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> bool:
