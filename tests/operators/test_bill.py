@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,10 @@ import pytest
 from pegboard import Pegboard
 from pegboard.board.observability.bill import Billing
 from pegboard.core.model.delivery import COMMAND, Cache, Host
+from pegboard.operators import bill as bill_of_operators
 from pegboard.operators.bill import Bill, BillRow
 from pegboard.operators.operations import Operations
-from pegboard.ports import SessionKey
+from pegboard.ports import BillCounts, BillRecord, SessionKey
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.testing import MemoryStore
@@ -221,3 +222,22 @@ async def test_a_child_and_its_parent_are_billed_apart(board: Pegboard) -> None:
     row = await only(board)
     assert (row.session, row.requests) == (child.key.session, 1)
     assert replace(row, session="thread") != row
+
+
+async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day_before_soon(
+    board: Pegboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F4: the sums of days that are over are kept for a while, those of today never."""
+    operations, store, today = Operations(board.services), board.services.store, datetime.now(UTC).date()
+
+    async def tokens_after(day: date) -> list[int]:
+        store.bill_later(BillRecord(day.isoformat(), "ada", "all", "s", BillCounts(requests=1, tokens=10)))
+        bills = [await operations.bill(by=unit) for unit in ("day", "agent", "principal", "session")]
+        return [bill.totals.tokens for bill in bills]
+
+    yesterday = today - timedelta(days=1)
+    assert await tokens_after(yesterday) == [10] * 4
+    assert await tokens_after(today) == [20] * 4
+    assert (await tokens_after(yesterday))[0] == 20
+    monkeypatch.setattr(bill_of_operators, "MOST_DAYS_KEPT", 0.0)
+    assert await tokens_after(today) == [40] * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from heapq import nsmallest
 from typing import Final, Literal, TypedDict
@@ -21,6 +21,12 @@ BillUnit = Literal["day", "agent", "principal", "session"]
 """What a row of a bill stands for."""
 Unit = tuple[str | None, str | None, str | None, str | None]
 """Day, principal, agent and session, None where a row stands for all of them."""
+MOST_KEPT: Final = 60.0
+"""For how many seconds a bill is kept at most."""
+MOST_DAYS_KEPT: Final = 300.0
+"""For how many seconds the sums of days that are over are kept: a process that slept may still add to them."""
+MOST_DAYS_BEFORE: Final = 100
+"""Of how many periods and agents such sums are kept."""
 MOST_STEPS: Final = 100
 """How many steps the curve of a bill has at most."""
 _DAY: Final = 86_400
@@ -128,40 +134,91 @@ class BillQuery:
     step_hours: int | None = None
 
 
-async def bill(services: Services, query: BillQuery) -> Bill:
-    """Return the bill of what is stored, and of what this process has counted by now."""
-    await services.billing.flush()
-    by_hours = query.step_hours is not None and query.principal is None and query.session is None
-    by_day = await _sums(services, query, ("agent",) if by_hours else ("day", "agent"))
-    rows = by_day
-    if query.by in ("principal", "session") or (query.by == "day" and by_hours):
-        most = max(query.limit, 0) if query.by == "session" else None
-        rows = await _sums(services, query, _NAMES[query.by], most)
-    agents = services.world.agents
-    found = Bill(
-        by=query.by,
-        since=_iso(query.since),
-        until=_iso(query.until),
-        **_listed(query, rows, by_day.records, agents),
-        damaged=max(rows.damaged, by_day.damaged),
-        steps=await _steps(services, query, by_day.records, by_hours=by_hours),
-        assumed=ASSUMED,
-        without_prices=without_prices(agents, (record.agent for record in by_day.records)),
-    )
-    return masked(found, await shown_names(services))
+@dataclass(frozen=True, slots=True)
+class _OfDaysBefore:
+    """The sums by day and agent of the days before ``day``, read at ``at`` (``time.monotonic()``)."""
+
+    day: date
+    at: float
+    sums: BillSums
 
 
-async def _sums(services: Services, query: BillQuery, by: Sequence[BillName], greatest: int | None = None) -> BillSums:
-    return await services.store.bill_sums(
-        by=by,
-        since=_iso(query.since),
-        until=_iso(query.until),
-        principal=query.principal,
-        agent=query.agent,
-        session=query.session,
-        agents=query.agents,
-        greatest=greatest,
-    )
+class BillReader:
+    """The bill, read from the store; what an answer took long for is kept for a while."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._bills: dict[BillQuery, tuple[float, Bill]] = {}
+        self._days_before: dict[BillQuery, _OfDaysBefore] = {}
+
+    async def bill(self, query: BillQuery, kept: float = 0.0) -> Bill:
+        """Return the bill of what is stored, and of what this process has counted by now.
+
+        An answer to the same of less than ``kept`` seconds ago is enough.
+        """
+        now = time.monotonic()
+        at, found = self._bills.get(query, (-kept, None))
+        if found is None or now - at >= kept:
+            found = await self._read(query)
+            self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
+            if kept:
+                self._bills[query] = now, found
+        return found
+
+    async def _read(self, query: BillQuery) -> Bill:
+        services = self._services
+        await services.billing.flush()
+        by_hours = query.step_hours is not None and query.principal is None and query.session is None
+        by_day = await (self._sums(query, ("agent",)) if by_hours else self._by_day(query))
+        rows = by_day
+        if query.by in ("principal", "session") or (query.by == "day" and by_hours):
+            most = max(query.limit, 0) if query.by == "session" else None
+            rows = await self._sums(query, _NAMES[query.by], most)
+        agents = services.world.agents
+        found = Bill(
+            by=query.by,
+            since=_iso(query.since),
+            until=_iso(query.until),
+            **_listed(query, rows, by_day.records, agents),
+            damaged=max(rows.damaged, by_day.damaged),
+            steps=await _steps(services, query, by_day.records, by_hours=by_hours),
+            assumed=ASSUMED,
+            without_prices=without_prices(agents, (record.agent for record in by_day.records)),
+        )
+        return masked(found, await shown_names(services))
+
+    async def _by_day(self, query: BillQuery) -> BillSums:
+        """Return the sums by day and agent; of the days before today they are read anew after ``MOST_DAYS_KEPT``."""
+        today = _today()
+        if query.until is not None or query.principal is not None or query.session is not None:
+            return await self._sums(query, _NAMES["day"])
+        whole = replace(query, by="day", limit=0, step_hours=None)
+        known, now = self._days_before.get(whole), time.monotonic()
+        if known is None or known.day != today or now - known.at >= MOST_DAYS_KEPT:
+            yesterday = today - timedelta(days=1)
+            known = _OfDaysBefore(today, now, await self._sums(replace(whole, until=yesterday), _NAMES["day"]))
+            if len(self._days_before) >= MOST_DAYS_BEFORE:
+                self._days_before.clear()
+            self._days_before[whole] = known
+        since = today if query.since is None else max(today, query.since)
+        newest = await self._sums(replace(whole, since=since), _NAMES["day"])
+        return BillSums([*known.sums.records, *newest.records], known.sums.damaged + newest.damaged)
+
+    async def _sums(self, query: BillQuery, by: Sequence[BillName], greatest: int | None = None) -> BillSums:
+        return await self._services.store.bill_sums(
+            by=by,
+            since=_iso(query.since),
+            until=_iso(query.until),
+            principal=query.principal,
+            agent=query.agent,
+            session=query.session,
+            agents=query.agents,
+            greatest=greatest,
+        )
+
+
+def _today() -> date:
+    return datetime.fromtimestamp(time.time(), UTC).date()
 
 
 def _unit(record: BillRecord, by: BillUnit) -> Unit:
@@ -243,7 +300,7 @@ async def _steps(
 ) -> tuple[BillStep, ...]:
     """Return the curve: by hours where that is wanted and known, else by days."""
     known = [(_start(date.fromisoformat(one.day)), one.agent, one.counts) for one in days if one.day]
-    until = _start(query.until or datetime.fromtimestamp(time.time(), UTC).date()) + _DAY
+    until = _start(query.until or _today()) + _DAY
     since = _start(query.since) if query.since is not None else min((at for at, _, _ in known), default=until - _DAY)
     length = _DAY * max(1, math.ceil((until - since) / _DAY / MOST_STEPS))
     if by_hours and query.step_hours is not None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.core.access.pauses import Pauses, pauses_of
@@ -14,7 +12,6 @@ from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.tools import JsonObject
 from pegboard.operators import (
     audit,
-    bill,
     calls,
     explain,
     search,
@@ -30,7 +27,7 @@ from pegboard.operators.agent_flow import AgentFlow, agent_flow
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, HookFault, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
-from pegboard.operators.bill import Bill, BillQuery, BillUnit
+from pegboard.operators.bill import Bill, BillQuery, BillReader, BillUnit
 from pegboard.operators.calls import CallOverview, Sees
 from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
@@ -54,9 +51,6 @@ from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
-MOST_KEPT: Final = 60.0
-"""For how many seconds a bill is kept at most."""
-
 
 class Operations:
     """What operators see and do, for adapters; each subject has a file of its own beside this one.
@@ -74,7 +68,7 @@ class Operations:
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
         self._usage = UsageReader(services)
-        self._bills: dict[BillQuery, tuple[float, Bill]] = {}
+        self._bills = BillReader(services)
         self._maps = TokenMaps(services, self._counting)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
@@ -130,14 +124,7 @@ class Operations:
             limit=limit,
             step_hours=step_hours,
         )
-        now = time.monotonic()
-        at, found = self._bills.get(query, (-kept, None))
-        if found is None or now - at >= kept:
-            found = await bill.bill(self._services, query)
-            self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
-            if kept:
-                self._bills[query] = now, found
-        return found
+        return await self._bills.bill(query, kept)
 
     async def usage(self, query: UsageQuery) -> Usage:
         """Return what went on in the last so many seconds: curves, and what was busiest (F4).
