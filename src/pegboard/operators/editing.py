@@ -209,14 +209,14 @@ class Editing:
             ConfigError: there is no file, or it cannot be read.
         """
         written = await self._configuration.read()
-        value = self._configuration.value
-        roots: dict[str, tuple[str, ...]] = {name: (name,) for name in ("agents", "toolkits", "loadouts")}
+        whole = self._configuration.value(written.text, ())  # a large file takes long to read
+        roots: dict[str, tuple[str, ...]] = {name: (name,) for name in ("agents", "toolkits", "loadouts", "plugins")}
         roots["servers"] = self._configuration.servers(written.text)
-        found = {name: list(value(written.text, path) or {}) for name, path in roots.items()}
+        found = {name: list(_inside(whole, path)) for name, path in roots.items()}
         own = [one.name for one in self._services.loader.specs.values() if one.name not in found["servers"]]
-        found["plugins"] = sorted(dict.fromkeys((*own, *(value(written.text, ("plugins",)) or {}))))
+        found["plugins"] = sorted(dict.fromkeys((*own, *found["plugins"])))
         kept = {
-            name: tuple([one for one in names if await self._may(editor, self._path(name, one, written))])
+            name: tuple([one for one in names if await self._may(editor, (*roots[name], one))])
             for name, names in found.items()
         }
         return masked(EditableParts(**kept), await self._names(written.secrets))
@@ -553,6 +553,13 @@ def _require_every_agent(editor: Editor) -> None:
             code="every_agent_required",
             hint='Edit what belongs to your agents alone, or use a token with `agents: ["*"]`.',
         )
+
+
+def _inside(value: Any, path: Sequence[str]) -> Mapping[str, Any]:
+    """Return the mapping at a path of keys, an empty one where there is none."""
+    for key in path:
+        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
