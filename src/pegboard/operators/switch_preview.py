@@ -18,6 +18,7 @@ from pegboard.board.snapshot import narrowed_above_of, settled
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_duties
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
+from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import available_tools, started
 from pegboard.core.state.requirements import unknown_plugins
@@ -251,8 +252,17 @@ class Reach:
             case "plugin":
                 plugin = catalog.plugins.get(subject.name)
                 return plugin is None or plugin.name in self._plugins or any(tool.requires for tool in plugin.tools)
-            case "toolkit" | "category":
+            case "toolkit":
+                was, then = _toolkit_entries(self._before, subject.name), _toolkit_entries(self._after, subject.name)
+                if was != then or self._before.out_of_scope(was) != self._after.out_of_scope(then):
+                    return True
+                return any(one.plugin in self._plugins or any(tool.requires for tool in one.tools) for one in was)
+            case "category":
                 return True
+
+
+def _toolkit_entries(permissions: CompiledPermissions, name: str) -> tuple[Entry, ...]:
+    return permissions.entries.toolkits.get(name, ()) if permissions.may_load_toolkit(name) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
