@@ -85,7 +85,7 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/call/again": (of("/console/call/again", id=call),),
         "/console/session/timeline": (of("/console/session/timeline", **session),),
         "/console/session": (of("/console/session", **session),),
-        "/console/session/sent": (of("/console/session/sent", **session),),
+        "/console/session/sent": (of("/console/session/sent", **session, step=1),),
         "/console/session/delete": (of("/console/session/delete", **session),),
         "/console/sessions": ("/console/sessions",),
         "/console/configuration": ("/console/configuration",),

@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import ERAS
 from pegboard import Pegboard
+from pegboard.board.observability import sent_steps
 from pegboard.frameworks.loop import FormName, Loop
 
 from .browser import broken_words, findings, looks, opened, tab_to
@@ -111,6 +112,59 @@ async def test_f4_what_joined_and_left_since_the_newest_request_is_named(browser
         await expect(main).to_contain_text("Left: sum_up")
 
 
+async def test_f1_each_list_that_was_sent_is_looked_at_again_as_it_was(browser: Browser, config: Path) -> None:
+    """F1, F4: by its number, with what differs from the list before; the same in the JSON."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        await session.surface()
+        await session.load("counting")
+        policy = (await session.surface()).policy
+        await session.unload("counting")
+        await session.surface()
+        await page.goto(address("s"))
+        await page.get_by_text("Lists that were sent").click()
+        await page.get_by_role("link", name="List 2").click()
+        main = page.get_by_role("main")
+        await expect(main).to_contain_text("Joined: sum_up")
+        await expect(main).to_contain_text(policy)
+        assert "sum_up" in [tool["name"] for tool in (await as_json(page))["tools"]]  # type: ignore[union-attr]
+        await page.get_by_role("link", name="List 3").click()
+        await expect(main).to_contain_text("Left: sum_up")
+        await page.get_by_role("link", name="List 1").click()
+        await expect(main).to_contain_text("No list before it is kept.")
+
+
+async def test_f1_a_list_that_was_sent_is_the_one_of_the_request(browser: Browser, config: Path) -> None:
+    """F1, D4: what a loop has sent a provider, looked at when its next request would be another."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        loop = Loop(session, form="anthropic", model="a-model-that-nobody-knows")
+        request = await loop.request([{"role": "user", "content": "Hello!"}])
+        await console.board.permissions.set("default", "notes", value=False, by="test")
+        await page.goto(f"{address('s', 'anthropic')}&step=1")
+        listed = json.dumps(request["tools"], ensure_ascii=False).replace("\u202e", "<U+202E>")
+        assert (await as_json(page))["tools"] == json.loads(listed)
+
+
+async def test_only_so_many_lists_of_so_many_sessions_are_kept(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F1: the newest, with their numbers; what is the same is one list."""
+    monkeypatch.setattr(sent_steps, "MOST", 2)
+    monkeypatch.setattr(sent_steps, "SESSIONS", 1)
+    async with Pegboard.open(config) as board:
+        steps, numbers = board.services.metrics.steps, list[list[int]]()
+        for name in ("a", "b"):
+            session = await board.session(agent="default", session_id=name)
+            for act in (session.load, session.unload, session.load):
+                await session.surface()
+                await session.surface()
+                await act("counting")
+            numbers.append([one.number for one in steps.of(session.key)])
+        assert numbers == [[2, 3], [2, 3]]
+        assert steps.of((await board.session(agent="default", session_id="a")).key) == ()
+
+
 async def test_the_json_is_copied_by_keyboard(browser: Browser, config: Path) -> None:
     async with running(config) as console, opened(browser, console.origin) as page:
         await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -147,5 +201,12 @@ async def test_a_program_reads_the_same_and_nothing_counts_as_sent(ada: Program,
     assert [tool["name"] for tool in sent["tools"]] == list(surface.names)
     assert sent["tokens"] == surface.tokens.total
     assert mailer.metrics() == before
+    (newest,) = sent["before"]
+    assert (newest["number"], newest["tools"], newest["left"]) == (1, len(surface.names), 0)
+    then = await ada.ask("GET", f"/api/session/sent?{query}&step=1")
+    assert ([tool["name"] for tool in then["tools"]], then["step"]) == (list(surface.names), 1)
+    assert "No list 9 of this session is kept." in str(
+        await ada.refused("GET", f"/api/session/sent?{query}&step=9", 400)
+    )
     unknown = f"/api/session/sent?{urlencode({'agent': 'mailer', 'session': 'none'})}"
     assert (await ada.refused("GET", unknown, 404))[0] == "unknown_session"

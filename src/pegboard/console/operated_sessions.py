@@ -29,16 +29,16 @@ async def session_overview(context: Context, visit: Visit, key: SessionKey) -> S
     return found
 
 
-async def sent_to_model(context: Context, visit: Visit, key: SessionKey) -> SentToModel:
-    """Return what the model of a session is sent next.
+async def sent_to_model(context: Context, visit: Visit, key: SessionKey, step: int | None = None) -> SentToModel:
+    """Return what the model of a session is sent next, or the list of a number that it was sent.
 
     Raises:
         UnknownAgentError: the operator does not see its agent.
-        UsageError: nothing is known of it, or not any more.
+        UsageError: nothing is known of it or of that list, or not any more.
         StoreError: it cannot be read.
     """
     context.agent_of_list(visit, key.agent)
-    found = await context.operations.sent_to_model(key)
+    found = await context.operations.sent_to_model(key, step)
     if found is None:
         raise unknown_session(key)
     return found

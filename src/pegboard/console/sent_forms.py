@@ -33,7 +33,7 @@ def in_form(sent: SentToModel, form: SentForm) -> str:
 
 
 def _request(sent: SentToModel, form: SentForm) -> dict[str, Any]:
-    texts = [one.text for one in sent.texts if one.place in ("instructions", "hints", "policy")]
+    texts = [one.text for one in sent.texts if one.place in ("instructions", "hints", "policy", "beside")]
     if form == "mcp":
         instructions = {"instructions": "\n\n".join(texts)} if texts else {}
         return {**instructions, "tools": [_listed(tool) for tool in sent.tools]}

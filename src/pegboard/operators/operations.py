@@ -618,20 +618,22 @@ class Operations:
         key = SessionKey(principal=principal, agent=agent, session=session)
         return await sessions.overview(self._services, self._counting, key)
 
-    async def sent_to_model(self, key: SessionKey) -> SentToModel | None:
-        """Return what the model of a session is sent next, or None where nothing is known of it (F1, F2).
+    async def sent_to_model(self, key: SessionKey, step: int | None = None) -> SentToModel | None:
+        """Return what the model of a session is sent next or was sent, or None where nothing is known of it (F1, F2).
 
         Args:
             key: whose session, of which agent, under which id.
+            step: the number of a list that it was sent; None is what it is sent next.
 
         Returns:
-            Tools and texts as they are sent, what each costs, and what differs from the newest request of this
-            process; nothing of it counts as sent.
+            Tools and texts as they are sent, what each costs, and what differs from the list before, of this process;
+            nothing of it counts as sent.
 
         Raises:
             StoreError: it cannot be read.
+            UsageError: that list is not kept.
         """
-        return await sent.sent_to_model(self._services, key)
+        return await sent.sent_to_model(self._services, key, step)
 
     async def tool_form(self, agent: str, name: str) -> ToolForm:
         """Return what is filled in to call a tool as an agent, as far as the tool is known.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pegboard.board.observability.call_texts import CallTexts
+from pegboard.board.observability.sent_steps import SentSteps
 from pegboard.board.observability.usage import UsageTally
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject, Tool
@@ -92,6 +93,8 @@ class SessionMetrics:
         """Calls by agent, tool and outcome since the last bill."""
         self.call_texts = CallTexts()
         """What models wrote to call and were answered since the last bill."""
+        self.steps = SentSteps()
+        """The lists that were sent lately."""
         self._told = False
 
     def recorded(self, event: str, record: AuditRecord) -> None:
@@ -146,6 +149,7 @@ class SessionMetrics:
         if last is None or last.permissions is not permissions or last.tools != tools or last.texts != texts:
             last = SentList(permissions, tools, texts, cached)
             counted.sent.append(last)
+            self.steps.note(key, tools, texts, counted.newest)
         last.requests += 1
         self._is_news(counted)
         return last

@@ -93,6 +93,14 @@ class NamedSession:
 
 
 @received
+class SentQuery(NamedSession):
+    """What the model of one session is sent."""
+
+    step: Annotated[int, Field(ge=1)] | None = None
+    """The number of a list that it was sent before; without it what it is sent next."""
+
+
+@received
 class Loading:
     """What is loaded."""
 
@@ -135,9 +143,9 @@ async def session(context: Context, visit: Visit, *, query: NamedSession) -> Ses
     return await session_overview(context, visit, query.key)
 
 
-async def sent(context: Context, visit: Visit, *, query: NamedSession) -> SentToModel:
-    """Return what the model of a session is sent next: tools and texts as they are, and what each of them costs."""
-    return await sent_to_model(context, visit, query.key)
+async def sent(context: Context, visit: Visit, *, query: SentQuery) -> SentToModel:
+    """Return what the model of a session is sent next, or was: tools and texts as they are, and what each costs."""
+    return await sent_to_model(context, visit, query.key, query.step)
 
 
 async def load(context: Context, visit: Visit, *, query: NamedSession, body: Loading) -> CommandAnswer:
