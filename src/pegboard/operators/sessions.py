@@ -91,7 +91,7 @@ class LoadedRow:
         plugin: its plugin.
         tokens: those of its schema.
         until: until when it is loaded (S5).
-        lasts: the same in words, behind "until".
+        lasts: the same in words.
         because: why, as ``explain`` says it, the reason that put it into its place first (F5).
         lease: what was loaded that it is part of (``toolkit:devops``), or nothing.
         pending: whether it is loaded from the next request on (D2).
@@ -275,7 +275,7 @@ def row_of(
 
 def _short(lease: Lease) -> str:
     """Return a lease in a few words: "devops until it is unloaded"."""
-    return f"{lease.subject.name} until {lease.until.in_words}"
+    return f"{lease.subject.name} {lease.until.in_words}"
 
 
 async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:

@@ -37,20 +37,20 @@ class LeaseTerm:
 
     @property
     def in_words(self) -> str:
-        """Return what ends it, for people, as it stands behind "until".
+        """Return for how long it stands, for people.
 
         >>> LeaseTerm("idle", 5).in_words
-        'it is unused for 5 turns'
+        'until it is unused for 5 turns'
         """
         match self.kind:
             case "turn":
-                return "the turn ends"
+                return "until the turn ends"
             case "idle":
-                return f"it is unused for {self.turns} turns" if self.turns != 1 else "it is unused for a turn"
+                return f"until it is unused for {f'{self.turns} turns' if self.turns != 1 else 'a turn'}"
             case "unload":
-                return "it is unloaded"
+                return "until it is unloaded"
             case _:
-                return "nothing ends it"
+                return "always"
 
 
 TURN: Final = LeaseTerm("turn")

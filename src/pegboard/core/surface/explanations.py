@@ -119,7 +119,7 @@ def _lease_reason(permissions: CompiledPermissions, state: State, loaded: Loaded
         found = lease_of(permissions, state, loaded, because)
         if found is not None:
             name = f"{found.subject.kind} '{found.subject.name}'"
-            when = f"in turn {found.loaded_turn}, until {found.until.in_words}."
+            when = f"in turn {found.loaded_turn}, {found.until.in_words}."
             if because is LeaseReason.ANTICIPATED:
                 text = f"It is loaded because {name} was loaded ahead of being asked for {when}"
             else:
