@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -50,6 +51,14 @@ async def opened(path: Path) -> AsyncIterator[SqliteStore]:
         yield store
     finally:
         await store.aclose()
+
+
+class Slow(PlaintextKeyring):
+    """A keyring that is slow to take what it is given."""
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        time.sleep(0.3)
+        super().set_password(service, username, password)
 
 
 async def kept(path: Path, name: str) -> None:
@@ -176,3 +185,15 @@ async def test_g11_a_keyring_that_does_not_answer_in_time_is_said_and_its_late_a
     assert asking.times == 1
     assert not key_of(path).exists()
     assert keyring.get_keyring() is asking
+
+
+@pytest.mark.usefixtures("ring")
+async def test_g11_two_that_need_a_key_at_once_make_one_and_both_can_be_read_later(tmp_path: Path) -> None:
+    path = tmp_path / "pegboard.db"
+    async with opened(path):
+        pass
+    with used(Slow()):
+        await asyncio.gather(kept(path, "a"), kept(path, "b"))
+        async with opened(path) as store:
+            found = [await store.sealed("grant", name) for name in ("a", "b")]
+    assert [one.text for one in found if one is not None] == ["secret a", "secret b"]

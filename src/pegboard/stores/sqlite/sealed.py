@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import AuditRecord
 from pegboard.ports.sealed import SealedKind, SealedText
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins
+from pegboard.support.backoff import Backoff
 from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """How long a keyring may take to give the key, in seconds."""
+_KEY: Final = "key of the store"
+"""The lease under which one process looks for the key, and makes it where there is none."""
 _UNEXPIRED: Final = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS: Final = "key, sealed, version, expires_at"
 
@@ -35,6 +39,7 @@ class SqliteSealed(SqlitePins):
         """Write what still waits and let go of the file; a keyring that is asked is waited for no more."""
         if self._asking is not None:
             self._asking.cancel()
+            await asyncio.wait([self._asking])
         await super().aclose()
 
     async def _seals(self) -> Sealing:
@@ -61,7 +66,13 @@ class SqliteSealed(SqlitePins):
         given = (time.time(),)
         found = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
         rows = [SealedRow(_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in found]
-        return await in_thread(sealing_for, self.path, rows=rows)
+        holder, backoff = token_hex(8), Backoff(first=0.01, longest=0.5)
+        while not await self.take_lease(_KEY, holder, seconds=PATIENCE):  # of two keys in a keyring one would be lost
+            await backoff.wait()
+        try:
+            return await in_thread(sealing_for, self.path, rows=rows)
+        finally:
+            await self.end_lease(_KEY, holder)
 
     def _answered(self, asking: asyncio.Task[Sealing]) -> None:
         self._asking = None
