@@ -128,3 +128,21 @@ async def test_g6_a_call_that_was_to_read_only_runs_nothing_else_after_the_login
         resumed = await session.resume(refused.login.id)
         assert (resumed.status, resumed.reason) == ("refused", "not_read_only")
     assert "calls" not in site.counts
+
+
+async def test_g11_a_waiting_call_that_a_person_has_to_approve_goes_on_by_its_approval_and_runs_once(
+    configuration: dict[str, Any], person: Person, site: LoginSite
+) -> None:
+    """G11, A3: also where the person allows it for the whole session."""
+    configuration["servers"]["linear"]["approve"] = {"*": "always"}
+    async with Pegboard.open(configuration) as board:
+        session = await session_of(board)
+        login = await asked(session, "A")
+        await person(login.url, "ada")
+        waits = (await session.resume(login.id)).approval
+        assert waits is not None
+        assert (await session.resume(login.id)).status == "refused"
+        await board.approvals.allow(waits.id, by="grace", lasts="session")
+        assert said(await session.resume(waits.id)) == "A"
+        assert (await session.resume(login.id)).status == "refused"
+        assert site.counts["calls"] == 1

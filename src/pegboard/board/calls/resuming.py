@@ -79,10 +79,13 @@ async def _again(services: Services, snapshot: Snapshot, shown: Shown, awaiting:
             read_only=awaiting.read_only,
             awaiting=awaiting.id,
         )
+        answered: CallAnswer | None = None
         try:
-            return (await pipeline.run(call, snapshot))[1]
+            answered = (await pipeline.run(call, snapshot))[1]
+            return answered
         finally:
-            if not call.handed:
+            by_approval = answered is not None and answered.status == "needs_approval"  # it is resumed by that id now
+            if not call.handed and not by_approval:
                 calls.put(key, awaiting)
 
 
