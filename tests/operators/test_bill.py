@@ -229,6 +229,7 @@ async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day
 ) -> None:
     """F4: the sums of days that are over are kept for a while, those of today never."""
     operations, store, today = Operations(board.services), board.services.store, datetime.now(UTC).date()
+    monkeypatch.setattr(bill_of_operators, "LATE", 0.0)
 
     async def tokens_after(day: date) -> list[int]:
         store.bill_later(BillRecord(day.isoformat(), "ada", "all", "s", BillCounts(requests=1, tokens=10)))
@@ -238,6 +239,9 @@ async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day
     yesterday = today - timedelta(days=1)
     assert await tokens_after(yesterday) == [10] * 4
     assert await tokens_after(today) == [20] * 4
-    assert (await tokens_after(yesterday))[0] == 20
-    monkeypatch.setattr(bill_of_operators, "MOST_DAYS_KEPT", 0.0)
-    assert await tokens_after(today) == [40] * 4
+    assert await tokens_after(yesterday) == [20, 20, 30, 30]
+    by_session = await operations.bill(by="session")
+    assert (by_session.rest.tokens, by_session.totals.tokens) == (0, 30)
+    assert await tokens_after(yesterday) == [30, 30, 40, 40]
+    monkeypatch.setattr(bill_of_operators, "LATE", 86_400.0)
+    assert await tokens_after(yesterday) == [50] * 4

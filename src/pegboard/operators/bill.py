@@ -25,6 +25,8 @@ MOST_KEPT: Final = 60.0
 """For how many seconds a bill is kept at most."""
 MOST_DAYS_KEPT: Final = 300.0
 """For how many seconds the sums of days that are over are kept: a process that slept may still add to them."""
+LATE: Final = 60.0
+"""Seconds into a day in which nothing is kept of the day before: what was counted in its last seconds comes now."""
 MOST_DAYS_BEFORE: Final = 100
 """Of how many periods and agents such sums are kept."""
 MOST_STEPS: Final = 100
@@ -170,16 +172,20 @@ class BillReader:
         await services.billing.flush()
         by_hours = query.step_hours is not None and query.principal is None and query.session is None
         by_day = await (self._sums(query, ("agent",)) if by_hours else self._by_day(query))
-        rows = by_day
-        if query.by in ("principal", "session") or (query.by == "day" and by_hours):
-            most = max(query.limit, 0) if query.by == "session" else None
-            rows = await self._sums(query, _NAMES[query.by], most)
+        rows = whole = by_day
+        if query.by == "principal" or (query.by == "day" and by_hours):
+            rows = whole = await self._sums(query, _NAMES[query.by])
+        elif query.by == "session":
+            rows = await self._sums(query, _NAMES["session"], max(query.limit, 0))
+            if any(count < 0 for count in _left(whole, rows)):  # something came late of a day before
+                self._days_before.clear()
+                by_day = whole = await self._by_day(query)
         agents = services.world.agents
         found = Bill(
             by=query.by,
             since=_iso(query.since),
             until=_iso(query.until),
-            **_listed(query, rows, by_day.records, agents),
+            **_listed(query, rows, whole.records, agents),
             damaged=max(rows.damaged, by_day.damaged),
             steps=await _steps(services, query, by_day.records, by_hours=by_hours),
             assumed=ASSUMED,
@@ -194,7 +200,7 @@ class BillReader:
             return await self._sums(query, _NAMES["day"])
         whole = replace(query, by="day", limit=0, step_hours=None)
         known, now = self._days_before.get(whole), time.monotonic()
-        if known is None or known.day != today or now - known.at >= MOST_DAYS_KEPT:
+        if known is None or known.day != today or now - known.at >= MOST_DAYS_KEPT or _is_just_over(today):
             yesterday = today - timedelta(days=1)
             known = _OfDaysBefore(today, now, await self._sums(replace(whole, until=yesterday), _NAMES["day"]))
             if len(self._days_before) >= MOST_DAYS_BEFORE:
@@ -215,6 +221,20 @@ class BillReader:
             agents=query.agents,
             greatest=greatest,
         )
+
+
+def _left(whole: BillSums, rows: BillSums) -> BillCounts:
+    """Return what is left of the whole without some rows of it."""
+    left = BillCounts()
+    for record in whole.records:
+        left = left.plus(record.counts)
+    for record in rows.records:
+        left = left.plus(BillCounts(*(-one for one in record.counts)))
+    return left
+
+
+def _is_just_over(today: date) -> bool:
+    return time.time() - _start(today) < LATE
 
 
 def _today() -> date:

@@ -84,6 +84,8 @@ class BillRecord(NamedTuple):
     counts: BillCounts
 
 
+MOST_GREATEST: Final = 5_000
+"""How many of the greatest sums are given at most: each has up to four names in one statement."""
 BillName = Literal["day", "principal", "agent", "session"]
 """What a bill can be told apart by."""
 
@@ -138,7 +140,7 @@ def greatest_of(sums: Sequence[BillRecord], most: int | None, damaged: int = 0) 
     """
     if most is None:
         return BillSums(sums, damaged)
-    found = nsmallest(most, sums, key=lambda one: (-one.counts.all_tokens, one[:4]))
+    found = nsmallest(min(most, MOST_GREATEST), sums, key=lambda one: (-one.counts.all_tokens, one[:4]))
     return BillSums(found, damaged, len(sums) - len(found))
 
 
@@ -213,7 +215,8 @@ class BillStore(Protocol):
             agent: Only what was done for this one.
             session: Only what was done in this one.
             agents: Only what these did; None is everything.
-            greatest: Only so many, those of the most tokens, the greatest first; None is all, in no order.
+            greatest: Only so many, and at most ``MOST_GREATEST``, those of the most tokens, the greatest first; None
+                is all, in no order.
 
         Returns:
             The sums.

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.ports import BILL_DAYS, BillCounts, BillName, BillPage, BillRecord, BillSums
-from pegboard.ports.tokens import greatest_of, summed
+from pegboard.ports.tokens import MOST_GREATEST, greatest_of, summed
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ _ADD: Final = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in BillCounts._fields)}"
 )
 _SUMS: Final = ", ".join(f"sum({name})" for name in BillCounts._fields)
-_MOST_GREATEST: Final = 5_000
-"""How many of the greatest sums are given at most: each has up to four names in one statement."""
 _WRONG_DAY: Final = "sum(day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]')"
 Key = tuple[str, str, str, str]
 
@@ -85,9 +83,9 @@ def _summed(
     names, more = ", ".join(by), 0
     try:
         if greatest is not None and by:
-            if not _is_sound(connection, where, values):
+            keys, count, sound = _greatest(connection, names, where, values, min(greatest, MOST_GREATEST))
+            if not sound:
                 return None
-            keys, count = _greatest(connection, names, where, values, min(greatest, _MOST_GREATEST))
             more = count - len(keys)
             one = f"({', '.join('?' * len(by))})"
             where += f" AND ({names}) IN (VALUES {', '.join([one] * len(keys))})" if keys else " AND 0"
@@ -114,22 +112,22 @@ def _summed(
 
 def _greatest(
     connection: sqlite3.Connection, names: str, where: str, values: Sequence[Any], most: int
-) -> tuple[list[tuple[Any, ...]], int]:
-    """Return the names of the greatest sums, and how many sums there are; all that is asked of a row is its tokens."""
+) -> tuple[list[tuple[Any, ...]], int, bool]:
+    """Return the names of the greatest sums, how many sums there are, and whether all of them can be compared.
+
+    All that is asked of a row is its day and its tokens.
+    """
     rows = connection.execute(
-        f"WITH sums AS MATERIALIZED (SELECT {names}, sum(tokens + arguments + results) AS whole"  # noqa: S608 - constants
-        f" FROM bill WHERE {where} GROUP BY {names})"
-        f" SELECT {names}, (SELECT count(*) FROM sums) FROM sums ORDER BY whole DESC, {names} LIMIT ?",
+        f"WITH sums AS MATERIALIZED (SELECT {names}, sum(tokens + arguments + results) AS whole,"  # noqa: S608 - constants
+        f" {_WRONG_DAY} AS wrong FROM bill WHERE {where} GROUP BY {names})"
+        f" SELECT {names}, (SELECT count(*) FROM sums),"
+        " (SELECT max(wrong OR typeof(whole) != 'integer') FROM sums)"
+        f" FROM sums ORDER BY whole DESC, {names} LIMIT ?",
         (*values, max(most, 1)),
     ).fetchall()
-    return [row[:-1] for row in rows[:most]], rows[0][-1] if rows else 0
-
-
-def _is_sound(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> bool:
-    """Return whether all rows can be summed, also those that are not among the greatest."""
-    query = f"SELECT {_SUMS}, {_WRONG_DAY} FROM bill WHERE {where}"  # noqa: S608 - constants
-    *sums, wrong = connection.execute(query, values).fetchone()
-    return not wrong and all(one is None or type(one) is int for one in sums)
+    if not rows:
+        return [], 0, True
+    return [row[:-2] for row in rows[:most]], rows[0][-2], not rows[0][-1]
 
 
 def _in_place(by: Sequence[BillName], names: Sequence[Any]) -> tuple[Any, ...]:
