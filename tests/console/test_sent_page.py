@@ -8,9 +8,10 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import ERAS
-from pegboard import Pegboard
+from pegboard import Cache, Host, Pegboard
 from pegboard.board.observability import sent_steps
 from pegboard.frameworks.loop import FormName, Loop
+from pegboard.operators.operations import Operations
 
 from .browser import broken_words, findings, looks, opened, tab_to
 from .programs import Program
@@ -146,6 +147,36 @@ async def test_f1_a_list_that_was_sent_is_the_one_of_the_request(browser: Browse
         await page.goto(f"{address('s', 'anthropic')}&step=1")
         listed = json.dumps(request["tools"], ensure_ascii=False).replace("\u202e", "<U+202E>")
         assert (await as_json(page))["tools"] == json.loads(listed)
+
+
+async def test_f1_a_list_that_another_went_out_for_was_not_sent(tmp_path: Path) -> None:
+    """F1, D3: where a host takes a wire list, that is what its model has; a session that is deleted has none."""
+    long = "It says at some length what it does, once more. " * 30
+    for plugin in range(10):
+        functions = (f'def op{plugin}_{at}(x: int) -> int:\n    """{long}"""\n    return x\n' for at in range(20))
+        (tmp_path / f"dear{plugin}_tools.py").write_text("".join(functions))
+    (tmp_path / "notes_tools.py").write_text(NOTES)
+    config = tmp_path / "pegboard.yaml"
+    dear = ", ".join(f"dear{plugin}: {{python: dear{plugin}_tools}}" for plugin in range(10))
+    config.write_text(
+        f"plugins: {{notes: {{python: notes_tools}}, {dear}}}\nstore: 'memory:'\n"
+        "agents: {default: {tools: [notes], discoverable: ['dear*'], lease: {kind: idle, turns: 1}}}\n"
+    )
+    cold, warm = (Host(delivery=("array",), cache=Cache(tokens=tokens)) for tokens in (0, 60_000))
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="default", session_id="s", host=cold)
+        await session.load("op0_1")
+        session.host = warm
+        sent: list[list[str]] = []
+        for _ in range(4):
+            shown, wired = await session.surface(), await session.wire()
+            sent.append([tool.wire for tool in wired])
+            await session.end_turn()
+        assert list(shown.names) != sent[-1]
+        steps = board.services.metrics.steps
+        assert [[tool.wire for tool in one.tools] for one in steps.of(session.key)] == sent[:1]
+        await Operations(board.services).delete_session(session.key, by="test")
+        assert steps.of(session.key) == ()
 
 
 async def test_only_so_many_lists_of_so_many_sessions_are_kept(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

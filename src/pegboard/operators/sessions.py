@@ -454,6 +454,7 @@ async def delete_session(services: Services, key: SessionKey, by: str, *, approv
         if isinstance(source, ScopedSource):
             await source.end_scope(scope)
     services.conversations.begin_anew(key)
+    services.metrics.steps.forget(key)
     if gone:
         services.recorder.emit("unloaded", entry)
     return gone

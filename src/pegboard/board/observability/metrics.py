@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pegboard.board.observability.call_texts import CallTexts
-from pegboard.board.observability.sent_steps import SentSteps
+from pegboard.board.observability.sent_steps import SentStep, SentSteps
 from pegboard.board.observability.usage import UsageTally
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject, Tool
@@ -30,7 +30,8 @@ class SentList:
     """A tool list and the texts beside it, and for how many requests it stood since the last bill.
 
     ``cached`` is whether the host has a prompt cache; ``fresh`` whether the list is another than the one before, and
-    ``begins`` whether it is the first of its session, both as of the bill.
+    ``begins`` whether it is the first of its session, both as of the bill. ``step`` is what is kept of it for
+    operators, None where that is kept of the list before.
     """
 
     permissions: CompiledPermissions
@@ -41,6 +42,7 @@ class SentList:
     fresh: bool = False
     begins: bool = False
     billed: bool = False
+    step: SentStep | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -149,15 +151,17 @@ class SessionMetrics:
         if last is None or last.permissions is not permissions or last.tools != tools or last.texts != texts:
             last = SentList(permissions, tools, texts, cached)
             counted.sent.append(last)
-            self.steps.note(key, tools, texts, counted.newest)
+            last.step = self.steps.note(key, tools, texts, counted.newest)
         last.requests += 1
         self._is_news(counted)
         return last
 
-    def withdraw(self, sent: SentList) -> bool:
+    def withdraw(self, key: SessionKey, sent: SentList) -> bool:
         """Take back that a list was sent, since another went in its place; return whether it was not billed yet."""
         if not sent.billed:
             sent.requests -= 1
+            if not sent.requests and sent.step is not None:
+                self.steps.withdraw(key, sent.step)
         return not sent.billed
 
     def searched(self, key: SessionKey) -> None:

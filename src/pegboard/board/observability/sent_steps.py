@@ -20,7 +20,7 @@ SESSIONS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class SentStep:
-    """A list of tools and the texts beside it, which differs from the one before.
+    """A list of tools and the texts beside it, which differs from the one before it.
 
     Attributes:
         number: its place among those of its session, from 1.
@@ -43,8 +43,10 @@ class SentSteps:
     def __init__(self) -> None:
         self._of: OrderedDict[SessionKey, deque[SentStep]] = OrderedDict()
 
-    def note(self, key: SessionKey, tools: tuple[Tool, ...], texts: tuple[str, ...], surface: Surface | None) -> None:
-        """Keep a list, if it is another than the newest of its session."""
+    def note(
+        self, key: SessionKey, tools: tuple[Tool, ...], texts: tuple[str, ...], surface: Surface | None
+    ) -> SentStep | None:
+        """Keep a list, if it is another than the newest of its session; return what is kept of it anew."""
         steps = self._of.get(key)
         if steps is None:
             steps = self._of[key] = deque(maxlen=MOST)
@@ -52,10 +54,22 @@ class SentSteps:
                 self._of.popitem(last=False)
         newest = steps[-1] if steps else None
         if newest is not None and newest.tools == tools and newest.texts == texts:
-            return
+            return None
         number = 1 if newest is None else newest.number + 1
-        steps.append(SentStep(number, time.time(), tools, texts, surface))
+        step = SentStep(number, time.time(), tools, texts, surface)
+        steps.append(step)
         self._of.move_to_end(key)
+        return step
+
+    def withdraw(self, key: SessionKey, step: SentStep) -> None:
+        """Keep a list no more that was not sent after all, where it is the newest."""
+        steps = self._of.get(key)
+        if steps and steps[-1] is step:
+            steps.pop()
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of a session."""
+        self._of.pop(key, None)
 
     def of(self, key: SessionKey) -> Sequence[SentStep]:
         """Return what is kept of a session, the oldest first."""

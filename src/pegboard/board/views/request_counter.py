@@ -82,7 +82,7 @@ class RequestCounter:
         else:
             self.run.requested_instead(snapshot, shown, wire_list)
             again = step.again
-            if not metrics.withdraw(step.sent):
+            if not metrics.withdraw(snapshot.info.key, step.sent):
                 self._step = replace(step, wired=True)
                 return
         info = snapshot.info
