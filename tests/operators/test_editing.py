@@ -436,6 +436,13 @@ async def test_a_slip_is_answered_with_no_name_of_others(editing: Editing) -> No
     for editor, hint in ((ADA, ""), (EVE, "Did you mean 'times'?")):
         (problem,) = (await editing.propose(editor, [slip])).problems
         assert (problem.code, problem.hint) == ("unknown_toolkit", hint)
+    tool = Change(path=("agents", "ada", "tools"), value=["calculatr"])
+    for editor, message in (
+        (ADA, "'calculatr' is not known yet."),
+        (EVE, "'calculatr' is not known yet; it may be a tool of 'calculator', 'clock'."),
+    ):
+        (problem,) = (await editing.propose(editor, [tool])).problems
+        assert (problem.code, problem.message) == ("unresolved_tool", message)
 
 
 async def test_who_changes_what_waits_is_credited_with_that(waited: Pegboard, config: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Final, cast
 from pegboard.board.services import Services
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import SUGGESTS
+from pegboard.core.model.naming import SUGGESTS, UNSURE
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
@@ -346,7 +347,7 @@ class Editing:
             return TypedText(file=written.file, text=text, digest=expected, made_from=expected)
         now = _with_plain_breaks(names.shown(written.text))
         was = _with_plain_breaks(names.shown(base)) if base is not None else None
-        both = merged_text(was, text, now) if was is not None else None
+        both = await asyncio.to_thread(merged_text, was, text, now) if was is not None else None
         return TypedText(
             file=written.file,
             text=text if both is None else both,
@@ -367,7 +368,9 @@ class Editing:
             return await self.propose(editor, kept.changes, what=kept.what)
         _require_every_agent(editor)
         base, written = self._texts.found("", kept.expected), await self._read_whole()
-        text = merged_text(base, kept.text, written.text) if base is not None and kept.shown is not None else None
+        text = None
+        if base is not None and kept.shown is not None:
+            text = await asyncio.to_thread(merged_text, base, kept.text, written.text)
         if text is None:
             raise UsageError(
                 "An edit of the whole file cannot be put into another one.",
@@ -514,7 +517,9 @@ def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
 
 
 def _without_others(problem: ShownProblem) -> ShownProblem:
-    """Return a problem without the names that are like one: they may be of agents that an operator does not see."""
+    """Return a problem without names that were not written: they may be of agents that an operator does not see."""
+    if problem.code == "unresolved_tool" and UNSURE in problem.message:
+        problem = replace(problem, message=f"{problem.message.rpartition(UNSURE)[0]}.")
     return replace(problem, hint="") if problem.hint.startswith(SUGGESTS) else problem
 
 

@@ -30,6 +30,15 @@ def merged_text(base: str, mine: str, theirs: str) -> str | None:
 
 
 def _edits(before: Sequence[str], after: Sequence[str]) -> list[_Edit]:
-    """Return what is put in the place of which lines; between two of them lines stay."""
-    steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    return [(first, end, tuple(after[start:stop])) for kind, first, end, start, stop in steps if kind != "equal"]
+    """Return what is put in the place of which lines; between two of them lines stay.
+
+    What is alike at both ends is set aside first: matching takes long where lines repeat.
+    """
+    most = min(len(before), len(after))
+    head = next((at for at in range(most) if before[at] != after[at]), most)
+    tail = next((at for at in range(most - head) if before[-1 - at] != after[-1 - at]), most - head)
+    inner, own = before[head : len(before) - tail], after[head : len(after) - tail]
+    steps = SequenceMatcher(None, inner, own, autojunk=False).get_opcodes()
+    return [
+        (head + first, head + end, tuple(own[start:stop])) for kind, first, end, start, stop in steps if kind != "equal"
+    ]
