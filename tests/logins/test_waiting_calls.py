@@ -8,11 +8,13 @@ import pytest
 from authorization.site import LoginSite
 from logins.conftest import Person
 from pegboard import Pegboard
+from pegboard.board.observability.awaiting_login import AwaitingCall, CallsAwaitingLogin
 from pegboard.board.session import Session
 from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.errors import UsageError
+from pegboard.ports import SessionKey
 
 
 async def session_of(board: Pegboard, session_id: str = "t", principal: str = "ada") -> Session:
@@ -146,3 +148,14 @@ async def test_g11_a_waiting_call_that_a_person_has_to_approve_goes_on_by_its_ap
         assert said(await session.resume(waits.id)) == "A"
         assert (await session.resume(login.id)).status == "refused"
         assert site.counts["calls"] == 1
+
+
+async def test_g11_sessions_of_one_principal_push_out_no_waiting_call_of_another() -> None:
+    calls = CallsAwaitingLogin()
+    keys = [SessionKey(principal="eve", agent="default", session=str(number)) for number in range(200)]
+    ada = SessionKey(principal="ada", agent="default", session="t")
+    for key in (ada, *keys):
+        calls.put(key, AwaitingCall("id", "linear__echo", {"text": key.principal}))
+    assert calls.of(ada, "id") is not None
+    assert calls.of(keys[0], "id") is None
+    assert calls.of(keys[-1], "id") is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final, NamedTuple
 
 from pegboard.core.model.tools import JsonObject
@@ -29,6 +29,8 @@ class AwaitingCall(NamedTuple):
 class CallsAwaitingLogin:
     """The waiting calls of this process: the newest of each session, of the sessions that waited last.
 
+    Where there are too many sessions, one of the principal gives way who has the most.
+
     Those that were resumed are known still, without their arguments. ``by_command`` is set where this process ends
     with its call: no login is begun in it, one is made by a command.
     """
@@ -46,7 +48,9 @@ class CallsAwaitingLogin:
         if len(calls) > _MOST_OF_SESSION:
             calls.popitem(last=False)
         if len(self._of_session) > _MOST_SESSIONS:
-            self._of_session.popitem(last=False)
+            counts = Counter(one.principal for one in self._of_session)
+            most = max(counts, key=counts.__getitem__)
+            del self._of_session[next(one for one in self._of_session if one.principal == most)]
 
     def of(self, key: SessionKey, call_id: str) -> AwaitingCall | None:
         """Return a call of this session that waits, or has been resumed."""
