@@ -130,8 +130,8 @@ class Guard:
             return
         if token is not None:
             scope["user"], scope["auth"] = AuthenticatedUser(token), AuthCredentials(token.scopes)
-        if message.get("method") == "tools/call":
-            self._grants.counts["calls"] += 1
+        if (counted := {"tools/call": "calls", "resources/list": "lists"}.get(str(message.get("method")))) is not None:
+            self._grants.counts[counted] += 1
         await self._app(scope, again(body, receive), send)
 
     async def _token(self, request: Request) -> AccessToken | None:

@@ -15,6 +15,8 @@ from authorization.site import LoginSite
 from gateway.clients import ERAS, MODERN, gateway
 from gateway.resource_helpers import configured
 from gateway.test_login_pages import TOKENS, Browser, browsers, client_of
+from pegboard.sources.mcp.login import keeper
+from pegboard.sources.mcp.resources import lists
 
 pytestmark = pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
 
@@ -120,3 +122,16 @@ async def test_g11_who_logs_in_as_somebody_else_is_listed_nothing_of_before(
         await browsers[0].log_in(address, TOKENS["ada"], "ben")
         assert await listed(ada) == [ME, "linear://notes/ben"]
         assert await told(ada) == ["this is ben's", "I am ben", "ben"]
+
+
+async def test_g11_a_list_is_not_read_anew_because_its_login_is_looked_at_again(
+    url: str, browsers: list[Browser], site: LoginSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with client_of(url, "ada", MODERN) as ada:
+        await browsers[0].log_in(address_in((await refused(ada))[0]), TOKENS["ada"], "ada")
+        monkeypatch.setattr(lists, "_FRESH", 60.0)
+        monkeypatch.setattr(keeper, "FRESH", 0.0)
+        first = await listed(ada)
+        before = site.counts["lists"]
+        assert await listed(ada) == first
+        assert site.counts["lists"] == before

@@ -21,6 +21,8 @@ UNSAFE = (
     ("http://127.0.0.1:8000/authorize", REMOTE),
     ("https://localhost/authorize", REMOTE),
     ("https://localhost./authorize", REMOTE),
+    ("https://127\u30020\u30020\u30021/authorize", REMOTE),
+    ("https://localhost\u3002/authorize", REMOTE),
     ("https://127.1/authorize", REMOTE),
     ("https://2130706433/authorize", REMOTE),
     ("https://0x7f.1/authorize", "https://10.0.0.5/mcp"),

@@ -13,11 +13,14 @@ from logins.test_library_logins import account_of, logged_in, session_of
 from logins.test_secrets_in_reprs import GRANT
 from pegboard import Pegboard
 from pegboard.core.access.instances import LoginOwner
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.operators.logins import OperatorLogins
-from pegboard.sources.mcp.login import keeper
+from pegboard.sources.mcp.login import keeper, logins
+from pegboard.sources.mcp.login.discovery import resource_of
 from pegboard.sources.mcp.login.grant import Grant
 from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+from pegboard.sources.mcp.login.logins import McpLogins
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 from pegboard.stores.memory.memory_store import MemoryStore
 from pegboard.support.backoff import wait_until
@@ -29,7 +32,7 @@ async def test_g11_who_is_logged_out_by_one_process_is_so_in_the_others(
     configuration: dict[str, Any], person: Person, site: LoginSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.reset(revocation=False)
-    monkeypatch.setattr(keeper, "_FRESH", 0.0)  # what is held is read again at once, not after seconds
+    monkeypatch.setattr(keeper, "FRESH", 0.0)  # what is held is read again at once, not after seconds
     async with Pegboard.open(configuration) as serving, Pegboard.open(configuration) as other:
         session = await logged_in(serving, person)
         await logged_in(serving, person, "bob", "ben")
@@ -38,6 +41,18 @@ async def test_g11_who_is_logged_out_by_one_process_is_so_in_the_others(
         assert account_of(await (await session_of(serving, "bob")).call("linear__whoami", {})) == "ben"
         await logged_in(other, person, "ada", "ben")
         assert account_of(await session.call("linear__whoami", {})) == "ben"
+
+
+async def test_g11_a_login_that_was_made_later_counts_where_somebody_looked_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G11: also a server that gives something without one is asked with it from then on."""
+    store, spec = MemoryStore(), ServerSpec(name="docs", url=GRANT.resource)
+    before = McpLogins(store)
+    assert not await before.wanted(spec)
+    await GrantKeeper(store, unasked).keep(GrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
+    monkeypatch.setattr(logins, "FRESH", 0.0)
+    assert await before.wanted(spec)
 
 
 async def test_g11_the_gateways_own_login_is_made_once_by_all_that_need_it_at_once() -> None:

@@ -28,7 +28,7 @@ LEASE: Final = 10.0
 """Seconds after which the right of a refresher ends by itself, so that a dead one holds nobody up."""
 _LEASE_AGAIN: Final = 3.0
 """After how many seconds a refresher that is still at it takes its lease anew."""
-_FRESH: Final = 5.0
+FRESH: Final = 5.0
 """For how many seconds a grant is used before it is read again: another process may have ended or replaced it."""
 _FOR_GOOD: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """What an issuer answers that does not renew a grant any more."""
@@ -125,7 +125,7 @@ class GrantKeeper:
     def at_hand(self, key: GrantKey) -> Held | None:
         """Return a grant that counts and was read a moment ago; one that is to be renewed soon is renewed meanwhile."""
         held = self._held.get(key)
-        if held is None or time.monotonic() - self._read_at[key] > _FRESH:
+        if held is None or time.monotonic() - self._read_at[key] > FRESH:
             return None
         return self._counting(key, held)
 

@@ -19,7 +19,7 @@ from pegboard.sources.mcp.login.connection_login import ConnectionLogin
 from pegboard.sources.mcp.login.discovery import find_issuer, offers_login, resource_of
 from pegboard.sources.mcp.login.grant import Grant
 from pegboard.sources.mcp.login.identity import configured, forget
-from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey, grant_key_of
+from pegboard.sources.mcp.login.keeper import FRESH, GrantKeeper, GrantKey, grant_key_of
 from pegboard.sources.mcp.login.pending import PendingLogins
 from pegboard.sources.mcp.login.web import LoginWeb
 
@@ -40,7 +40,7 @@ class McpLogins:
         self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
         self._challenges: dict[GrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
         self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
-        self._looked_up: set[str] = set()
+        self._looked_up: dict[str, float] = {}  # when it was last looked whether somebody has a login
 
     async def wanted(self, spec: ServerSpec) -> bool:
         """Return whether a server is known to want a login."""
@@ -49,10 +49,11 @@ class McpLogins:
         if for_itself(spec):
             return True
         resource = resource_of(spec)
-        if resource not in self._metadata and resource not in self._looked_up:
-            self._looked_up.add(resource)
+        now = time.monotonic()
+        if resource not in self._metadata and now - self._looked_up.get(resource, -FRESH) >= FRESH:
             if await self._owners(resource):
                 self._metadata.setdefault(resource, "")
+            self._looked_up[resource] = now
         return resource in self._metadata
 
     def known_to_want(self, spec: ServerSpec) -> bool:

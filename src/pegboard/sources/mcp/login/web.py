@@ -92,9 +92,9 @@ def require_safe(url: str, server: str) -> None:
 
 def _parts(url: str) -> tuple[str, str]:
     try:
-        parts = urlsplit(url)
-        return parts.scheme, (parts.hostname or "").removesuffix(".")
-    except ValueError:
+        host = httpx2.URL(url).host  # as it is connected to, whatever dots and digits it is written with
+        return urlsplit(url).scheme, host.removesuffix(".")
+    except (ValueError, httpx2.InvalidURL):
         return "", ""
 
 

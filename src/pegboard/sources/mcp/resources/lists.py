@@ -82,6 +82,17 @@ class _KeptLists:
     lists: dict[ListKind, _Kept] = field(default_factory=dict["ListKind", _Kept], repr=False)
     age: int = 0
 
+    def unchanged(self, live: OpenConnection, kind: ListKind, shown: str | None) -> Sequence[JsonObject] | None:
+        """Return a list that was read with the login that is shown, and cannot have changed since, or None."""
+        kept = self.lists.get(kind)
+        if kept is None:
+            return None
+        if live.login is not None and live.login.owner is not None and (shown is None or shown != kept.shown):
+            return None
+        if _declared(live, kind) is None or _is_announced(live, kind):
+            return kept.items
+        return kept.items if asyncio.get_running_loop().time() - kept.since < _FRESH else None
+
 
 class ServerLists:
     """The lists of servers besides that of tools, read over the connections of a source."""
@@ -122,14 +133,9 @@ class ServerLists:
         connection = self._connections.in_use(spec, scope, owner)
         live = connection.live if connection is not None else None
         kept = self._kept.get(live) if live is not None else None
-        if live is None or kept is None or kind not in kept.lists:
+        if live is None or kept is None:
             return None
-        items, since, shown = kept.lists[kind]
-        if live.login is not None and live.login.owner is not None and (shown is None or shown != live.login.at_hand()):
-            return None
-        if _declared(live, kind) is None or _is_announced(live, kind):
-            return items
-        return items if asyncio.get_running_loop().time() - since < _FRESH else None
+        return kept.unchanged(live, kind, live.login.at_hand() if live.login is not None else None)
 
     async def offers(
         self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
@@ -151,6 +157,8 @@ class ServerLists:
         kept = self._kept.setdefault(live, _KeptLists())
         items: Sequence[JsonObject] = ()
         shown = await _shown_login(live)
+        if (unchanged := kept.unchanged(live, kind, shown)) is not None:  # what is at hand of a login is soon too old
+            return unchanged
         age = kept.age
         if _declared(live, kind) is not None:
             with suppress(TimeoutError):
