@@ -8,6 +8,11 @@ def test_versions_are_read_from_pins_and_nothing_else() -> None:
     assert dict(newest.versions(pins)) == {"agno": "3.1.10", "anyio": "4.16.0"}
 
 
+def test_beside_pegboard_no_resolver_gives_way_to_an_older_version() -> None:
+    found = {"langchain": "1.4.7", "anyio": "4.16.0"}
+    assert newest.at_least(["langchain", "langgraph"], found) == ["langchain>=1.4.7", "langgraph"]
+
+
 def test_a_framework_in_the_same_version_is_not_held_back() -> None:
     found = {"langchain": "1.4.7", "langgraph": "1.2.22", "anyio": "4.16.0"}
     beside = {**found, "anyio": "4.15.0"}

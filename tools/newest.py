@@ -57,6 +57,15 @@ def versions(pins: str) -> Iterator[tuple[str, str]]:
             yield name, version.partition(";")[0].strip()
 
 
+def at_least(names: Sequence[str], found: Mapping[str, str]) -> list[str]:
+    """Return the packages in the versions that they resolve to alone, or newer ones.
+
+    Without that a resolver may give way: where an index has a newer `pydantic-ai-slim` than the `pydantic-ai` that pins
+    it, the extra takes the newest of the one, and the release of the other is one from before it pinned anything.
+    """
+    return [f"{name}>={found[name]}" if name in found else name for name in names]
+
+
 def row(names: Sequence[str], alone: Mapping[str, str], beside: Mapping[str, str]) -> tuple[str, str, str, bool]:
     """Return the names, their versions alone and beside Pegboard, and whether these are the same."""
     both = [" ".join(found.get(name, NONE) for name in names) for found in (alone, beside)]
@@ -70,7 +79,8 @@ def main(wheel: str) -> int:
     held = 0
     for names, extra in FRAMEWORKS.items():
         pegboard = f"pegboard{extra}"
-        name, alone, beside, same = row(names, resolved(names), resolved([*names, f"{pegboard} @ {place}"]))
+        found = resolved(names)
+        name, alone, beside, same = row(names, found, resolved([*at_least(names, found), f"{pegboard} @ {place}"]))
         print(f"{name:20} {alone:18} {pegboard:25} {beside:18} {'' if same else 'held back'}".rstrip(), flush=True)
         held += not same
     return 1 if held else 0
