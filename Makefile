@@ -12,6 +12,7 @@ PLAIN := .venv-plain
 NODE := .node
 BROWSER := .browser
 TABLE := .venv-table
+RECIPES := .recipes
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 ARGS ?=
@@ -27,7 +28,7 @@ export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
 # Hundreds of processes are started by the tests: what one has compiled is not compiled by the next.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve test lint format types pytest rules screenshots docs conformance bench table pins newest clean
+.PHONY: help serve test lint format types pytest rules screenshots docs conformance recipes bench table pins newest clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -68,6 +69,9 @@ docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a s
 conformance: $(VENV)/.dev $(NODE)/.installed ## Run the logins of MCP's conformance suite; ARGS="sdk pegboard" does so beside the SDK's
 	$(PY) tests/conformance/login_suite.py $(or $(ARGS),pegboard)
 
+recipes: $(VENV)/.dev $(NODE)/.installed ## Install and run each recipe of docs/recipes.md as it stands; ARGS="Vercel" one of them
+	$(PY) tests/frameworks/recipe_runs.py $(RECIPES) $(ARGS)
+
 bench: $(VENV)/.dev ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
 
@@ -84,7 +88,7 @@ newest: $(PLAIN)/.installed ## Show that each framework resolves in its newest v
 	$(PY) tools/newest.py $(PLAIN)/dist/*.whl
 
 clean: ## Remove all that make installed
-	rm -rf $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) site
+	rm -rf $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) $(RECIPES) site
 
 $(VENV)/.build: requirements/build.txt
 	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
