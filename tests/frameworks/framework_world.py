@@ -7,10 +7,11 @@ from pathlib import Path
 from agno_driver import Agno
 from framework_drivers import Driver
 from langchain_driver import LangChain
+from loop_driver import PlainLoop
 from openai_agents_driver import OpenAIAgents
 from pydantic_ai_driver import PydanticAI
 
-DRIVERS: tuple[Driver, ...] = (PydanticAI(), Agno(), LangChain(), OpenAIAgents())
+DRIVERS: tuple[Driver, ...] = (PydanticAI(), Agno(), LangChain(), OpenAIAgents(), PlainLoop())
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 CONFIG = f"""
 plugins:

@@ -63,7 +63,7 @@ def provider(model: Model) -> Iterator[ProviderServer]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             server.bodies.append(body)
             server.headers.append({key.lower(): value for key, value in self.headers.items()})
-            status, kind, data = _response(self.path, body, model(body), len(server.bodies))
+            status, kind, data = response(self.path, body, model(body), len(server.bodies))
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
@@ -81,7 +81,8 @@ def provider(model: Model) -> Iterator[ProviderServer]:
             thread.join()
 
 
-def _response(path: str, body: Mapping[str, Any], said: Said, number: int) -> tuple[int, str, bytes]:
+def response(path: str, body: Mapping[str, Any], said: Said, number: int) -> tuple[int, str, bytes]:
+    """Return the status, type and body of the answer to a request of the form that its path has."""
     if isinstance(said, Refusal):
         error = {"type": "error", "error": {"type": "invalid_request_error", "message": said.text}}
         return said.status, "application/json", json.dumps(error).encode()
@@ -114,10 +115,12 @@ def _message_events(reply: Mapping[str, Any]) -> Iterator[str]:
     for place, block in enumerate(reply["content"]):
         used = block["type"] == "tool_use"
         start = {**block, "input": {}} if used else {**block, "text": ""}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])} if used else None
-        delta = delta or {"type": "text_delta", "text": block["text"]}
+        words = [] if used else block["text"].split(" ")
+        deltas = [{"type": "text_delta", "text": f" {word}" if n else word} for n, word in enumerate(words)]
+        deltas += [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}] if used else []
         yield _event({"type": "content_block_start", "index": place, "content_block": start})
-        yield _event({"type": "content_block_delta", "index": place, "delta": delta})
+        for delta in deltas:
+            yield _event({"type": "content_block_delta", "index": place, "delta": delta})
         yield _event({"type": "content_block_stop", "index": place})
     ended = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
     yield _event({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 1}})
