@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import httpx2
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, BadRequestError
 from framework_drivers import Final, Form, ModelCall, Ran, Script, Step, Wish
 from loop_provider import response
 
@@ -115,12 +115,17 @@ class LoopTalk:
         script, pieces = self._script, list[str]()
         while True:
             request = await self._of(self._loop.request, self._messages)
-            if stream:
-                async with self._client.messages.stream(**request, max_tokens=100) as events:
-                    pieces += [text async for text in events.text_stream]
-                    reply = await events.get_final_message()
-            else:
-                reply = await self._client.messages.create(**request, max_tokens=100)
+            try:
+                if stream:
+                    async with self._client.messages.stream(**request, max_tokens=100) as events:
+                        pieces += [text async for text in events.text_stream]
+                        reply = await events.get_final_message()
+                else:
+                    reply = await self._client.messages.create(**request, max_tokens=100)
+            except BadRequestError as error:
+                if not await self._of(self._loop.rejected, error):
+                    raise
+                continue
             self._messages += await self._of(self._loop.answer, reply)
             self._waiting = [approval.id for approval in self._loop.waiting.values()]
             if self._loop.done or self._waiting or self._loop.logins:

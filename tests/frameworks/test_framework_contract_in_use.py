@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -13,6 +13,8 @@ import pytest
 from framework_drivers import Answer, Driver, Final, call
 from framework_tools import RAN
 from framework_world import CONFIG, DRIVERS
+from loop_provider import Refusal, Said, script
+from loop_provider import provider as strict_provider
 from provider_server import provider
 
 from pegboard import Pegboard, UsageError
@@ -343,3 +345,41 @@ async def test_prefixes_stay_byte_for_byte_over_ten_turns(driver: Driver, board:
     assert len(requests.bodies) == 15
     assert all(json.dumps(body).count('"load_tools"') for body in requests.bodies)
     assert requests.broken() <= 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent(
+    driver: Driver, board: Pegboard, stream: bool
+) -> None:
+    """D4: the framework's real client; the run goes on without the tool, and so do those that follow."""
+    reported: list[Any] = []
+    board.on("rejected", reported.append)
+
+    def strict(body: Mapping[str, Any]) -> Said:
+        return Refusal(text="Invalid schema for function 'unroll'.") if "unroll" in names_of(body) else "Hello."
+
+    with strict_provider(strict) as server:
+        talk = driver.talk(await board.session(agent="scholar", session_id="s"), url=server.url)
+        for message in ("Hello.", "Bye."):
+            await talk.run(message, stream=stream)
+
+    sent = [names_of(body) for body in server.bodies]
+    assert len(sent) == 3
+    assert set(sent[0]) - set(sent[1]) == {"unroll"}
+    assert sent[1] == sent[2]
+    assert "add_numbers" in sent[2]
+    assert [(event["subject"], event["session"]) for event in reported] == [("tool:unroll", "s")]
+
+
+async def test_an_error_of_the_provider_that_is_about_no_tool_ends_the_run(driver: Driver, board: Pegboard) -> None:
+    """The framework's own handling of errors counts."""
+    with strict_provider(script(Refusal(text="The prompt is too long."))) as server:
+        talk = driver.talk(await board.session(agent="scholar", session_id="s"), url=server.url)
+        with suppress(Exception):
+            assert (await talk.run("Hello.")).answer != "Done."
+
+    assert len(server.bodies) == 1
+
+
+def names_of(body: Mapping[str, Any]) -> list[str]:
+    return [tool.get("name") or tool["function"]["name"] for tool in body["tools"]]

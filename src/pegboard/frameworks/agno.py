@@ -33,6 +33,7 @@ from pegboard.frameworks.versions import warn_if_untested
 warn_if_untested("agno")
 try:
     from agno.agent import Agent
+    from agno.exceptions import ModelProviderError
     from agno.media import File
     from agno.models.base import Model
     from agno.models.message import Message
@@ -209,6 +210,7 @@ class _SessionFunction(Function):
     limit: int = Field(exclude=True)
     host: Any = Field(default=None, exclude=True, repr=False)
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    rejected: set[str] = Field(default_factory=set, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
     _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the default
@@ -220,7 +222,14 @@ class _SessionFunction(Function):
     def run(self) -> Run:
         """Return the run of this copy."""
         if self._run is None:
-            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+            self._run = Run(
+                self._opened,
+                self._named,
+                self.unfinished,
+                limit=self.limit,
+                host=self.host,
+                rejected=self.rejected,
+            )
         return self._run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
@@ -273,6 +282,13 @@ class _SessionFunction(Function):
             "tool_choice": step.choice or request.get("tool_choice"),
         }
 
+    async def dropped(self, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
+        """Return whether a request is to be made again: its tools lose those that the provider does not take."""
+        sent = [str(tool.get("function", {}).get("name")) for tool in tools]
+        rejected = await self.run.rejects(error, sent, session)
+        tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
+        return bool(rejected)
+
     def seen(self, part: ModelResponse) -> ModelResponse:
         """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
         if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
@@ -314,9 +330,13 @@ class _Steps:
         if function is None:
             return own.invoke(*args, **request)
         given = function.run.wait(partial(function.prepared, request))
-        answer = function.seen(own.invoke(*args, **given))
-        while function.run.asks_again():
-            answer = function.seen(own.invoke(*args, **given))
+        answer: ModelResponse | None = None
+        while answer is None or function.run.asks_again():
+            try:
+                answer = function.seen(own.invoke(*args, **given))
+            except ModelProviderError as error:
+                if not function.run.wait(partial(function.dropped, given["tools"], error)):
+                    raise
         answer.content = f"{answer.content or ''}{function.run.wait(function.run.close)}" or None
         return answer
 
@@ -326,9 +346,13 @@ class _Steps:
             return await own.ainvoke(*args, **request)
         run = function.run
         given = await run.come(partial(function.prepared, request))
-        answer = function.seen(await own.ainvoke(*args, **given))
-        while run.asks_again():
-            answer = function.seen(await own.ainvoke(*args, **given))
+        answer: ModelResponse | None = None
+        while answer is None or run.asks_again():
+            try:
+                answer = function.seen(await own.ainvoke(*args, **given))
+            except ModelProviderError as error:
+                if not await run.come(partial(function.dropped, given["tools"], error)):
+                    raise
         answer.content = f"{answer.content or ''}{await run.come(run.close)}" or None
         return answer
 
@@ -337,19 +361,27 @@ class _Steps:
         if function is None:
             yield from own.invoke_stream(*args, **request)
             return
-        given = function.run.wait(partial(function.prepared, request))
-        yield from map(function.seen, own.invoke_stream(*args, **given))
-        while function.run.asks_again():
-            yield from map(function.seen, own.invoke_stream(*args, **given))
+        given, again = function.run.wait(partial(function.prepared, request)), True
+        while again:
+            try:
+                yield from map(function.seen, own.invoke_stream(*args, **given))
+                again = function.run.asks_again()
+            except ModelProviderError as error:
+                if not function.run.wait(partial(function.dropped, given["tools"], error)):
+                    raise
         yield ModelResponse(content=function.run.wait(function.run.close) or None)
 
     async def ainvoke_stream(self, *args: Any, **request: Any) -> AsyncIterator[ModelResponse]:
         own, function, again = _any(super()), _function_of(request), True
         given = request if function is None else await function.run.come(partial(function.prepared, request))
         while again:
-            async for part in own.ainvoke_stream(*args, **given):
-                yield part if function is None else function.seen(part)
-            again = function is not None and function.run.asks_again()
+            try:
+                async for part in own.ainvoke_stream(*args, **given):
+                    yield part if function is None else function.seen(part)
+                again = function is not None and function.run.asks_again()
+            except ModelProviderError as error:
+                if function is None or not await function.run.come(partial(function.dropped, given["tools"], error)):
+                    raise
         if function is not None:
             yield ModelResponse(content=await function.run.come(function.run.close) or None)
 

@@ -140,6 +140,7 @@ class _Host:
     def __init__(self, session: AnySession | OpenSession, limit: int, model: Any) -> None:
         self.model = model
         self.unfinished: dict[str, str] = {}
+        self.rejected: set[str] = set()
         self._session = session
         self._limit = limit
         self._runs: WeakKeyDictionary[Context, _Run] = WeakKeyDictionary()
@@ -178,7 +179,13 @@ class _Run:
         self._open = session
         self._conversation = ""
         self._name = uuid4().hex
-        self._run = runs.Run(self._opened, lambda: (self._conversation, self._name), host.unfinished, limit=limit)
+        self._run = runs.Run(
+            self._opened,
+            lambda: (self._conversation, self._name),
+            host.unfinished,
+            limit=limit,
+            rejected=host.rejected,
+        )
         self._tools: dict[str, tuple[Any, FunctionTool]] = {}
         self._arrived = 0.0
         self._asked: dict[str, tuple[str, str]] = {}
@@ -268,6 +275,13 @@ class _Run:
         if step.choice is not None and tools:
             settings = replace(settings, tool_choice=step.choice)
         return {**request, "input": items, "model_settings": settings}
+
+    async def rejects(self, request: Mapping[str, Any], error: Exception) -> bool:
+        """Return whether a request is to be made again: its tools lose those that the provider does not take."""
+        tools: list[Tool] = request["tools"]
+        rejected = await self._run.come(partial(self._run.rejects, error, [tool.name for tool in tools]))
+        tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name in rejected)]
+        return bool(rejected)
 
     async def _record(self, items: Sequence[Any], session: Session) -> None:
         """Take into the session what a person refused, or ran elsewhere, since the last request (A3, T13)."""
@@ -452,11 +466,16 @@ class _Steps:
         if calls := run.repeated(request):
             return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
         request = await run.prepared(request)
-        response: ModelResponse = await own.get_response(**request)
-        run.answered(request, response.output)
-        while run.asks_again():
-            response = await own.get_response(**request)
-            run.answered(request, response.output)
+        response: ModelResponse | None = None
+        while response is None or run.asks_again():
+            try:
+                made: ModelResponse = await own.get_response(**request)
+            except Exception as error:
+                if not await run.rejects(request, error):
+                    raise
+                continue
+            run.answered(request, made.output)
+            response = made
         await run.close()
         return response
 
@@ -470,13 +489,18 @@ class _Steps:
             yield event
         while again:
             again = False
-            async for event in own.stream_response(**request):
-                if run is not None and isinstance(event, ResponseCompletedEvent):
-                    again = await run.completed(request, event.response)
-                elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
-                    run.item_done(request, event.item)
+            try:
+                async for event in own.stream_response(**request):
+                    if run is not None and isinstance(event, ResponseCompletedEvent):
+                        again = await run.completed(request, event.response)
+                    elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
+                        run.item_done(request, event.item)
+                    if not again:
+                        yield event
+            except Exception as error:
+                again = run is not None and await run.rejects(request, error)
                 if not again:
-                    yield event
+                    raise
 
 
 _PARAMETERS: Final = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
@@ -38,6 +38,7 @@ from pegboard.frameworks.runs import (
     about_login,
     end_run,
     loaded_beside,
+    rejected_tools,
     text_and_media,
     waits_since_before,
     worker_of,
@@ -117,11 +118,14 @@ class SessionTools(AbstractCapability[Any]):
     limit: int = field(default=LIMIT, kw_only=True)
     _plain: dict[int, Model] = field(default_factory=dict[int, Model], kw_only=True, repr=False, compare=False)
     _awaiting: set[str] = field(default_factory=set[str], kw_only=True, repr=False, compare=False)
+    _rejected: set[str] = field(default_factory=set[str], kw_only=True, repr=False, compare=False)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.session, AnySession):
-            self._toolset = SessionToolset(self.session, self.id, self._plain, self._awaiting, self.limit)
+            self._toolset = SessionToolset(
+                self.session, self.id, self._plain, self._awaiting, self._rejected, self.limit
+            )
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
@@ -144,11 +148,24 @@ class SessionTools(AbstractCapability[Any]):
         request_context.model = self._plain.get(id(_bare(request_context.model)), request_context.model)
         return request_context
 
+    async def prepare_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:  # noqa: ARG002
+        """Return a request without the tools that its provider does not take."""
+        known = request_context.model_request_parameters
+        if not self._rejected.isdisjoint(tool.name for tool in known.function_tools):
+            kept = [tool for tool in known.function_tools if tool.name not in self._rejected]
+            request_context.model_request_parameters = replace(known, function_tools=kept)
+        return request_context
+
     async def on_model_request_error(
         self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Ask once more without additions to the history where the provider rejects these, from then on (D4)."""
+        """Ask once more without what the provider rejects, from then on: a tool, or additions to the history (D4)."""
         model = _bare(request_context.model)
+        if self._toolset is not None:
+            known = request_context.model_request_parameters
+            sent = [tool.name for tool in (*known.function_tools, *known.output_tools)]
+            if await self._toolset.rejects(error, sent):
+                raise RetryModelRequest from error
         if self._toolset is None or not _rejects_additions(model, error):
             raise error
         plain = self._plain[id(_bare(ctx.model))] = _without_additions(model)
@@ -189,12 +206,19 @@ class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
     def __init__(
-        self, session: AnySession, name: str | None, plain: Mapping[int, Model], awaiting: set[str], limit: int
+        self,
+        session: AnySession,
+        name: str | None,
+        plain: Mapping[int, Model],
+        awaiting: set[str],
+        rejected: set[str],
+        limit: int,
     ) -> None:
         self.reported = Reported()
         self._session = session
         self._plain = plain
         self._awaiting = awaiting
+        self._rejected = rejected
         self._name = name
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
@@ -221,7 +245,8 @@ class SessionToolset(AbstractToolset[Any]):
             host=_host_for(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
         )
-        self._surface, tools, reveals, beside = await self.come(step.taken)
+        self._surface, listed_now, reveals, beside = await self.come(step.taken)
+        tools = [tool for tool in listed_now if tool.wire not in self._rejected] if self._rejected else listed_now
         self._going = self._going.next((*(tool.wire for tool in tools), *beside))
         if first:
             self._joining = _joining(self._surface, ctx, reveals=reveals)
@@ -233,6 +258,17 @@ class SessionToolset(AbstractToolset[Any]):
         unlisted = (waiting & self._awaiting) | await self.come(partial(_asked_about, waiting))
         hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
         return listed | {one.name: self._made(one, retries) for one in hidden}
+
+    async def rejects(self, error: Exception, sent: Sequence[str]) -> bool:
+        """Return whether a provider's error is about tools of the session, which are not sent any more."""
+        own = self._listed.keys() - self._rejected
+
+        async def reported(session: Session) -> Collection[str]:
+            return rejected_tools(error, sent, own, session)
+
+        names = await self.come(reported)
+        self._rejected.update(names)
+        return bool(names)
 
     def join_history(self, kept: ModelMessage, sent: ModelMessage) -> None:
         """Put what is loaded ahead at the end of the history, where it changes nothing that is cached (S5, D4)."""

@@ -25,6 +25,7 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
+from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
 
 T = TypeVar("T")
@@ -65,7 +66,8 @@ class Run:
 
     ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
     run that has begun and not ended, so that the next one ends the turn of one that failed or was given up. ``host`` is
-    what its model can do with a change of tools, for a session that was given no host (D4).
+    what its model can do with a change of tools, for a session that was given no host (D4). ``rejected`` has the names
+    of tools that its provider does not take, those of earlier runs too.
     """
 
     def __init__(
@@ -76,9 +78,11 @@ class Run:
         *,
         limit: int = LIMIT,
         host: Host | None = None,
+        rejected: set[str] | None = None,
     ) -> None:
         self._opens = opens
         self._host = host
+        self._rejected = set[str]() if rejected is None else rejected
         self._names = names
         self._unfinished = unfinished
         self._session: AnySession | None = None
@@ -135,6 +139,7 @@ class Run:
         if session.host.cache is not None:
             listed = await session.wire()
             surface = surface if surface.focus is None else await session.surface(message=message)
+        taken = {*taken, *self._rejected} if self._rejected else taken
         tools = tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
@@ -161,6 +166,18 @@ class Run:
         schema = json.loads(json.dumps(tool.input_schema))
         function = {"name": tool.wire, "description": tool.description, "parameters": schema}
         return tool, {"type": "function", "function": function}
+
+    async def rejects(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
+        """Return the session's tools of which a provider's error speaks: reported now, and with no request any more.
+
+        Args:
+            error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
+            sent: the names of the request's tools, in order.
+            session: the session.
+        """
+        names = rejected_tools(error, sent, {tool.wire for tool in self._tools} - self._rejected, session)
+        self._rejected.update(names)
+        return names
 
     def answered(self, *, content: object, calls: object) -> bool:
         """Note what an answer of the model has, or a part of one; return whether calls are let through."""
@@ -222,6 +239,24 @@ class Run:
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+def rejected_tools(error: Exception, sent: Sequence[str], own: Collection[str], session: Session) -> Collection[str]:
+    """Return which of the session's ``own`` tools a provider does not take, by its error; each is reported.
+
+    Args:
+        error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
+        sent: the names of the request's tools, in order.
+        own: the names of those of the session that were not rejected before.
+        session: the session.
+    """
+    if getattr(error, "status_code", None) is None:
+        return ()
+    rejection = rejection_of(error, sent)
+    names = [name for name in rejection.names if rejection.kind == "tool" and name in own]
+    for name in names:
+        session.report_rejected(f"tool:{name}", rejection.text)
+    return names
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -74,6 +74,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         self._limit = limit
         self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
         self._unfinished: dict[str, str] = {}
+        self._rejected: set[str] = set()
 
     # -- what LangChain asks for -----------------------------------------------------------------
 
@@ -81,18 +82,30 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
         given, note = run.wait(partial(_prepared, run, request))
-        response = _seen(run, handler(given))
-        while run.asks_again():
-            response = _seen(run, handler(given))
+        response: Response | None = None
+        while response is None or run.asks_again():
+            try:
+                response = _seen(run, handler(given))
+            except Exception as error:
+                rejected = run.wait(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                if not rejected:
+                    raise
+                given = _without(given, rejected)
         return self._ended(run, _noted(response, note), run.wait(run.close))
 
     async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
         given, note = await run.come(partial(_prepared, run, request))
-        response = _seen(run, await handler(given))
-        while run.asks_again():
-            response = _seen(run, await handler(given))
+        response: Response | None = None
+        while response is None or run.asks_again():
+            try:
+                response = _seen(run, await handler(given))
+            except Exception as error:
+                rejected = await run.come(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                if not rejected:
+                    raise
+                given = _without(given, rejected)
         return self._ended(run, _noted(response, note), await run.come(run.close))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
@@ -170,7 +183,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
             opens, host = partial(self._opened, runtime), _host_for(model)
-            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
+            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host, rejected=self._rejected)
             self._runs[key] = run
         return run
 
@@ -247,6 +260,11 @@ async def _prepared(run: Run, request: Request, session: Session) -> tuple[Reque
         tool_choice="any" if step.choice == "required" else request.tool_choice,
     )
     return given, note
+
+
+def _without(request: Request, rejected: Collection[str]) -> Request:
+    """Return a request without tools that its provider does not take."""
+    return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in rejected])
 
 
 def _seen(run: Run, response: Response) -> Response:
