@@ -142,7 +142,7 @@ class ScriptedModel(Model):
 
     async def ainvoke(self, messages: list[Message], *args: Any, **request: Any) -> ModelResponse:
         self.watch(messages)
-        answer = await self.script.answer(carried(messages, request.get("tools")))
+        answer = await self.script.answer(carried(messages, request.get("tools"), request.get("tool_choice")))
         if isinstance(answer, str):
             return ModelResponse(role="assistant", content=answer)
         if isinstance(answer, Final):
@@ -188,7 +188,7 @@ def tool_calls(calls: Sequence[Call], step: int) -> list[dict[str, Any]]:
     ]
 
 
-def carried(messages: Sequence[Message], tools: Sequence[Any] | None) -> ModelCall:
+def carried(messages: Sequence[Message], tools: Sequence[Any] | None, choice: object = None) -> ModelCall:
     functions = [tool["function"] for tool in tools or ()]
     texts = [message.get_content_string().partition("\n\n<system>") for message in messages]
     system = [text for message, (text, _, _) in zip(messages, texts, strict=True) if message.role == "system"]
@@ -198,4 +198,5 @@ def carried(messages: Sequence[Message], tools: Sequence[Any] | None) -> ModelCa
         schemas={function["name"]: function["parameters"] for function in functions},
         system="\n".join([*system, *(note for _, _, note in texts if note)]),
         results=tuple(texts[i][0] for i, message in enumerate(messages) if i > since and message.role == "tool"),
+        required=choice == "required",
     )

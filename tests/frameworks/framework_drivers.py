@@ -43,12 +43,14 @@ class ModelCall:
         schemas: their parameters, by name.
         system: all text of the system: instructions, policy, hints, and what stands behind the history.
         results: what the tools returned since the model's last call, as the model reads it, in order.
+        required: whether the choice of tools has it call one.
     """
 
     tools: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     system: str
     results: tuple[str, ...] = ()
+    required: bool = False
 
 
 class Script:

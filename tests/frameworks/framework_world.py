@@ -27,7 +27,11 @@ servers:
 toolkits:
   notes: {{description: The notes of the user, tools: [notes], policy: Read the notes before you add one.}}
   others: {{description: The notes of somebody else, tools: [{{notes: {{owner: bob}}}}]}}
-  sums: {{description: Arithmetic, tools: [sums], policy: Never do sums in your head.}}
+  sums:
+    description: Arithmetic
+    tools: [sums]
+    policy: Never do sums in your head.
+    focus: [{{when: "^sum up", tools: [add_numbers], choice: required}}]
   printer: {{description: A printer, tools: [printer]}}
   slow: {{description: A slow server, tools: [slow]}}
   papers: {{description: What is done with papers, tools: [shredder]}}

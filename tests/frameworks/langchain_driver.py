@@ -151,7 +151,7 @@ class ScriptedChat(FakeMessagesListChatModel):
         return self.bind(tools=tools, **kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **request: Any) -> ChatResult:
-        answer = await self.script.answer(carried(messages, request.get("tools") or ()))
+        answer = await self.script.answer(carried(messages, request.get("tools") or (), request.get("tool_choice")))
         return ChatResult(generations=[ChatGeneration(message=message_of(answer, len(self.script.calls)))])
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **request: Any) -> ChatResult:
@@ -195,7 +195,7 @@ def chunks(whole: Any) -> Iterator[ChatGenerationChunk]:
     yield ChatGenerationChunk(message=rest)
 
 
-def carried(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> ModelCall:
+def carried(messages: Sequence[BaseMessage], tools: Sequence[Any], choice: object = None) -> ModelCall:
     functions = [tool["function"] for tool in tools if isinstance(tool, dict)]
     texts = [message.text.partition("\n\n<system>") for message in messages]
     system = [text for message, (text, _, _) in zip(messages, texts, strict=True) if isinstance(message, SystemMessage)]
@@ -207,4 +207,5 @@ def carried(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> ModelCall:
         results=tuple(
             texts[i][0] for i, message in enumerate(messages) if i > since and isinstance(message, ToolMessage)
         ),
+        required=choice == "any",
     )

@@ -171,6 +171,7 @@ def carried(body: Mapping[str, Any]) -> ModelCall:
             for block in one["content"]
             if block["type"] == "tool_result"
         ),
+        required=body.get("tool_choice") == {"type": "any"},
     )
 
 

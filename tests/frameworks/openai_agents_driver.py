@@ -160,4 +160,5 @@ def carried(request: Request) -> ModelCall:
         schemas={tool.name: tool.params_json_schema for tool in tools},
         system="\n".join([request.system_instructions or "", *notes]),
         results=tuple(outputs),
+        required=request.model_settings.tool_choice == "required",
     )

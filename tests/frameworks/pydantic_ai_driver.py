@@ -162,6 +162,7 @@ def carried(messages: list[ModelMessage], info: AgentInfo) -> ModelCall:
         schemas={tool.name: tool.parameters_json_schema for tool in info.function_tools},
         system="\n".join([info.instructions or "", *(text for request in requests for text in system_texts(request))]),
         results=tuple(part.model_response_str() for part in requests[-1].parts if isinstance(part, ToolReturnPart)),
+        required=isinstance((info.model_settings or {}).get("tool_choice"), list),
     )
 
 

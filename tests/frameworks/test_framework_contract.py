@@ -233,6 +233,18 @@ async def test_policy_and_hints_reach_the_model(driver: Driver, board: Pegboard)
     assert "Read the notes before you add one." in ran.calls[1].results[0]
 
 
+async def test_a_focus_requires_a_call_at_its_step_alone(driver: Driver, board: Pegboard) -> None:
+    """F3: by the choice of tools; the list is not edited."""
+    talk = driver.talk(await board.session(agent="reader", session_id="s"))
+
+    ran = await talk.run("sum up 1 and 2", call("add_numbers", first=1, second=2), "Three.")
+    later = await talk.run("Thanks!")
+
+    assert [one.required for one in (*ran.calls, *later.calls)] == [True, False, False]
+    assert ran.calls[0].tools == ran.calls[1].tools
+    assert (ran.answer, RAN) == ("Three.", ["add_numbers"])
+
+
 async def test_arguments_that_do_not_fit_can_be_put_right(driver: Driver, board: Pegboard) -> None:
     """X2: the model reads what was expected; nothing has run until then."""
     talk = driver.talk(await board.session(agent="assistant", session_id="s"))
