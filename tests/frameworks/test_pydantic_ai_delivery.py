@@ -214,6 +214,39 @@ async def test_a_form_that_the_provider_rejects_falls_back_once(
     assert session.host == Host(delivery=("result",))
 
 
+class Picky(ScriptedModel):
+    """A provider that does not take one of the tools."""
+
+    def __init__(self, unwanted: str) -> None:
+        super().__init__("loads")
+        self._unwanted = unwanted
+
+    def answer(self, request: Read) -> Called | str:
+        if self._unwanted in request.visible:
+            raise ValueError(f"Invalid schema for function '{self._unwanted}'.")
+        return super().answer(request)
+
+
+@pytest.mark.parametrize("form", ["anthropic", "responses"])
+async def test_a_tool_that_the_provider_rejects_is_revealed_no_more(
+    session: Session, toolkits: tuple[Toolkit, ...], form: Form
+) -> None:
+    """D4: neither the list nor the history refers to it; what was revealed beside it stays."""
+    turn, later = ten(toolkits)[:2]
+    assert turn.tool is not None
+    kit = next(one for one in toolkits if turn.tool in one.tools)
+    unwanted = next(tool.name for tool in kit.tools if tool is not turn.tool)
+    await session.load(kit.name)
+    async with asked(form, session, Picky(unwanted)) as talk:
+        run = await talk.say(turn, later)
+
+    assert run.output == "That is done."
+    assert [unwanted in str(body) for body in talk.provider.bodies] == [True] + [False] * (
+        len(talk.provider.bodies) - 1
+    )
+    assert turn.tool.name in talk.provider.requests[-1].visible
+
+
 async def test_the_host_that_was_given_counts(config: Path, toolkits: tuple[Toolkit, ...]) -> None:
     """D1: whoever says how loads are delivered is not overruled by the model."""
     async with Pegboard.open(config) as board:

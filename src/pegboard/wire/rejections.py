@@ -42,7 +42,8 @@ def rejection_of(error: object, sent: Sequence[str]) -> Rejection:
         return Rejection(kind="choice", text=text)
     places = (int(place) for place in _PLACE.findall(text))
     named = [sent[place] for place in places if place < len(sent)]
-    named += [name for name in sent if re.search(rf"['\"`]{re.escape(name)}['\"`]", text)]
+    # A client may state the body of an answer with its quotes escaped.
+    named += [name for name in sent if re.search(rf"['\"`]{re.escape(name)}\\?['\"`]", text)]
     if named:
         return Rejection(kind="tool", text=text, names=tuple(dict.fromkeys(named)))
     return Rejection(kind="other", text=text)
