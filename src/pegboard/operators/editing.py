@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from pegboard.board.services import Services
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import SUGGESTS, UNSURE
+from pegboard.core.model.naming import SUGGESTS
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
@@ -36,6 +36,8 @@ MOST_CHANGES: Final = 200
 """How many changes of grants are listed."""
 _AROUND: Final = 3
 _LEFT: Final = re.compile(r"\*\*\*~")
+_MAY_BE_OF: Final = re.compile(r"; it may be a tool of [^;]*\Z")
+"""What the message of a name that is not known yet says of plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -518,8 +520,8 @@ def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
 
 def _without_others(problem: ShownProblem) -> ShownProblem:
     """Return a problem without names that were not written: they may be of agents that an operator does not see."""
-    if problem.code == "unresolved_tool" and UNSURE in problem.message:
-        problem = replace(problem, message=f"{problem.message.rpartition(UNSURE)[0]}.")
+    if problem.code == "unresolved_tool":
+        problem = replace(problem, message=_MAY_BE_OF.sub(".", problem.message))
     return replace(problem, hint="") if problem.hint.startswith(SUGGESTS) else problem
 
 

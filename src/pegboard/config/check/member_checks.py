@@ -9,7 +9,7 @@ from pegboard.config.check.member_names import Meaning, Names
 from pegboard.config.compile import COMES_BY_ITSELF
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.problem_codes import error, warning
-from pegboard.core.model.naming import UNSURE, one_line
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Problem
@@ -57,7 +57,7 @@ def check_member(item: Member, meaning: Meaning, names: Names) -> Iterator[Probl
             message = f"'{item.name}' is a toolkit; plugins and tools stand here."
             yield error("unknown_tool", message, item.place, "Write its members.")
         case "unsure":
-            message = f"'{item.name}' is not known yet{UNSURE}{names.nameless}."
+            message = f"'{item.name}' is not known yet; it may be a tool of {names.nameless}."
             yield warning("unresolved_tool", message, item.place, names.question(item.name))
         case "unknown":
             message = f"'{one_line(item.name, limit=80)}' is not a known plugin or tool."

@@ -101,8 +101,6 @@ def within(one: str, other: str, slips: int) -> bool:
 
 SUGGESTS: Final = "Did you mean "
 """What a question that names candidates begins with."""
-UNSURE: Final = "; it may be a tool of "
-"""What stands before the plugins that may have a tool of a name that is not known yet."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str:
