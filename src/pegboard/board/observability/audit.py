@@ -13,12 +13,13 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AuditKind, AuditLog, AuditRecord, CallDetails, SessionKey
+from pegboard.support.json_encoding import encoding_by
 
 _SUBJECT = 300
 _READ = 4_096
 """How much of a text is looked at for its one line."""
 _SUBJECTS = 4096
-_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
+_encoded = encoding_by(json.JSONEncoder(sort_keys=True, default=str))
 
 
 class Recorder:
@@ -51,7 +52,7 @@ class Recorder:
         if self._keyed is None:
             self._keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
         try:
-            text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
+            text = _encoded(arguments).encode(errors="surrogatepass")
         except (ValueError, TypeError, RecursionError):
             return "", None
         found = self._keyed.copy()

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.ports import UsageOutcome
+from pegboard.support.json_encoding import encoding_by
 
 CountMany = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 """Counts the tokens of some texts while no call waits for it."""
@@ -35,7 +36,7 @@ _OUTCOMES: Final[Mapping[str, UsageOutcome]] = {
     "tool_unavailable": "error",
     "needs_approval": "waits",
 }
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+_encoded: Final = encoding_by(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str))
 
 
 @dataclass(slots=True, eq=False)
@@ -165,6 +166,6 @@ def texts_of(result: CallResult) -> Sequence[str]:
 def _written(value: Any) -> str:
     """Return a value as JSON, which a model wrote or reads; nothing where it is none."""
     try:
-        return _ENCODER.encode(value)
+        return _encoded(value)
     except (ValueError, TypeError, RecursionError):
         return ""
