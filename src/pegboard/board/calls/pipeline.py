@@ -380,11 +380,16 @@ def _called(running: _Running, status: str, *, error: str = "", answer: CallAnsw
         info.key, running.snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
         duration=duration, outcome=status, arguments=running.digest, by=info.by,
     )  # fmt: skip
-    ended = EndedCall(
-        tool.id, call.arguments, call.times(running.ran), running.sent, decided.because, call.approved, error,
-        None if answer is None else answer.result,
-    )  # fmt: skip
-    recorder.note_later(entry, "called", details_of(recorder.masker, kept, ended))
+    result, details = None if answer is None else answer.result, None
+    asked_nobody = not call.approved and call.waited is None
+    worked = result is not None and not result.is_error and not error
+    if not (worked and asked_nobody) or kept.arguments or kept.results:  # else the trail has all that is wanted
+        ended = EndedCall(
+            tool.id, call.arguments, call.times(running.ran), running.sent, decided.because, call.approved, error,
+            result,
+        )  # fmt: skip
+        details = details_of(recorder.masker, kept, ended)
+    recorder.note_later(entry, "called", details)
 
 
 def failure_of(error: PegboardError) -> CallStatus:

@@ -96,15 +96,9 @@ _TEXTS: Final = frozenset({"tool", "because", "where", "approval", "error", "arg
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
-def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails | None:
-    """Return what is kept of a call, as the fields of :class:`KeptCall` that are not as by default.
-
-    None is nothing: of a call that worked, asked nobody and is not recorded, the trail has all that is wanted.
-    """
+def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
+    """Return what is kept of a call, as the fields of :class:`KeptCall` that are not as by default."""
     times, result = call.times, call.result
-    plain = result is not None and not result.is_error and not call.error and not call.approval
-    if plain and times.waited is None and not (kept.arguments or kept.results):
-        return None
     found: dict[str, Any] = {}
     if call.approval:
         found["approval"] = call.approval
