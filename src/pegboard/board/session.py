@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.discover import discover_loaded
@@ -37,6 +37,7 @@ from pegboard.support.tracing import tracing
 
 if TYPE_CHECKING:
     from pegboard.board.calls.anticipating import TurnMessage
+    from pegboard.board.calls.call_request import Answered, CallRequest
     from pegboard.core.state.call_plans import CallAnswer, CallDecision
     from pegboard.core.surface.explanations import Explanation
     from pegboard.core.surface.run_cost import RunCost
@@ -46,6 +47,14 @@ if TYPE_CHECKING:
     """The session after a call, its answer, and whether the next request has other tools."""
 
 log = logging.getLogger("pegboard")
+
+
+class _Calls(NamedTuple):
+    """What carries calls out."""
+
+    request: type[CallRequest]
+    run: Callable[[CallRequest, Snapshot], Awaitable[Answered]]
+    run_meta_tool: Callable[[CallRequest, Snapshot, Tool], Awaitable[Answered]]
 
 
 class Session:
@@ -430,10 +439,19 @@ class Session:
             UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = {} if arguments is None else arguments
-        carried_out = partial(self._call, name, given, progress, request_meta or EMPTY, client, arrived, waiting)
-        if tracing.tracer() is None:
-            return (await carried_out())[1]
-        return await self._traced(name, given, call_id, None, carried_out)
+        how = name, given, progress, request_meta or EMPTY, client, arrived, waiting
+        if tracing.tracer(arrived) is None:
+            return (await self._call(*how))[1]
+        return await self._traced(name, given, call_id, None, partial(self._call, *how))
+
+    @cached_property
+    def _calls(self) -> _Calls:
+        """Return what carries calls out: no start needs it, and no call but the first waits for an import."""
+        from pegboard.board.calls.call_request import CallRequest
+        from pegboard.board.calls.meta_call import call_meta_tool
+        from pegboard.board.calls.pipeline import run
+
+        return _Calls(CallRequest, run, call_meta_tool)
 
     async def _call(
         self,
@@ -445,13 +463,11 @@ class Session:
         arrived: float | None,
         waiting: Callable[[], AbstractContextManager[object]],
     ) -> Called:
-        from pegboard.board.calls import call_request, meta_call, pipeline  # no start needs what calls need
-
-        began = time.monotonic()
+        began, calls = time.monotonic(), self._calls
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 snapshot = await self._read(arrived)
-                call = call_request.CallRequest(
+                call = calls.request(
                     services=self._services,
                     name=name,
                     arguments=arguments,
@@ -465,9 +481,9 @@ class Session:
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:
-                    snapshot, answered = await pipeline.run(call, snapshot)
+                    snapshot, answered = await calls.run(call, snapshot)
                 else:
-                    snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
+                    snapshot, answered = await calls.run_meta_tool(call, await self._planned_for(snapshot), tool)
                 self._requests.note_answer(answered, meta=tool is not None)
                 self._services.metrics.texts_of_call(self.key, arguments, answered, meta=tool is not None)
                 changed = bool(snapshot.unloaded or request.brought)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any, Final
 
 from pegboard.support.version import __version__
@@ -32,9 +33,17 @@ class Tracing:
     def __init__(self) -> None:
         self._provider: Any = None
         self._tracer: Any = None
+        self._asked_at = 0.0
 
-    def tracer(self) -> Any | None:
-        """Return the tracer, or None where the process traces nothing."""
+    def tracer(self, since: float | None = None) -> Any | None:
+        """Return the tracer, or None where the process traces nothing.
+
+        Args:
+            since: what OpenTelemetry said after that (``time.monotonic()``) is enough; None asks it anew.
+        """
+        if since is not None and since < self._asked_at:
+            return self._tracer
+        self._asked_at = time.monotonic()
         provider = tracer_provider()
         if provider is not self._provider:
             self._provider = provider
