@@ -48,6 +48,10 @@ class CallRequest:
         approved: the id of the approval that lets it run, once the gate has found one.
         result: what the call came to where it was run elsewhere (T13), or None.
         handed: whether it was handed to its plugin, and not refused for want of a login.
+        started: when it began to be carried out (``time.monotonic()``).
+        ran: when it was handed to its plugin (``time.monotonic()``), or None.
+        digest: the keyed digest of its arguments, once it is taken.
+        sent: how many characters its arguments have as JSON, once they are counted and where they are JSON.
     """
 
     services: Services
@@ -70,19 +74,16 @@ class CallRequest:
     waited: float | None = None
     approved: str = ""
     handed: bool = False
+    started: float = 0.0
+    ran: float | None = None
+    digest: str = ""
+    sent: int | None = None
 
     def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
         """Return what a source is told of the call (G9, G11)."""
         key = info.key
         return CallContext(
-            principal=key.principal,
-            agent=key.agent,
-            session=key.session,
-            scope=decided.scope,
-            owner=decided.owner,
-            progress=self.progress,
-            client=self.client,
-            meta=self.meta,
+            key.principal, key.agent, key.session, decided.scope, decided.owner, self.progress, self.client, self.meta
         )
 
     def times(self, ran: float | None = None) -> CallTimes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, cast
 
 from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
@@ -48,19 +48,6 @@ from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
-
-
-@dataclass(slots=True)
-class _Running:
-    """A call on its way: what was measured of it, and when it was handed to its plugin (``time.monotonic()``)."""
-
-    call: CallRequest
-    snapshot: Snapshot
-    decided: DecidedCall
-    digest: str
-    sent: int | None
-    started: float = field(default_factory=time.perf_counter)
-    ran: float | None = None
 
 
 async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
@@ -277,17 +264,17 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     ``again``: it is made once more after a login that its server turned out to want (G11).
     """
     services, tool = call.services, decided.tool.tool
-    digest, sent = await services.recorder.measured(call.arguments)
-    running = _Running(call, snapshot, decided, digest, sent)
-    arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided, digest)
+    call.digest, call.sent = await services.recorder.measured(call.arguments)
+    call.started, call.ran = time.monotonic(), None
+    arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided)
     if isinstance(arguments, CallAnswer):
         if arguments.status in ("invalid_arguments", "ok"):
-            _called(running, arguments.status, answer=arguments)
+            _called(call, snapshot, decided, arguments.status, answer=arguments)
         return snapshot, arguments
     context = call.context(snapshot.info, decided)
     if decided.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
-    running.ran, call.handed = time.monotonic(), True
+    call.ran, call.handed = time.monotonic(), True
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
     except NeedsLoginError as error:
@@ -296,32 +283,32 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
         if failed is None and again:
             return await _execute(call, snapshot, decided, again=False)
         failed = failed or _failed(services, tool, error)
-        _called(running, failed.status, error=services.masker.text(error.message))
+        _called(call, snapshot, decided, failed.status, error=services.masker.text(error.message))
         return snapshot, failed
     except PegboardError as error:
         failed = _failed(services, tool, error)
-        _called(running, failed.status, error=failed.message)
+        _called(call, snapshot, decided, failed.status, error=failed.message)
         return snapshot, failed
     except BaseException:
-        _called(running, "cancelled")
+        _called(call, snapshot, decided, "cancelled")
         raise
     if not isinstance(decided.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
     if result.meta.get("pegboard/refused_by") == "guard":
         return snapshot, await guarded(call, snapshot, tool, result)
     answered = CallAnswer(status="error" if result.is_error else "ok", result=result, tool=tool)
-    _called(running, answered.status, error=joined_text(result) if result.is_error else "", answer=answered)
-    _remember(running, answered)
+    error = joined_text(result) if result.is_error else ""
+    _called(call, snapshot, decided, answered.status, error=error, answer=answered)
+    if decided.permissions.agent.remember and answered.status == "ok":
+        _remember(services, snapshot, tool)
     return snapshot, answered
 
 
-def _remember(running: _Running, answered: CallAnswer) -> None:
-    """Remember which needs a call that worked has answered, where its agent wants that."""
-    if answered.status != "ok" or not running.decided.permissions.agent.remember:
-        return
-    info, tool = running.snapshot.info, running.decided.tool.tool
-    if needs := info.conversation.add_call(tool.id, running.snapshot.state.turn):
-        running.call.services.uses.remember(info.key, needs, tool.id)
+def _remember(services: Services, snapshot: Snapshot, tool: Tool) -> None:
+    """Remember which needs a call that worked has answered."""
+    info = snapshot.info
+    if needs := info.conversation.add_call(tool.id, snapshot.state.turn):
+        services.uses.remember(info.key, needs, tool.id)
 
 
 def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
@@ -334,7 +321,7 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
     )
 
 
-async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, digest: str = "") -> Passed:
+async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
     tool = decided.tool.tool
     if problems := call.services.validator.problems(tool, call.arguments):
@@ -349,7 +336,7 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     if decided.rules is None:
         return call.arguments
     context = call.context(snapshot.info, decided)
-    return await pass_gate(call, snapshot, decided, decided.rules, context, digest)
+    return await pass_gate(call, snapshot, decided, decided.rules, context, call.digest)
 
 
 async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
@@ -367,27 +354,33 @@ def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
 
-def _called(running: _Running, status: str, *, error: str = "", answer: CallAnswer | None = None) -> None:
+def _called(
+    call: CallRequest,
+    snapshot: Snapshot,
+    decided: DecidedCall,
+    status: str,
+    *,
+    error: str = "",
+    answer: CallAnswer | None = None,
+) -> None:
     """Note a call in the trail; where it failed, the error is its reason (X4)."""
-    call, decided, info = running.call, running.decided, running.snapshot.info
-    recorder, tool, kept = call.services.recorder, decided.tool.tool, decided.record
+    recorder, info, tool, kept = call.services.recorder, snapshot.info, decided.tool.tool, decided.record
     refused = status == "invalid_arguments"
     reason = "Its arguments do not fit." if refused else error if kept.errors else ""
     if refused and answer is not None:
         error = answer.message
-    duration = round((time.perf_counter() - running.started) * 1000, 3)
+    duration = round((time.monotonic() - call.started) * 1000, 3)
     entry = recorder.entry(
-        info.key, running.snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
-        duration=duration, outcome=status, arguments=running.digest, by=info.by,
+        info.key, snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
+        duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
     result, details = None if answer is None else answer.result, None
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
     if not (worked and asked_nobody) or kept.arguments or kept.results:  # else the trail has all that is wanted
         ended = EndedCall(
-            tool.id, call.arguments, call.times(running.ran), running.sent, decided.because, call.approved, error,
-            result,
-        )  # fmt: skip
+            tool.id, call.arguments, call.times(call.ran), call.sent, decided.because, call.approved, error, result
+        )
         details = details_of(recorder.masker, kept, ended)
     recorder.note_later(entry, "called", details)
 
