@@ -263,8 +263,8 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
 
     ``again``: it is made once more after a login that its server turned out to want (G11).
     """
-    services, tool = call.services, decided.tool.tool
-    call.digest, call.sent = await services.recorder.measured(call.arguments)
+    services, tool, recorder = call.services, decided.tool.tool, call.services.recorder
+    call.digest, call.sent = recorder.measured(call.arguments, recorder.keyed or await recorder.take_key())
     call.started, call.ran = time.monotonic(), None
     arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided)
     if isinstance(arguments, CallAnswer):

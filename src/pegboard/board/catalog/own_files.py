@@ -54,7 +54,7 @@ class OwnFilesGuard:
     def __init__(self) -> None:
         self._find: Callable[[], OwnFiles] | None = None
         self._files: OwnFiles | None = None
-        self._is_plain: Callable[[str], bool] = bool
+        self._is_plain: Callable[[str], object] = bool
         self._looks: dict[int, _Look] = {}
 
     def follow(self, find: Callable[[], OwnFiles]) -> None:
@@ -84,9 +84,9 @@ class OwnFilesGuard:
         return look.names is not None and look.names.isdisjoint(names)
 
     def _found(self, find: Callable[[], OwnFiles]) -> OwnFiles:
-        from pegboard.core.access.named_paths import is_plain_name  # no start needs it
+        from pegboard.core.access.named_paths import plain_name  # no start needs it
 
-        self._is_plain = is_plain_name
+        self._is_plain = plain_name
         self._files = find()
         return self._files
 

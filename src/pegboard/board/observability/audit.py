@@ -30,7 +30,7 @@ class Recorder:
         self._metrics = metrics
         self._events = events
         self._rendered: dict[str, str] = {}
-        self._keyed: hashlib.blake2b | None = None
+        self.keyed: hashlib.blake2b | None = None
         self.masker = masker
 
     @property
@@ -45,17 +45,20 @@ class Recorder:
 
     async def digest(self, arguments: JsonObject) -> str:
         """Return the keyed digest of a call's arguments: 16 hexadecimal digits; nothing where they are not JSON."""
-        return (await self.measured(arguments))[0]
+        return self.measured(arguments, self.keyed or await self.take_key())[0]
 
-    async def measured(self, arguments: JsonObject) -> tuple[str, int | None]:
+    async def take_key(self) -> hashlib.blake2b:
+        """Return an empty digest with the key of the store, which ``keyed`` is from then on."""
+        self.keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
+        return self.keyed
+
+    def measured(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
         """Return the keyed digest of a call's arguments, and how many characters they have as JSON."""
-        if self._keyed is None:
-            self._keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
         try:
             text = _encoded(arguments).encode(errors="surrogatepass")
         except (ValueError, TypeError, RecursionError):
             return "", None
-        found = self._keyed.copy()
+        found = keyed.copy()
         found.update(text)
         return found.hexdigest(), len(text)
 

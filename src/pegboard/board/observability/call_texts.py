@@ -97,8 +97,9 @@ class CallTexts:
         outcome: UsageOutcome = "listed" if meta else _OUTCOMES.get(answered.status, "refused")
         row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
         if arguments is not None:
-            self._note(row.arguments, row.of_tool[0], (_written(arguments),))
-        self._note(row.results, row.of_tool[1], texts_of(answered.result))
+            self._note(row.arguments, row.of_tool[0], _written(arguments))
+        for text in texts_of(answered.result):
+            self._note(row.results, row.of_tool[1], text)
 
     def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _Row:
         if len(self._rows) >= MOST:
@@ -109,13 +110,12 @@ class CallTexts:
             of_tool = self._tools.setdefault(name, (_Ratio(), _Ratio()))
         return self._rows.setdefault((key, tool, outcome), _Row(of_tool))
 
-    def _note(self, of: _Texts, ratio: _Ratio, texts: Sequence[str]) -> None:
-        for text in texts:
-            of.characters += len(text)
-            if ratio.left > 0 and text and len(self._kept) < 2 * KEPT:
-                piece = text if len(text) <= PIECE else text[:PIECE]
-                ratio.left -= len(piece)
-                self._kept.append((of, ratio, piece))
+    def _note(self, of: _Texts, ratio: _Ratio, text: str) -> None:
+        of.characters += len(text)
+        if ratio.left > 0 and text and len(self._kept) < 2 * KEPT:
+            piece = text if len(text) <= PIECE else text[:PIECE]
+            ratio.left -= len(piece)
+            self._kept.append((of, ratio, piece))
 
     async def take(self, count: CountMany | None) -> Iterator[CallTotals]:
         """Return what has come since the last time; with None nothing more is counted, and the rest is estimated."""

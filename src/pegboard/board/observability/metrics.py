@@ -106,8 +106,9 @@ class SessionMetrics:
         name = _OF.get(event)
         if name is None:
             return
-        self.totals[event, record.agent, record.outcome if event in _BY_OUTCOME else ""] += 1
-        counted = self._counted((record.principal, record.agent, record.session))
+        _, _, principal, agent, session, _, _, _, _, _, outcome, _, _ = record
+        self.totals[event, agent, outcome if event in _BY_OUTCOME else ""] += 1
+        counted = self._counted((principal, agent, session))
         setattr(counted, name, getattr(counted, name) + 1)
         self._is_news(counted)
 
@@ -215,9 +216,10 @@ class SessionMetrics:
 
     def _counted(self, key: tuple[str, str, str]) -> Counted:
         counted = self._sessions.get(key)
-        if counted is None:
-            counted = self._sessions[key] = Counted(key)
-        self._sessions.move_to_end(key)
+        if counted is not None:
+            self._sessions.move_to_end(key)
+            return counted
+        counted = self._sessions[key] = Counted(key)
         while len(self._sessions) > KEPT:
             self._sessions.popitem(last=False)
         return counted

@@ -30,20 +30,20 @@ class UsageTally:
     def add(self, event: str, record: AuditRecord) -> bool:
         """Count an event of the audit trail, where it is about a call; return whether it is."""
         outcome = _OF.get(event)
-        if outcome is None or record.kind == "load":  # a load that is refused is no call
+        _, kind, _, agent, _, _, subject, decision, _, duration, came_to, _, _ = record
+        if outcome is None or kind == "load":  # a load that is refused is no call
             return False
-        duration = None
-        if event == "called":
-            if record.outcome == "ok":
-                outcome = "ok"
-            elif record.decision == "refused":
-                outcome = "refused"
-            duration = record.duration if outcome != "refused" else None
-        key = record.agent, record.subject, outcome
+        if event != "called":
+            duration = None
+        elif came_to == "ok":
+            outcome = "ok"
+        elif decision == "refused":
+            outcome, duration = "refused", None
+        key = agent, subject, outcome
         counts = self._counts.get(key)
         if counts is None:
             if len(self._counts) >= MOST:
-                key = record.agent, "", outcome
+                key = agent, "", outcome
             counts = self._counts.setdefault(key, [0] * (1 + _PLACES))
         counts[0] += 1
         if duration is not None:

@@ -35,7 +35,8 @@ _SCRIPTS: Final = (
     *(".pl", ".ps1", ".py", ".rb", ".sh", ".ts"),
 )
 _PIECES: Final = re.compile(r"[=,;]")
-_PLAIN: Final = re.compile(r"(?:\w(?:[\w .!-]{0,253}\w)?)?", re.ASCII)
+plain_name: Final = re.compile(r"(?:\w(?:[\w .!-]{0,253}\w)?)?", re.ASCII).fullmatch
+"""Matches a text that comes to nothing but itself as a path, see :func:`path_forms`: ``a.yaml``, not ``a/b``."""
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -151,15 +152,6 @@ def _decoded(text: str) -> Iterator[str]:
 def is_script(text: str) -> bool:
     """Return whether a text is named as a file that is run."""
     return text.lower().endswith(_SCRIPTS)
-
-
-def is_plain_name(text: str) -> bool:
-    """Return whether a text comes to nothing but itself as a path: one name, as :func:`path_forms` leaves it.
-
-    >>> is_plain_name("hello 12"), is_plain_name("a.yaml"), is_plain_name("a/b"), is_plain_name("--out=b")
-    (True, True, False, False)
-    """
-    return _PLAIN.fullmatch(text) is not None
 
 
 def _parts_of(text: str) -> Iterator[str]:

@@ -117,7 +117,8 @@ class ToolCalls:
             return self._result(session, call, await _answered(session, activity, call, call.progress, client))
         finally:
             CALLING.reset(token)
-            await self._tool_list.notify_caller(listener, call.notify_list_changed)
+            if listener.changed_by_call:
+                await self._tool_list.notify_caller(listener, call.notify_list_changed)
 
     def _result(self, session: Session, call: IncomingCall, answer: CallAnswer) -> dict[str, Any]:
         """Return the raw result of an answer; raises what a client has to read as an error of the protocol."""

@@ -78,11 +78,11 @@ class Turns:
         self.idle = asyncio.Event()
         self.idle.set()
         self._in_flight = 0
-        self._seen: OrderedDict[SessionKey, Activity] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str, str], Activity] = OrderedDict()
 
     async def begin(self, session: Session, label: str | None) -> Activity:
         """End the turn before a request is served, where it is over; return the activity of the session."""
-        activity = self.activity(session)
+        activity = self._activity(session.key)
         if label is None:
             if not activity.known:
                 async with activity.lock:
@@ -146,10 +146,11 @@ class Turns:
         return self._activity(session.key)
 
     def _activity(self, key: SessionKey) -> Activity:
-        activity = self._seen.get(key)
+        names = key.principal, key.agent, key.session
+        activity = self._seen.get(names)
         if activity is None:
-            activity = self._seen[key] = Activity(self)
-        self._seen.move_to_end(key)
+            activity = self._seen[names] = Activity(self)
+        self._seen.move_to_end(names)
         while len(self._seen) > MOST_SESSIONS:
             oldest = next(iter(self._seen.values()))
             if oldest.in_flight:

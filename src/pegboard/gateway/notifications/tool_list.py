@@ -108,16 +108,15 @@ class ToolListNotifier:
             if self.listed_early is not None and self.listed_early[0] == key:
                 listener.digest = self.listed_early[1]
             connection.exit_stack.callback(self._listeners.pop, id(connection), None)
-        elif listener.key != key:
+        elif listener.key is not key and listener.key != key:
             listener.key, listener.digest = key, None
         return listener
 
     async def notify_caller(self, listener: HandshakeListener, notify: NotifyListChanged) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""
-        if listener.changed_by_call:
-            listener.changed_by_call = False
-            if await self._has_changed(listener):
-                await notify()
+        listener.changed_by_call = False
+        if await self._has_changed(listener):
+            await notify()
 
     async def _has_changed(self, listener: HandshakeListener) -> bool:
         now = await self.digest(listener.caller, listener.key.session)

@@ -160,7 +160,9 @@ class SqliteStates:
         ``PRAGMA data_version`` tells of commits through other connections only; a value of it that was read
         after ``since`` (``time.monotonic()``) is not read again.
         """
-        database = self._opened()
+        database, token = self._opened(), self._token
+        if token is not None and since is not None and since <= self._looked_at:
+            return token
 
         def newest(connection: sqlite3.Connection) -> ChangeToken:
             data_version = database.generation, connection.execute("PRAGMA data_version").fetchone()[0]
@@ -171,12 +173,9 @@ class SqliteStates:
                 self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
             return self._token
 
-        token = self._token
-        if token is None or since is None or self._looked_at < since:
-            self._looked_at = time.monotonic()
-            await database.follow()
-            token = await database.read(newest)
-        return token
+        self._looked_at = time.monotonic()
+        await database.follow()
+        return await database.read(newest)
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""

@@ -78,8 +78,8 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
     finally:
         if requests.end(call):
             await call.finish_asking()
-    content: object = raw.get("content")
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
+    content: list[Any] | None = raw.get("content")
+    if not isinstance(content, list) or [block for block in content if not isinstance(block, dict)]:
         raise InvalidAnswerError("its result has no list of content blocks")
     return raw
 

@@ -47,7 +47,7 @@ def result_of(raw: Mapping[str, Any]) -> CallResult:
     """Return the result of a call as its server gave it."""
     meta = raw.get("_meta")
     return CallResult(
-        content=tuple(Frozen(block) for block in raw.get("content") or ()),
+        content=tuple(map(Frozen, raw.get("content") or ())),
         structured=raw.get("structuredContent"),
         is_error=raw.get("isError") is True,
         meta=Frozen(meta) if meta else EMPTY,
@@ -56,5 +56,7 @@ def result_of(raw: Mapping[str, Any]) -> CallResult:
 
 def meta_for_upstream(meta: JsonObject) -> dict[str, Any] | None:
     """Return a request's ``_meta`` without what belongs to one connection only."""
+    if not meta:
+        return None
     kept = {key: value for key, value in meta.items() if key != "progressToken" and key not in _ENVELOPE}
     return kept or None

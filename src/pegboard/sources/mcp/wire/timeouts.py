@@ -12,9 +12,8 @@ class TimeLimits:
         self._ends: dict[TimeLimit, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, limit: TimeLimit, seconds: float) -> None:
+    def add(self, limit: TimeLimit, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
         """Let a limit run out in so many seconds."""
-        loop = asyncio.get_running_loop()
         ends = self._ends[limit] = loop.time() + seconds
         if self._timer is None or self._timer.when() > ends:
             self._arm(loop, ends)
@@ -47,18 +46,19 @@ class TimeLimit:
     __slots__ = ("_limits", "_over", "_requests", "_task", "ran_out")
 
     def __init__(self, limits: TimeLimits, seconds: float) -> None:
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         self.ran_out = self._over = False
         self._task = task
         self._requests = task.cancelling()
         self._limits = limits
-        limits.add(self, seconds)
+        limits.add(self, seconds, loop)
 
     def resume(self, seconds: float) -> None:
         """Let the clock run again, unless what it limits is over."""
         if not self._over:
-            self._limits.add(self, seconds)
+            self._limits.add(self, seconds, asyncio.get_running_loop())
 
     def pause(self) -> float | None:
         """Stop the clock; return how many seconds are left, or None where it does not run."""
