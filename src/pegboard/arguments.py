@@ -29,17 +29,15 @@ class SchemaValidator:
 
     def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
         """Return one sentence per problem, naming the argument and what was expected."""
-        validator = self._validator(tool)
+        known = self._compiled.get(tool.wire)
+        validator = known[1] if known is not None and known[0] is tool.input_schema else self._compile(tool)
         instance = arguments if isinstance(arguments, dict) else dict(arguments)
         try:
             return [] if validator is None or validator.is_valid(instance) else _errors(validator, instance)
         except (ValueError, RecursionError) as error:  # a lone surrogate, a cycle, an object, too deep
             return [f"they are not JSON ({one_line(str(error), limit=_LONGEST)})"]
 
-    def _validator(self, tool: Tool) -> _Validator | None:
-        known = self._compiled.get(tool.wire)
-        if known is not None and known[0] is tool.input_schema:
-            return known[1]
+    def _compile(self, tool: Tool) -> _Validator | None:
         validator = _compile(tool.input_schema)
         self._compiled[tool.wire] = (tool.input_schema, validator)
         return validator

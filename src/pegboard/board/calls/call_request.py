@@ -71,13 +71,13 @@ class CallRequest:
     deciding: bool = False
     asks: bool = True
     came: float = field(default_factory=time.monotonic)
-    waited: float | None = None
-    approved: str = ""
-    handed: bool = False
-    started: float = 0.0
-    ran: float | None = None
-    digest: str = ""
-    sent: int | None = None
+    waited: float | None = field(default=None, init=False)
+    approved: str = field(default="", init=False)
+    handed: bool = field(default=False, init=False)
+    started: float = field(default=0.0, init=False)
+    ran: float | None = field(default=None, init=False)
+    digest: str = field(default="", init=False)
+    sent: int | None = field(default=None, init=False)
 
     def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
         """Return what a source is told of the call (G9, G11)."""

@@ -38,6 +38,8 @@ class HandshakeConnections:
         connection, owner = self._open.get(transport_session, (None, None))
         if connection is None or owner is None or not connection.initialize_accepted:
             return None
+        if owner is caller:
+            return connection
         if (owner.principal, owner.agent, owner.sub_app) != (caller.principal, caller.agent, caller.sub_app):
             return None
         return connection

@@ -7,9 +7,8 @@ module accepts, it answers as the SDK does; what it is not sure of, it does not 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from mcp_types import methods
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -43,8 +42,7 @@ _TRACING_INTERVAL: Final = 1.0
 _NONE: Final[Message] = {}
 
 
-@dataclass(slots=True, kw_only=True)
-class FastCall:
+class FastCall(NamedTuple):
     """A call that may go around the SDK, and when it came (``time.monotonic()``)."""
 
     number: str | int
@@ -82,14 +80,7 @@ class FastToolCalls:
         arrived = monotonic()
         if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):
             return None
-        return FastCall(
-            number=number,
-            name=name,
-            arguments=arguments,
-            params=params,
-            progress_token=meta.get("progressToken"),
-            arrived=arrived,
-        )
+        return FastCall(number, name, arguments, params, meta.get("progressToken"), arrived)
 
     async def answer(
         self,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
+from types import ModuleType
 from typing import Any, Final, NoReturn, cast
 
 Message = dict[str, Any]
@@ -23,12 +25,18 @@ def parsed(data: bytes | bytearray) -> Message | None:
         if "pydantic_core" not in sys.modules and _is_plain(data):
             message = _plain(data)
         else:
-            import pydantic_core
-
-            message = pydantic_core.from_json(data)
+            message = _pydantic_core().from_json(data)
     except ValueError:
         return None
     return message if type(message) is dict else None
+
+
+@cache
+def _pydantic_core() -> ModuleType:
+    """Return the module once it is imported whole, which another thread may be about."""
+    import pydantic_core
+
+    return pydantic_core
 
 
 def _is_plain(data: bytes | bytearray) -> bool:
@@ -49,9 +57,7 @@ def dumped(message: Message) -> bytes:
     try:
         if "pydantic_core" not in sys.modules and _writes_plainly(message):
             return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-        import pydantic_core
-
-        return pydantic_core.to_json(message, inf_nan_mode="null")
+        return _pydantic_core().to_json(message, inf_nan_mode="null")
     except (ValueError, UnicodeError):
         return json.dumps(message, separators=(",", ":"), default=str).encode()
 

@@ -74,7 +74,8 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
             raw = await _call_by_sdk(call, live, EMPTY)
         if raw.get("resultType") == "input_required":
             raw = await final_result(raw, call, partial(_call_by_sdk, call, live))
-        await call.drained()
+        if call.passes_on:
+            await call.drained()
     finally:
         if requests.end(call):
             await call.finish_asking()

@@ -78,6 +78,11 @@ class Call:
         """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
         await asyncio.wait(self.tasks, timeout=_ASKED_WITHIN)
 
+    @property
+    def passes_on(self) -> bool:
+        """Return whether something was passed on by :meth:`pass_on` and not before the answer."""
+        return self._last is not None
+
     async def drained(self) -> None:
         """Wait for what is still to be passed on."""
         while self._last is not None and not self._last.done():
