@@ -48,7 +48,7 @@ class CallRequest:
         approved: the id of the approval that lets it run, once the gate has found one.
         result: what the call came to where it was run elsewhere (T13), or None.
         handed: whether it was handed to its plugin, and not refused for want of a login.
-        started: when it began to be carried out (``time.monotonic()``).
+        started: when it began to be carried out (``time.monotonic_ns()``).
         ran: when it was handed to its plugin (``time.monotonic()``), or None.
         digest: the keyed digest of its arguments, once it is taken.
         sent: how many characters its arguments have as JSON, once they are counted and where they are JSON.
@@ -74,7 +74,7 @@ class CallRequest:
     waited: float | None = field(default=None, init=False)
     approved: str = field(default="", init=False)
     handed: bool = field(default=False, init=False)
-    started: float = field(default=0.0, init=False)
+    started: int = field(default=0, init=False)
     ran: float | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)

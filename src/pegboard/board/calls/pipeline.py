@@ -265,7 +265,7 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     """
     services, tool, recorder = call.services, decided.tool.tool, call.services.recorder
     call.digest, call.sent = recorder.measured(call.arguments, recorder.keyed or await recorder.take_key())
-    call.started, call.ran = time.monotonic(), None
+    call.started, call.ran = time.monotonic_ns(), None
     arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided)
     if isinstance(arguments, CallAnswer):
         if arguments.status in ("invalid_arguments", "ok"):
@@ -369,7 +369,7 @@ def _called(
     reason = "Its arguments do not fit." if refused else error if kept.errors else ""
     if refused and answer is not None:
         error = answer.message
-    duration = round((time.monotonic() - call.started) * 1000, 3)
+    duration = (time.monotonic_ns() - call.started) // 1000 / 1000
     entry = recorder.entry(
         info.key, snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
         duration=duration, outcome=status, arguments=call.digest, by=info.by,

@@ -72,9 +72,10 @@ _OF: Final[Mapping[str, str]] = {
     "unloaded": "unloads",
     "evicted": "evictions",
     "denied": "denials",
-    "called": "calls",
 }
-_BY_OUTCOME: Final = frozenset({"called", "denied"})
+_BY_OUTCOME: Final = frozenset({"denied"})
+AT_ONCE: Final = 256
+"""How many calls are counted at once."""
 
 
 News = tuple[tuple[str, str, str], BillCounts, Sequence[SentList]]
@@ -86,31 +87,63 @@ class SessionMetrics:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
-        self.totals: Counter[tuple[str, str, str]] = Counter()
-        """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
+        self._totals: Counter[tuple[str, str, str]] = Counter()
+        self._calls: list[AuditRecord] = []
+        """Calls that are not counted yet: many at once take less than one by one."""
         self.on_news: Callable[[], object] = lambda: None
         """Called when something is counted for the first time since the last bill."""
         self._news: set[Counted] = set()
-        self.usage = UsageTally()
-        """Calls by agent, tool and outcome since the last bill."""
+        self._usage = UsageTally()
         self.call_texts = CallTexts()
         """What models wrote to call and were answered since the last bill."""
         self.steps = SentSteps()
         """The lists that were sent lately."""
         self._told = False
 
+    @property
+    def totals(self) -> Counter[tuple[str, str, str]]:
+        """Return how often each event happened, by event, agent, and outcome where it is a call or a refusal."""
+        self._count_calls()
+        return self._totals
+
+    @property
+    def usage(self) -> UsageTally:
+        """Return the calls by agent, tool and outcome since the last bill."""
+        self._count_calls()
+        return self._usage
+
     def recorded(self, event: str, record: AuditRecord) -> None:
         """Count an event of the audit trail, where it is one of the numbers."""
-        if self.usage.add(event, record):
+        if event == "called":
+            self._calls.append(record)
+            if len(self._calls) >= AT_ONCE:
+                self._count_calls()
+            self._tell()
+            return
+        if self._usage.add(event, record):
             self._tell()
         name = _OF.get(event)
         if name is None:
             return
-        _, _, principal, agent, session, _, _, _, _, _, outcome, _, _ = record
-        self.totals[event, agent, outcome if event in _BY_OUTCOME else ""] += 1
-        counted = self._counted((principal, agent, session))
+        self._totals[event, record.agent, record.outcome if event in _BY_OUTCOME else ""] += 1
+        counted = self._counted((record.principal, record.agent, record.session))
         setattr(counted, name, getattr(counted, name) + 1)
         self._is_news(counted)
+
+    def _count_calls(self) -> None:
+        """Count the calls that wait for it."""
+        if not self._calls:
+            return
+        records, self._calls = self._calls, []
+        self._usage.add_calls(records)
+        calls = Counter(
+            [(principal, agent, session, ended) for _, _, principal, agent, session, *_, ended, _, _ in records]
+        )
+        for (principal, agent, session, outcome), count in calls.items():
+            self._totals["called", agent, outcome] += count
+            counted = self._counted((principal, agent, session))
+            counted.calls += count
+            self._is_news(counted)
 
     def turn_ended(self, key: SessionKey) -> None:
         """Count the end of a turn."""
@@ -184,6 +217,7 @@ class SessionMetrics:
 
     def take_news(self) -> list[News]:
         """Return what has come since this was called last; its counts have no price."""
+        self._count_calls()
         news, self._news, self._told = self._news, set(), False
         return [_news_of(counted) for counted in news]
 
@@ -204,6 +238,7 @@ class SessionMetrics:
         ``tokens`` are those of its newest surface, ``saved`` what listing everything that its agent may use would
         cost more; both are None before it had one, and ``saved`` while some of that is unknown.
         """
+        self._count_calls()
         found: list[dict[str, Any]] = []
         for key, counted in self._sessions.items():
             tokens, saved = None, None
@@ -215,6 +250,7 @@ class SessionMetrics:
         return found
 
     def _counted(self, key: tuple[str, str, str]) -> Counted:
+        self._count_calls()
         counted = self._sessions.get(key)
         if counted is not None:
             self._sessions.move_to_end(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from pegboard.ports import AuditRecord, BillCounts, UsageCounts, UsageOutcome, UsageRecord
@@ -14,8 +14,8 @@ PluginOf = Callable[[str], str | None]
 
 MOST: Final = 10_000
 """How many combinations are told apart until the next bill; the name of a refused call may be any text."""
-_OF: Final[Mapping[str, UsageOutcome]] = {"called": "error", "denied": "refused", "approval_asked": "waits"}
-"""The events that are counted, with the outcome where the record says nothing else."""
+_OF: Final[Mapping[str, UsageOutcome]] = {"denied": "refused", "approval_asked": "waits"}
+"""The events that are counted beside calls, with the outcome."""
 _PLACES: Final = len(LATENCY_LIMITS) + 1
 
 
@@ -30,25 +30,28 @@ class UsageTally:
     def add(self, event: str, record: AuditRecord) -> bool:
         """Count an event of the audit trail, where it is about a call; return whether it is."""
         outcome = _OF.get(event)
-        _, kind, _, agent, _, _, subject, decision, _, duration, came_to, _, _ = record
-        if outcome is None or kind == "load":  # a load that is refused is no call
+        if outcome is None or record.kind == "load":  # a load that is refused is no call
             return False
-        if event != "called":
-            duration = None
-        elif came_to == "ok":
-            outcome = "ok"
-        elif decision == "refused":
-            outcome, duration = "refused", None
+        self._of(record.agent, record.subject, outcome)[0] += 1
+        return True
+
+    def add_calls(self, records: Iterable[AuditRecord]) -> None:
+        """Count calls that ran, or whose arguments did not fit."""
+        for _, _, _, agent, _, _, subject, decision, _, duration, came_to, _, _ in records:
+            outcome: UsageOutcome = "ok" if came_to == "ok" else "refused" if decision == "refused" else "error"
+            counts = self._counts.get((agent, subject, outcome)) or self._of(agent, subject, outcome)
+            counts[0] += 1
+            if duration is not None and outcome != "refused":
+                counts[1 + bisect_left(LATENCY_LIMITS, duration)] += 1
+
+    def _of(self, agent: str, subject: str, outcome: UsageOutcome) -> list[int]:
         key = agent, subject, outcome
         counts = self._counts.get(key)
         if counts is None:
             if len(self._counts) >= MOST:
                 key = agent, "", outcome
             counts = self._counts.setdefault(key, [0] * (1 + _PLACES))
-        counts[0] += 1
-        if duration is not None:
-            counts[1 + bisect_left(LATENCY_LIMITS, duration)] += 1
-        return True
+        return counts
 
     def take(self, start: int, plugin_of: PluginOf) -> Iterator[UsageRecord]:
         """Yield what was counted since the last time, as of a stretch of time that begins at ``start``.

@@ -127,7 +127,8 @@ class Turns:
     def entered(self) -> None:
         """Count a call as in flight."""
         self._in_flight += 1
-        self.idle.clear()
+        if self._in_flight == 1:
+            self.idle.clear()
 
     def left(self) -> float:
         """Count it no more; return when that was."""
