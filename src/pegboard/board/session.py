@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.discover import discover_loaded
@@ -53,7 +53,7 @@ class _Calls(NamedTuple):
     """What carries calls out."""
 
     request: type[CallRequest]
-    run: Callable[[CallRequest, Snapshot], Awaitable[Answered]]
+    run: Callable[[CallRequest, Snapshot], Coroutine[Any, Any, Answered]]
     run_meta_tool: Callable[[CallRequest, Snapshot, Tool], Awaitable[Answered]]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
@@ -50,16 +51,23 @@ MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
 
 
-async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
-    """Return the session after a call of a tool, and what came of it.
+def run(call: CallRequest, snapshot: Snapshot) -> Coroutine[Any, Any, Answered]:
+    """Return the session after a call of a tool, and what came of it."""
+    decided = _known(call, snapshot)
+    if decided is not None and decided.rules is None:  # nobody has to approve it
+        return _execute(call, snapshot, decided)
+    return _run(call, snapshot, decided)
+
+
+async def _run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | CallAnswer | None) -> Answered:
+    """Decide a call that may need an approval, and carry it out.
 
     Where its client can be asked for an approval that it needs, and answers, everything is decided anew (A3).
     """
-    decided = _known(call, snapshot)
     if decided is None:
         snapshot, decided = await _decided(call, snapshot)
-        if isinstance(decided, CallAnswer):
-            return snapshot, decided
+    if isinstance(decided, CallAnswer):
+        return snapshot, decided
     snapshot, answered = await _execute(call, snapshot, decided)
     approval = answered.approval
     if approval is None or answered.status != "needs_approval" or call.client is None:

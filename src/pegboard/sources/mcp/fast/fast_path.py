@@ -38,7 +38,7 @@ Send = Callable[["CallAroundSdk", bytes], Awaitable[Message]]
 class CallAroundSdk:
     """A call under way: what the server reports meanwhile and its outcome, in the order of arrival."""
 
-    __slots__ = ("_progress", "_reports", "_wake", "call", "in_flight", "number", "outcome")
+    __slots__ = ("_progress", "_reports", "_wake", "call", "given_up", "in_flight", "number", "outcome")
 
     def __init__(self, number: int, call: Call) -> None:
         self.number = number
@@ -46,6 +46,8 @@ class CallAroundSdk:
         call.before_answer = self.before_answer
         self.in_flight = InFlight()
         self.outcome: Message | Exception | None = None
+        self.given_up: Callable[[CallAroundSdk], None] | None = None
+        """Called where whoever waits is cancelled."""
         self._progress = call.progress
         self._reports: deque[Report | Thunk] = deque()
         self._wake: asyncio.Future[None] | None = None
@@ -81,15 +83,20 @@ class CallAroundSdk:
 
     async def wait(self) -> Message:
         """Pass reports on as they come, then return the answer, or raise what ended the call."""
-        while True:
-            while self._reports:
-                await self._pass_on(self._reports.popleft())
-            if isinstance(self.outcome, Exception):
-                raise self.outcome
-            if self.outcome is not None:
-                return self.outcome
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+        try:
+            while True:
+                while self._reports:
+                    await self._pass_on(self._reports.popleft())
+                if isinstance(self.outcome, Exception):
+                    raise self.outcome
+                if self.outcome is not None:
+                    return self.outcome
+                self._wake = asyncio.get_running_loop().create_future()
+                await self._wake
+        except asyncio.CancelledError:
+            if self.given_up is not None:
+                self.given_up(self)
+            raise
 
     async def _pass_on(self, report: Report | Thunk) -> None:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import Any
 
 import anyio
 
@@ -71,22 +72,29 @@ class StdioFastPath(FastPath):
             pending.finish(TooLargeError())
         return pending is not None
 
-    async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
-        """Write a request and return the answer; the server is notified when nobody waits any more."""
+    def _send(self, pending: CallAroundSdk, body: bytes) -> Coroutine[Any, Any, Message]:
+        """Write a request and wait for the answer; the server is notified when nobody waits any more."""
+        pending.given_up = self._give_up
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
             self._flush()
         elif len(self._unsent) == 1:  # with others under way, what comes in this turn of the loop goes out at once
             asyncio.get_running_loop().call_soon(self._flush)
+        return pending.wait() if self._writable.is_set() else self._wait_until_writable(pending)
+
+    async def _wait_until_writable(self, pending: CallAroundSdk) -> Message:
         try:
-            if not self._writable.is_set():
-                await self._writable.wait()
-            return await pending.wait()
+            await self._writable.wait()
         except asyncio.CancelledError:
-            if self._unsent.pop(pending, None) is None and pending.outcome is None:
-                with suppress(anyio.ClosedResourceError):
-                    self._write(cancellation(pending.number) + b"\n", ())
+            self._give_up(pending)
             raise
+        return await pending.wait()
+
+    def _give_up(self, pending: CallAroundSdk) -> None:
+        """Notify the server that nobody waits for an answer that it may still give."""
+        if self._unsent.pop(pending, None) is None and pending.outcome is None:
+            with suppress(anyio.ClosedResourceError):
+                self._write(cancellation(pending.number) + b"\n", ())
 
     def _flush(self) -> None:
         """Write the requests that wait."""
