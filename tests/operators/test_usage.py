@@ -286,3 +286,19 @@ async def test_many_names_between_two_bills_take_bounded_memory(board: Pegboard)
     records = [*tally.take(NOON, lambda _: None)]
     assert len(records) <= 10_001
     assert sum(one.counts.calls for one in records) == 10_500
+
+
+async def test_every_call_is_counted_when_somebody_asks(board: Pegboard) -> None:
+    """F4: however many came since the last time, and the session with the newest call is the last."""
+    recorder, metrics = board.services.recorder, board.services.metrics
+    one, two = (SessionKey(principal="ada", agent="all", session=session) for session in ("one", "two"))
+    for key in (*[one] * 300, two, one):
+        recorder.emit("called", recorder.entry(key, 1, "call", "add", "allowed", outcome="ok", duration=2.0))
+    recorder.emit("called", recorder.entry(two, 1, "call", "add", "refused", outcome="invalid_arguments"))
+    recorder.emit("called", recorder.entry(one, 1, "call", "add", "allowed", outcome="ok", duration=2.0))
+
+    assert (metrics.totals["called", "all", "ok"], metrics.totals["called", "all", "invalid_arguments"]) == (303, 1)
+    rows = metrics.report(lambda _: 0, len, lambda _: None)
+    assert [(row["session"], row["calls"]) for row in rows] == [("two", 2), ("one", 302)]
+    used = {record.outcome: record.counts for record in metrics.usage.take(NOON, lambda _: "calc")}
+    assert (used["ok"].calls, used["ok"].within_3, used["refused"].calls) == (303, 303, 1)

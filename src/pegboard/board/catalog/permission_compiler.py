@@ -51,7 +51,7 @@ class PermissionCompiler:
         has changed.
         """
         token = await self._store.change_token(since)
-        if token != self._token:
+        if token is not self._token and token != self._token:
             if self._token is None or token.permissions != self._token.permissions:
                 other_pins = await self._pins.refresh()
                 before, self._switches = self._switches, await self._store.all_switches()

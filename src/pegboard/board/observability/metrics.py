@@ -136,13 +136,13 @@ class SessionMetrics:
             return
         records, self._calls = self._calls, []
         self._usage.add_calls(records)
-        calls = Counter(
-            [(principal, agent, session, ended) for _, _, principal, agent, session, *_, ended, _, _ in records]
-        )
-        for (principal, agent, session, outcome), count in calls.items():
-            self._totals["called", agent, outcome] += count
+        calls = [(record.principal, record.agent, record.session, record.outcome) for record in records]
+        counts = Counter(calls)
+        for names in reversed(dict.fromkeys(reversed(calls))):  # the session with the newest call is the last
+            principal, agent, session, outcome = names
+            self._totals["called", agent, outcome] += counts[names]
             counted = self._counted((principal, agent, session))
-            counted.calls += count
+            counted.calls += counts[names]
             self._is_news(counted)
 
     def turn_ended(self, key: SessionKey) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 
 class TimeLimits:
@@ -11,11 +12,13 @@ class TimeLimits:
     def __init__(self) -> None:
         self._ends: dict[TimeLimit, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._next = inf
+        """When the timer looks."""
 
     def add(self, limit: TimeLimit, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
         """Let a limit run out in so many seconds."""
         ends = self._ends[limit] = loop.time() + seconds
-        if self._timer is None or self._timer.when() > ends:
+        if ends < self._next:
             self._arm(loop, ends)
 
     def remove(self, limit: TimeLimit) -> float | None:
@@ -25,10 +28,10 @@ class TimeLimits:
     def _arm(self, loop: asyncio.AbstractEventLoop, ends: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(ends, self._look, loop)
+        self._timer, self._next = loop.call_at(ends, self._look, loop), ends
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
+        self._timer, self._next = None, inf
         now = loop.time()
         for limit in [limit for limit, ends in self._ends.items() if ends <= now]:
             del self._ends[limit]
