@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -13,7 +15,8 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes how far a call is: progress, total and message."""
 
 
-class CallContext(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
     """A call's circumstances: on whose behalf it is made, and the ways back.
 
     ``scope`` names the pool from which a connection is taken (G9), ``owner`` is whose login to its server counts (G11).
@@ -26,10 +29,10 @@ class CallContext(NamedTuple):
     agent: str = ""
     session: str = ""
     scope: str = "shared"
-    owner: LoginOwner = LoginOwner("local")
+    owner: LoginOwner = field(default_factory=partial(LoginOwner, "local"))
     progress: Progress | None = None
     client: Client | None = None
-    meta: JsonObject = EMPTY
+    meta: JsonObject = field(default=EMPTY)
 
 
 class ArgumentValidator(Protocol):

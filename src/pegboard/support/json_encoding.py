@@ -14,11 +14,12 @@ def encoding_by(encoder: json.JSONEncoder) -> Callable[[Any], str]:
     What contains itself is a ``RecursionError`` here, and no ``ValueError``.
     """
     make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return encoder.encode
     written = json.encoder.encode_basestring_ascii if encoder.ensure_ascii else json.encoder.encode_basestring
-    pieces: Callable[[Any, int], tuple[str, ...]] = make(
-        None, encoder.default, written, None, encoder.key_separator, encoder.item_separator, encoder.sort_keys,
-        encoder.skipkeys, encoder.allow_nan,
-    )  # fmt: skip
+    try:
+        pieces: Callable[[Any, int], tuple[str, ...]] = make(
+            None, encoder.default, written, None, encoder.key_separator, encoder.item_separator, encoder.sort_keys,
+            encoder.skipkeys, encoder.allow_nan,
+        )  # fmt: skip
+    except TypeError:  # there is none, or that of another interpreter
+        return encoder.encode
     return lambda value: "".join(pieces(value, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -59,7 +59,8 @@ class ReachedServer:
 
     async def ask(self, key: SessionKey, method: str, params: JsonObject, context: CallContext) -> JsonObject:
         """Return the result of a request, unchanged (G7); raises as ``ResourceSource.ask`` does."""
-        scoped = context._replace(
+        scoped = replace(
+            context,
             principal=key.principal,
             agent=key.agent,
             session=key.session,
