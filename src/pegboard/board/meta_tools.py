@@ -10,7 +10,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_cached, takes_effect
+from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_cached, revealed_at_once, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
@@ -47,7 +47,9 @@ def _view(
     state: State,
     shown: ShownHints | None = None,
 ) -> View:
-    bare = View(permissions=permissions, state=state, stable=stable, revealed=host.reveals)
+    bare = View(
+        permissions=permissions, state=state, stable=stable, revealed=host.reveals, at_most=revealed_at_once(host)
+    )
     if stable:
         bare = replace(bare, search_loads=_search_loads(services, permissions, host))
     if not host.calls_through and not _may_lack_search(services, permissions, host):

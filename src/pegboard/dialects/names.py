@@ -36,7 +36,7 @@ class View:
     ``hints`` are there only where the host has them in the meta-tools' descriptions; ``cut`` is whether something of
     them was shortened or dropped, so that the model needs a search; ``search_loads`` is what a search
     may load of what it finds, by how a load reaches the model (D1); ``revealed`` is whether the host shows the
-    model itself what is loaded, so that an answer has no schemas (D4).
+    model itself what is loaded, so that an answer has no schemas (D4), but where it brings more than ``at_most``.
     """
 
     permissions: CompiledPermissions
@@ -46,6 +46,7 @@ class View:
     cut: bool = False
     search_loads: SearchLoads = "nothing"
     revealed: bool = False
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,7 +21,8 @@ from pegboard.dialects.names import (
     meta_tool,
     with_hints,
 )
-from pegboard.dialects.search_tool import definition, search_definition, search_of, search_payload, strings
+from pegboard.dialects.definitions import definitions
+from pegboard.dialects.search_tool import search_definition, search_of, search_payload, strings
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -134,32 +135,31 @@ def _payload(
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     """Return the items, each with the schemas that no item before it has, then those that came beside.
 
-    Where the host reveals them itself there are names in place of schemas (D4).
+    Where the host reveals them itself there are names in place of schemas (D4), as long as they are few.
     """
     items: list[dict[str, Any]] = []
     schemas: dict[str, Tool] = {}
-    shown: Callable[[Tool], JsonObject | str] = _wire if view.revealed else _defined
+    brought = {tool.id for item in _items(outcome) for tool in _tools_of(view, item)}
+    few = view.at_most is None or len(brought) <= view.at_most
+    shown = _names if view.revealed and few else definitions
     for item in _items(outcome):
         entry = _item(item)
         if item.status in SUCCEEDED and item.subject is not None:
             fresh = _tools_of(view, item)
-            entry["tools"] = [shown(tool) for tool in fresh if tool.id not in schemas]
+            entry["tools"] = shown([tool for tool in fresh if tool.id not in schemas], schemas.values())
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
     ahead = _anticipated(view, outcome)
-    required = [shown(tool) for tool in beside if tool.id not in ahead]
-    siblings = [shown(tool) for tool in beside if tool.id in ahead]
+    needed = [tool for tool in beside if tool.id not in ahead]
+    required = shown(needed, schemas.values())
+    siblings = shown([tool for tool in beside if tool.id in ahead], [*schemas.values(), *needed])
     more = {name: tools for name, tools in (("required_tools", required), ("also_loaded", siblings)) if tools}
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
 
 
-def _wire(tool: Tool) -> str:
-    return tool.wire
-
-
-def _defined(tool: Tool) -> JsonObject:
-    return {"name": tool.wire, **definition(tool)}
+def _names(tools: Iterable[Tool], _: Iterable[Tool] = ()) -> list[str]:
+    return [tool.wire for tool in tools]
 
 
 def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pegboard.core.model.naming import first_sentence, one_line
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.surface.brief_schema import Texts, brief_schema
+from pegboard.core.surface.brief_schema import Texts
 from pegboard.core.surface.hints import Count
+from pegboard.dialects.definitions import definition
 from pegboard.dialects.names import READ_ONLY, Conversation, Found, FoundTool, Payload, Search, meta_tool
 
 SEARCH: Final = "search_tools"
@@ -159,25 +159,6 @@ def _result(result: FoundTool, answer: _Answer, *, several: bool) -> dict[str, A
         case "loadable":
             pass
     return entry
-
-
-def definition(tool: Tool, texts: Texts = "whole") -> JsonObject:
-    """Return what a model needs to call a tool, its schema in the brief form where it has one."""
-    description = tool.description if texts == "whole" else first_sentence(tool.description)
-    arguments = brief_schema(tool.input_schema, texts)
-    if arguments is None:
-        return {"description": description, "inputSchema": tool.input_schema}
-    return {"description": description, "arguments": arguments}
-
-
-def definitions_ahead(tools: Iterable[Tool]) -> str:
-    """Return the definitions of tools that are loaded ahead, for the end of a history; nothing without any (S5)."""
-    defined = [{"name": tool.wire, **definition(tool)} for tool in tools]
-    return (
-        f"Loaded, to be called through call_tool: {json.dumps(defined, ensure_ascii=False, separators=(',', ':'))}"
-        if defined
-        else ""
-    )
 
 
 def shortened(names: Iterable[str]) -> str:

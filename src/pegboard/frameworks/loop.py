@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, TypeVar, cast
@@ -27,6 +28,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.dialects.definitions import defines
 from pegboard.errors import PegboardError, UsageError
 from pegboard.frameworks.runs import Run, Step
 from pegboard.wire.anthropic_messages import AnthropicMessages
@@ -100,7 +102,7 @@ class Loop:
         self.text = ""
         self._session, self._form, self._model, self._system = session, _FORMS[form], model, system
         self._limit, self._result_limit = limit, result_limit
-        host = session.adopt_host(host_for(f"{form}:{model}"))
+        host = session.adopt_host(_with_answers(host_for(f"{form}:{model}")))
         self._reveals, self._falls_back = host.reveals, False
         self._lost: frozenset[str] = frozenset()
         self._chooses = True
@@ -285,7 +287,7 @@ class Loop:
             ahead = (
                 () if any(tool.wire in self._head for tool in step.surface.anticipated) else step.surface.anticipated
             )
-            new = {tool.wire: tool for tool in (*lost, *ahead) if tool.wire not in history.defined}
+            new = {tool.wire: tool for tool in (*lost, *ahead) if not defines(history.defined.get(tool.wire), tool)}
             texts.append(defined_in_text(new.values()))
             return HistoryChange(note="\n\n".join(filter(None, texts)))
         revealed = {name for name, before in history.revealed.items() if name in shown and before == shown[name]}
@@ -294,7 +296,11 @@ class Loop:
             joined=tuple(
                 tool
                 for name, tool in listed.items()
-                if (name in history.removed if name in self._head else name not in revealed)
+                if (
+                    name in history.removed
+                    if name in self._head
+                    else name not in revealed and not defines(history.defined.get(name), tool)
+                )
             ),
             left=tuple(name for name in dict.fromkeys(left) if name not in history.removed),
             note="\n\n".join(filter(None, texts)),
@@ -402,6 +408,11 @@ class SyncLoop:
 
     def _come(self, use: Callable[[], Awaitable[T]]) -> T:
         return self._session.wait(lambda _: use())
+
+
+def _with_answers(host: Host) -> Host:
+    """Return a host under which the answer to a load that brings many tools may define them (D1)."""
+    return replace(host, delivery=("native", "result")) if host.delivery == ("native",) else host
 
 
 def _waits(made: CallAnswer) -> bool:

@@ -144,7 +144,7 @@ class Run:
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
         beside = await loaded_beside(session) if session.host.list_is_fixed else ()
-        self._going = self._going.next((*self._functions, *beside))
+        self._going = self._going.next(tuple(self._functions), beside)
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
@@ -237,7 +237,8 @@ class Run:
             answer = await allowed(session, approval, fields=fields, call_id=call_id)
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
-            self._going = self._going.called(name, meta=meta)
+            ran = answer.tool.wire if answer.tool is not None and answer.status in ("ok", "error") else ""
+            self._going = self._going.called(name, meta=meta, ran=ran)
         return answer
 
 

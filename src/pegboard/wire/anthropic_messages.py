@@ -99,7 +99,7 @@ class AnthropicMessages:
                 case {"type": "tool_use", "id": str(call_id)}:
                     yield Mark(kind="call", value=call_id, call=_call(block))
                 case {"type": "tool_result", "tool_use_id": str(call_id)}:
-                    yield Mark(kind="result", value=call_id)
+                    yield Mark(kind="result", value=call_id, text=texts_in(block.get("content")))
                 case {"type": "tool_addition", "tool": {"name": str(name)}}:
                     yield Mark(kind="joined", value=name)
                 case {"type": "tool_removal", "tool": {"name": str(name)}}:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pegboard.core.model.tools import JsonObject, text_result
+from pegboard.dialects.definitions import DEFINING, defined_in
 from pegboard.wire.provider_forms import Mark, Message, ModelCall, ProviderForm, Result, Stale
 
 _NOT_RUN = "This call has not run."
@@ -19,7 +20,7 @@ class History:
         marks: what each message stands for.
         revealed: the tools that it reveals, each with its definition where it has that.
         removed: the tools that it takes away.
-        defined: the tools that its notes define.
+        defined: the tools that its notes and the answers to its loads and searches define, with these definitions.
         note: the newest note.
         message: the user's text where nothing but notes follows it: a turn begins with it.
         open_calls: the calls of the newest reply that have no result.
@@ -29,7 +30,7 @@ class History:
     marks: tuple[tuple[Mark, ...], ...]
     revealed: Mapping[str, JsonObject | None]
     removed: frozenset[str]
-    defined: frozenset[str]
+    defined: Mapping[str, JsonObject]
     note: str
     message: str | None
     open_calls: tuple[ModelCall, ...]
@@ -41,9 +42,9 @@ def read_history(form: ProviderForm, messages: Sequence[Message]) -> History:
     marks = tuple(tuple(form.marks(message)) for message in messages)
     revealed: dict[str, JsonObject | None] = {}
     removed: set[str] = set()
-    defined: set[str] = set()
+    defined: dict[str, JsonObject] = {}
     open_calls: dict[str, ModelCall] = {}
-    known: set[str] = set()
+    known: dict[str, str] = {}
     stale: set[str] = set()
     note, said = "", list[str]()
     for mark in (mark for of_message in marks for mark in of_message):
@@ -54,16 +55,18 @@ def read_history(form: ProviderForm, messages: Sequence[Message]) -> History:
             case "left":
                 revealed.pop(mark.value, None)
                 removed.add(mark.value)
-            case "defined":
-                defined.add(mark.value)
+            case "defined" if mark.definition is not None:
+                defined[mark.value] = mark.definition
             case "note":
                 note = mark.value
             case "call" if mark.call is not None:
                 open_calls[mark.value] = mark.call
-                known.add(mark.value)
+                known[mark.value] = mark.call.name
             case "result":
                 open_calls.pop(mark.value, None)
-                stale |= {mark.value} - known
+                stale |= {mark.value} - known.keys()
+                if known.get(mark.value) in DEFINING:
+                    defined.update(defined_in(mark.text))
             case _:
                 open_calls = open_calls if mark.kind == "model" else {}
         if mark.kind == "user":
@@ -74,7 +77,7 @@ def read_history(form: ProviderForm, messages: Sequence[Message]) -> History:
         marks=marks,
         revealed=revealed,
         removed=frozenset(removed),
-        defined=frozenset(defined),
+        defined=defined,
         note=note,
         message="\n".join(said) if said else None,
         open_calls=tuple(open_calls.values()),

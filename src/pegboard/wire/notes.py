@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from pegboard.core.model.tools import Tool
-from pegboard.dialects.search_tool import definition
+from pegboard.dialects.definitions import definitions
 from pegboard.wire.provider_forms import Mark
 
 _BEGINS, _ENDS = "<tools>\n", "\n</tools>"
@@ -21,12 +21,8 @@ def tagged(text: str) -> str:
 
 def defined_in_text(tools: Iterable[Tool]) -> str:
     """Return tools for a model that calls them through ``call_tool``, one line each."""
-    lines = [_line(tool) for tool in tools]
+    lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in definitions(tools)]
     return "\n".join((_THROUGH, *lines)) if lines else ""
-
-
-def _line(tool: Tool) -> str:
-    return json.dumps({"name": tool.wire, **definition(tool)}, ensure_ascii=False, separators=(",", ":"))
 
 
 def note_marks(text: str) -> Iterator[Mark]:
@@ -36,7 +32,8 @@ def note_marks(text: str) -> Iterator[Mark]:
     yield Mark(kind="note", value=text[len(_BEGINS) : -len(_ENDS)])
     for line in text.splitlines():
         if line.startswith(_TOOL):
-            yield Mark(kind="defined", value=str(json.loads(line)["name"]))
+            found = json.loads(line)
+            yield Mark(kind="defined", value=str(found["name"]), definition=found)
 
 
 def is_note(text: str) -> bool:

@@ -97,7 +97,7 @@ class OpenAIChat:
                     if "function" in call:
                         yield Mark(kind="call", value=str(call.get("id")), call=_call(call))
             case {"role": "tool", "tool_call_id": str(call_id)}:
-                yield Mark(kind="result", value=call_id)
+                yield Mark(kind="result", value=call_id, text=texts_in(plain.get("content")))
             case {"role": "user", "content": content}:
                 text = texts_in(content)
                 yield from note_marks(text)

@@ -78,7 +78,7 @@ class OpenAIResponses:
             case {"type": "function_call", "call_id": str(call_id)}:
                 yield Mark(kind="call", value=call_id, call=_call(plain))
             case {"type": "function_call_output", "call_id": str(call_id)}:
-                yield Mark(kind="result", value=call_id)
+                yield Mark(kind="result", value=call_id, text=texts_in(plain.get("output"), "input_text"))
             case {"type": "additional_tools"}:
                 for tool in mappings(plain.get("tools")):
                     yield Mark(kind="joined", value=str(tool.get("name")), definition=tool)

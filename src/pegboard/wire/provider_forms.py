@@ -98,13 +98,15 @@ class Mark:
     """One thing that a message of the history stands for.
 
     ``value`` is the id of a call or a result, the wire name of a tool that joined, left or is defined in a note, or a
-    text; ``definition`` is that of a tool which joined, where the history has it.
+    text; ``definition`` is that of a tool which joined or is defined, where the history has it; ``text`` is that of a
+    result.
     """
 
     kind: Literal["call", "result", "joined", "left", "defined", "note", "user", "model"]
     value: str = ""
     call: ModelCall | None = None
     definition: JsonObject | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,9 +52,10 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
         return None
     term = permissions.agent.lease or dialect_of(services, permissions).lease
     until = term if in_full and info.host.cache is not None else min(term, _IDLE)
-    if info.host.reveals:
+    stays = info.host.reveals or info.host.list_is_fixed
+    if stays:
         limits = replace(limits, tools=min(limits.tools, REVEALED))
-    whole = carried(info.host, replace(USAGE, wait=0) if info.host.reveals else USAGE)
+    whole = carried(info.host, replace(USAGE, wait=0) if stays else USAGE)
     return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
 
 

@@ -17,6 +17,7 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.surface.run_cost import Otherwise, Piece, RunCost, SentRequest, run_cost
 from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.definitions import defined_in
 from pegboard.dialects.names import META_PLUGIN
 
 AT_ONCE: Final = 64
@@ -53,6 +54,7 @@ class RunRecord:
         self._over = False
         self._history: list[Tool | str] = []
         self._revealed: dict[str, Tool] = {}
+        self._defined: set[str] = set()
         self._used: dict[str, int] = {}
         self._working: set[int] = set()
         self._loading: set[int] = set()
@@ -96,7 +98,9 @@ class RunRecord:
         through = meta and tool is not None and tool.plugin != META_PLUGIN
         if (meta and not through) or answer.status in LOADED_INSTEAD:
             self._loading.add(place)
-            self._history.append(joined_text(answer.result))
+            text = joined_text(answer.result)
+            self._history.append(text)
+            self._defined.update(name for name, _ in defined_in(text))
             return
         self._working.add(place)
         if tool is not None and answer.status in ("ok", "error"):
@@ -140,7 +144,9 @@ class RunRecord:
             return tuple(tools)
         first = {one.tool.id for one in shown.tools if one.tool.id not in leased and leased.isdisjoint(one.needed_by)}
         for tool in tools:
-            if tool.id not in first and self._revealed.get(tool.wire) != tool:
+            if tool.id in first or tool.wire in self._defined:
+                continue
+            if self._revealed.get(tool.wire) != tool:
                 self._revealed[tool.wire] = tool
                 self._history.append(tool)
         return tuple(tool for tool in tools if tool.id in first)

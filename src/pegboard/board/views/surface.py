@@ -30,7 +30,7 @@ from pegboard.core.surface import policy
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
-from pegboard.dialects.search_tool import definitions_ahead
+from pegboard.dialects.definitions import definitions_ahead
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")
@@ -105,11 +105,11 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
 
     The policy is that of what joined ahead of being asked for in this turn (T6).
     """
-    permissions, state = snapshot.permissions, snapshot.state
+    permissions, state, host = snapshot.permissions, snapshot.state, snapshot.info.host
     ahead = await later_policy(services, permissions, state, found.anticipated) if found.anticipated else ""
     since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
     texts = (
-        suffix(permissions, state, revealed=snapshot.info.host.reveals),
+        suffix(permissions, state, revealed=host.reveals or host.list_is_fixed),
         f"Also available by now:\n{since}" if since else "",
         ahead,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from pegboard.core.model.agents import Activation
 
@@ -73,6 +73,19 @@ class Host:
     def reveals(self) -> bool:
         """Return whether the host shows in the history what a session loads, by itself (D4)."""
         return not self.calls_through and choose(self) == "native"
+
+
+FEW: Final = 5
+"""Of a load that brings more tools than these most are never called."""
+
+
+def revealed_at_once(host: Host) -> int | None:
+    """Return how many tools of one load a host reveals at most, None for any number; more the answer defines (D1).
+
+    A definition takes half of the tokens there, in every request to come. What is called of these tools is called
+    through ``call_tool``, its arguments validated here and not by the provider: so a few are revealed.
+    """
+    return FEW if "result" in host.delivery else None
 
 
 LIBRARY = Host()

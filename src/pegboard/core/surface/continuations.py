@@ -30,33 +30,38 @@ class Continuation:
     over: bool = False
     note: str = ""
 
-    def next(self, tools: tuple[str, ...]) -> Continuation:
+    def next(self, tools: tuple[str, ...], beside: tuple[str, ...] = ()) -> Continuation:
         """Return where the run stands at a request with these tools.
 
         Args:
             tools: their wire names, in order.
+            beside: those of what is loaded beside the list: the model has read of them where it was loaded.
         """
+        unnamed, tools = frozenset(beside).difference(tools), (*tools, *beside)
         if tools == self.tools:
             note = _OVER if self.over else ""
             return self if self.note == note else replace(self, note=note)
         before, now = frozenset(tools if self.tools is None else self.tools), frozenset(tools)
         if before == now:
             return replace(self, tools=tools, note=_OVER if self.over else "")
-        new = [name for name in tools if name not in before]
+        new = [name for name in tools if name not in before and name not in unnamed]
         gone = [name for name in self.tools or () if name not in now]
         changes = self.changes + 1
         over = self.over or changes > self.limit
         return replace(self, tools=tools, changes=changes, over=over, note=_OVER if over else _note(new, gone))
 
-    def called(self, name: str, *, meta: bool) -> Continuation:
+    def called(self, name: str, *, meta: bool, ran: str = "") -> Continuation:
         """Return where the run stands after a call.
 
         Args:
             name: what was called.
             meta: whether it was a meta-tool; after any other tool changes are counted anew.
+            ran: the wire name of the tool that ran; where that was loaded by its call it is no news.
         """
         if meta:
             return self if self.changed_by == name else replace(self, changed_by=name)
+        if ran and self.tools is not None and ran not in self.tools:
+            return replace(self, tools=(*self.tools, ran), changes=0)
         return replace(self, changes=0) if self.changes else self
 
     def retried(self) -> Continuation | None:

@@ -21,6 +21,8 @@ from pegboard.core.model.delivery import Host, without_native
 from pegboard.core.model.model_hosts import host_for
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.definitions import DEFINING, defined_in, defines, definitions_ahead
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
@@ -249,7 +251,7 @@ async def _prepared(run: Run, request: Request, session: Session) -> tuple[Reque
     taken = {_name_of(tool) for tool in request.tools}
     step = await run.step(message, taken, session)
     loaded, before = step.surface.suffix, _loaded_before(request.messages)
-    ahead = "" if _stands(step.surface.ahead, request.messages) else step.surface.ahead
+    ahead = _ahead(step.surface, request.messages) if step.surface.ahead else ""
     news = (loaded if loaded != before else "", ahead, step.change)
     note = _Note(text=" ".join(text for text in news if text), loaded=loaded)
     messages = _with_notes(request.messages)
@@ -309,10 +311,13 @@ def _loaded_before(messages: Sequence[AnyMessage]) -> str:
     return next((str(note["loaded"]) for note in notes if note), "")
 
 
-def _stands(text: str, messages: Sequence[AnyMessage]) -> bool:
-    """Return whether the history has a text behind one of its messages already."""
-    notes = (one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage))
-    return any(text in note["note"] for note in notes if note)
+def _ahead(surface: Surface, messages: Sequence[AnyMessage]) -> str:
+    """Return the definitions of what is loaded ahead that the history has nowhere yet (D4)."""
+    notes = [one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage)]
+    answers = [one.text for one in messages if isinstance(one, ToolMessage) and one.name in DEFINING]
+    texts = (*(str(note["note"]) for note in notes if note), *answers)
+    known = dict(found for text in texts for found in defined_in(text))
+    return definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
 
 
 def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
