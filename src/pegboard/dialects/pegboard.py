@@ -12,6 +12,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
+from pegboard.dialects.definitions import definitions
 from pegboard.dialects.names import (
     Conversation,
     Found,
@@ -21,7 +22,6 @@ from pegboard.dialects.names import (
     meta_tool,
     with_hints,
 )
-from pegboard.dialects.definitions import definitions
 from pegboard.dialects.search_tool import search_definition, search_of, search_payload, strings
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}

@@ -25,8 +25,10 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.dialects.definitions import DEFINING
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
+from pegboard.frameworks.kept_notes import KeptNotes, Said
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 
@@ -211,6 +213,7 @@ class _SessionFunction(Function):
     host: Any = Field(default=None, exclude=True, repr=False)
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     rejected: set[str] = Field(default_factory=set, exclude=True, repr=False)
+    kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
     _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the default
@@ -275,9 +278,10 @@ class _SessionFunction(Function):
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
         step = await run.step(next(users, None) if run.begins else None, taken, session)
+        behind = self.kept.behind(repr(session.key), [*map(_said, messages)], step) if step.fixed else ()
         return {
             **request,
-            "messages": runs.with_texts(messages, step, Message),
+            "messages": runs.with_texts(messages, step, Message, behind),
             "tools": [*others, *step.functions],
             "tool_choice": step.choice or request.get("tool_choice"),
         }
@@ -434,6 +438,14 @@ def _host_for(model: Model) -> Host | None:
     """Return the host for a model of Agno's own providers, whose list of tools has to stay as it is (D4); else None."""
     theirs = any(kind.__module__.startswith("agno.models.") and kind is not Model for kind in type(model).__mro__)
     return without_native(host_for(str(model.id))) if theirs else None
+
+
+def _said(message: Message) -> Said:
+    """Return a message as it stands in a history; what frames the conversation may differ from run to run."""
+    if message.role in ("system", "developer"):
+        return Said(text="")
+    text = f"{message.role} {message.get_content_string()} {message.tool_calls} {message.tool_call_id}"
+    return Said(text=text, defining=message.get_content_string() if message.tool_name in DEFINING else "")
 
 
 def _any(own: Any) -> Any:

@@ -23,7 +23,9 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+from pegboard.dialects.definitions import DEFINING
 from pegboard.frameworks import runs
+from pegboard.frameworks.kept_notes import KeptNotes, Said
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
 
@@ -141,6 +143,7 @@ class _Host:
         self.model = model
         self.unfinished: dict[str, str] = {}
         self.rejected: set[str] = set()
+        self.kept = KeptNotes()
         self._session = session
         self._limit = limit
         self._runs: WeakKeyDictionary[Context, _Run] = WeakKeyDictionary()
@@ -193,7 +196,7 @@ class _Run:
         self._answered: set[str] = set()
         self._called: set[str] = set()
         self._again: list[tuple[str, str]] = []
-        self._sent = ""
+        self._sent = self._key = ""
         self._done: list[ResponseOutputItem] = []
 
     def _opened(self) -> AnySession | Awaitable[Session]:
@@ -228,6 +231,7 @@ class _Run:
         begins = self._run.begins
         if begins and (host := _host_for(self.host.model)) is not None:
             session.adopt_host(host)
+        self._key = repr(session.key)
         self.step = await self._run.step(message, taken, session)
         tools = {one["function"]["name"]: self._tool(one["function"]) for one in self.step.functions}
         waiting = await _waiting(session) if begins or self._asked else ()
@@ -268,8 +272,10 @@ class _Run:
         tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name not in shown)]
         items = [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
         await self._run.come(partial(self._record, items))
-        if step.note and not (_is_kept(request) and step.note == self._sent):
-            items.append({"role": "user", "content": f"<system>{step.note}</system>"})
+        if step.fixed and not _is_kept(request):
+            items = _with_notes(items, self.host.kept.behind(self._key, _said(items), step))
+        elif step.note and not (_is_kept(request) and step.note == self._sent):
+            items.append(_noted(step.note))
         self._sent, self._done = step.note, []
         settings = request["model_settings"]
         if step.choice is not None and tools:
@@ -610,6 +616,27 @@ def _text_of(items: Sequence[Any]) -> str | None:
         return content if isinstance(content, str) else None
     texts = [str(part["text"]) for part in cast("list[dict[str, Any]]", content) if "text" in part]
     return "\n".join(texts) or None
+
+
+def _noted(note: str) -> dict[str, Any]:
+    return {"role": "user", "content": f"<system>{note}</system>"}
+
+
+def _with_notes(items: Sequence[Any], notes: Sequence[str]) -> list[Any]:
+    """Return a history with what stands behind its items."""
+    return [one for item, note in zip(items, notes, strict=True) for one in ((item, _noted(note)) if note else (item,))]
+
+
+def _said(items: Sequence[Any]) -> list[Said]:
+    """Return the items of a history as what is said in it."""
+    calls = {item["call_id"]: item["name"] for item in items if item.get("type") == "function_call"}
+    return [
+        Said(
+            text=json.dumps(item, sort_keys=True, default=str),
+            defining=str(item.get("output", "")) if calls.get(item.get("call_id")) in DEFINING else "",
+        )
+        for item in items
+    ]
 
 
 def _returned(answer: CallAnswer) -> Any:

@@ -50,6 +50,7 @@ class Step:
         surface: what the session gives to this step.
         change: what the model is to know of the newest change, the last part of ``note``.
         tools: those of the list, in order.
+        fixed: whether the list stays as it is, so that notes are all that the model reads of what is loaded ahead.
     """
 
     functions: list[dict[str, Any]]
@@ -59,6 +60,7 @@ class Step:
     surface: Surface
     change: str = ""
     tools: tuple[Tool, ...] = ()
+    fixed: bool = False
 
 
 class Run:
@@ -157,6 +159,7 @@ class Run:
             surface=surface,
             change=self._going.note,
             tools=self._tools,
+            fixed=session.host.list_is_fixed,
         )
 
     def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
@@ -404,19 +407,22 @@ def arguments_of(text: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any]) -> list[Any]:
+def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any], behind: Sequence[str] = ()) -> list[Any]:
     """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
 
     Args:
         messages: pydantic models with a ``role`` and a ``content``; these are not changed, so that no history keeps it.
         step: what the request carries.
         make: makes a message of a role and a content, where there is none for a text to stand behind.
+        behind: what stands behind each message, in place of the step's note.
     """
-    sent, note = list(messages), f"<system>{step.note}</system>" if step.note else ""
-    if note and isinstance(sent[-1].content, str):
-        sent[-1] = sent[-1].model_copy(update={"content": f"{sent[-1].content}\n\n{note}"})
-    elif note:
-        sent.append(make(role="user", content=note))
+    sent: list[Any] = []
+    for message, note in zip(messages, behind or (*[""] * (len(messages) - 1), step.note), strict=True):
+        text = f"<system>{note}</system>"
+        if note and isinstance(message.content, str):
+            sent.append(message.model_copy(update={"content": f"{message.content}\n\n{text}"}))
+        else:
+            sent += [message, make(role="user", content=text)] if note else [message]
     if step.prefix and sent[0].role in ("system", "developer"):
         sent[0] = sent[0].model_copy(update={"content": f"{sent[0].content}\n\n{step.prefix}"})
     elif step.prefix:

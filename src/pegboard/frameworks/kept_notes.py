@@ -1,0 +1,79 @@
+"""What stood behind the messages of a history that keeps only what people and models wrote (D4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.dialects.definitions import defined_in, defines, definitions_ahead
+from pegboard.frameworks.runs import Step
+
+_MOST: Final = 10_000
+"""How many places are known; what stood at the others does not stand there again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message of a history: all that it is, in one text, and what it defines where it answers a load or a search."""
+
+    text: str
+    defining: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    text: str
+    suffix: str
+
+
+class KeptNotes:
+    """The notes that requests carried, each at its place: behind a history that begins with the same messages.
+
+    So a request has at its beginning what the one before it had, and what was defined once stays defined. They are
+    known in this process: in another one the model reads of what is loaded where it loads it anew.
+    """
+
+    def __init__(self) -> None:
+        self._notes: OrderedDict[bytes, _Note] = OrderedDict()
+
+    def behind(self, conversation: str, history: Sequence[Said], step: Step) -> list[str]:
+        """Return what stands behind each message of a history; what a step has to say joins behind the last.
+
+        Args:
+            conversation: what the history is one of.
+            history: its messages, system texts apart.
+            step: what the request carries.
+        """
+        places = list(_places(conversation, history))
+        known = [self._notes.get(place) for place in places]
+        if places and known[-1] is None:
+            note = _news([note for note in known if note is not None], history, step)
+            if note.text:
+                self._notes[places[-1]] = known[-1] = note
+            while len(self._notes) > _MOST:
+                self._notes.popitem(last=False)
+        return [note.text if note is not None else "" for note in known]
+
+
+def _news(notes: Sequence[_Note], history: Sequence[Said], step: Step) -> _Note:
+    """Return what a step has to say that no note and no answer says."""
+    suffix, before = step.surface.suffix, notes[-1].suffix if notes else ""
+    ahead = ""
+    if step.surface.ahead:
+        texts = (*(note.text for note in notes), *(one.defining for one in history if one.defining))
+        known = dict(found for text in texts for found in defined_in(text))
+        ahead = definitions_ahead(tool for tool in step.surface.anticipated if not defines(known.get(tool.wire), tool))
+    parts = (suffix if suffix != before else "", ahead, step.change)
+    return _Note(text=" ".join(part for part in parts if part), suffix=suffix)
+
+
+def _places(conversation: str, history: Sequence[Said]) -> Iterator[bytes]:
+    """Yield the place behind each message, by all that stands before it."""
+    so_far = hashlib.sha256(conversation.encode())
+    for one in history:
+        text = one.text.encode(errors="surrogatepass")
+        so_far.update(b"%d:%b" % (len(text), text))
+        yield so_far.copy().digest()
