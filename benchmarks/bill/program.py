@@ -23,6 +23,7 @@ from benchmarks.bill.loops import loops
 from benchmarks.bill.model import Habit, ScriptedModel
 from benchmarks.bill.provider import Provider
 from benchmarks.bill.requests_read import FORMS, KINDS, Form
+from benchmarks.bill.sdk_agents import sdk_agents
 from benchmarks.bill.tool_search import RULE, ToolSearch
 from benchmarks.bill.toolkits import read, write
 from pegboard.tokens import OfflineTokenCounter
@@ -92,7 +93,12 @@ def main(arguments: Sequence[str]) -> int:
 async def _cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
     toolkits, count = read(), OfflineTokenCounter().count
     config = write(toolkits, folder)
-    known = (*adapters(toolkits, config), *langchain_agents(toolkits, config), *loops(toolkits, config))
+    known = (
+        *adapters(toolkits, config),
+        *langchain_agents(toolkits, config),
+        *sdk_agents(toolkits, config),
+        *loops(toolkits, config),
+    )
     wanted = [one for one in known if not options.adapter or one.name in options.adapter]
     names = {name for one in wanted for name in (one.name, one.beside)}
     measured = [one for one in known if one.name in names]
@@ -138,7 +144,7 @@ def _print(cells: Sequence[Cell], habit: Habit) -> None:
     )
     print(f"\n## bill\n\n{prices}, cached from {LEAST} tokens on; the bill is in thousands of plain input tokens.")
     print(f"Models: {models}. Where its tool is not visible the model {habit}.\n")
-    if any(cell.adapter.startswith(("loop", "LangChain")) for cell in cells):
+    if any(cell.adapter.startswith(("loop", "LangChain", "OpenAI")) for cell in cells):
         print(f"{RULE}\n")
     heads = (
         "turns",

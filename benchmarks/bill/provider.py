@@ -62,6 +62,8 @@ class Provider:
             searched += _searched(self.form, body, answer, found, number)
         form = {"anthropic": _anthropic, "responses": _responses, "chat": _chat}[self.form]
         response = form(answer, number, body["model"], cost)
+        if isinstance(answer, Called) and self.form == "responses":
+            response["output"] = [{**response["output"][0], **_namespace(body, answer)}]
         if searched:
             place = "content" if self.form == "anthropic" else "output"
             response[place] = [*searched, *response[place]]
@@ -71,6 +73,12 @@ class Provider:
     def breaks(self) -> int:
         """Return how many requests have another prefix of tools and system text than the one before."""
         return sum(one.head != other.head for one, other in zip(self.requests, self.requests[1:], strict=False))
+
+
+def _namespace(body: dict[str, Any], call: Called) -> dict[str, str]:
+    """Return the namespace that a call of a deferred tool has in Responses: its own name."""
+    deferred = {tool.get("name") for tool in body.get("tools", []) if tool.get("defer_loading")}
+    return {"namespace": call.name} if call.name in deferred else {}
 
 
 def _behind(form: Form, body: dict[str, Any], searched: Sequence[dict[str, Any]]) -> dict[str, Any]:

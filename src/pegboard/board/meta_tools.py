@@ -199,7 +199,9 @@ def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
     if not loadable(shown.permissions, shown.state.loadout):
         lists = dialect.lists if names_loadable(shown.permissions) else frozenset[str]()
         return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
-    return (*dialect.tools(shown), *(call_through_tools() if through else ()))
+    call, call_read_only = call_through_tools()
+    called = (call,) if shown.revealed else (call, call_read_only)  # a host that reveals has no client that approves
+    return (*dialect.tools(shown), *(called if through else ()))
 
 
 def command_context(services: Services, info: SessionInfo, permissions: CompiledPermissions) -> CommandContext:
