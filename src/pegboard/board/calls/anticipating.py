@@ -55,7 +55,9 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     stays = info.host.reveals or info.host.list_is_fixed
     if stays:
         limits = replace(limits, tools=min(limits.tools, REVEALED))
-    whole = carried(info.host, replace(USAGE, wait=0) if stays else USAGE)
+    whole = carried(info.host)
+    if stays:
+        whole = int(carried(info.host, replace(USAGE, wait=0)) * (1 - USAGE.anticipated))
     return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
 
 
