@@ -98,7 +98,7 @@ async def test_what_is_there_at_a_runs_first_request_is_revealed_in_the_history(
     assert second.tool is not None
     assert {first.tool.name, second.tool.name} <= newest.visible
     assert not any(second.tool.name in block for block in newest.head)
-    assert "call_tool" not in newest.visible
+    assert not any('"call_tool"' in block for block in newest.messages)
 
 
 async def test_a_history_that_reveals_nothing_has_the_definitions_behind_the_message(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from pegboard.core.model.naming import first_sentence, one_line
@@ -14,6 +15,8 @@ from pegboard.core.surface.brief_schema import Texts, brief_schema
 _BEGINS: Final = re.compile(r'\{"name":\s?"')
 DEFINING: Final = frozenset({"load_tools", "search_tools"})
 """The meta-tools whose answers define tools; what any other tool returns defines nothing."""
+AHEAD: Final = "Loaded, to be called through call_tool:"
+"""How a text begins that defines what is loaded ahead."""
 _DECODER: Final = json.JSONDecoder()
 _ARGUMENTS: Final = ("arguments", "inputSchema")
 
@@ -66,15 +69,21 @@ def _once(name: str, brief: Any, own: Mapping[str, str], stated: set[tuple[str, 
 def definitions_ahead(tools: Iterable[Tool]) -> str:
     """Return the definitions of tools that are loaded ahead, for the end of a history; nothing without any (S5)."""
     defined = definitions(tools)
-    return (
-        f"Loaded, to be called through call_tool: {json.dumps(defined, ensure_ascii=False, separators=(',', ':'))}"
-        if defined
-        else ""
-    )
+    return f"{AHEAD} {json.dumps(defined, ensure_ascii=False, separators=(',', ':'))}" if defined else ""
 
 
-def defined_in(text: str) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the definitions that stand in a text, by the names of their tools."""
+@lru_cache(maxsize=256)
+def defined_in(text: str) -> Mapping[str, JsonObject]:
+    """Return the definitions that stand in a text, by the names of their tools; a history has the same texts again."""
+    return dict(_defined_in(text))
+
+
+def all_defined_in(texts: Iterable[str]) -> Mapping[str, JsonObject]:
+    """Return the definitions that stand in texts, by the names of their tools; the newest of a name counts."""
+    return {name: found for text in texts for name, found in defined_in(text).items()}
+
+
+def _defined_in(text: str) -> Iterator[tuple[str, JsonObject]]:
     for begins in _BEGINS.finditer(text):
         try:
             found, _ = _DECODER.raw_decode(text, begins.start())

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.dialects.definitions import defined_in, defines, definitions_ahead
+from pegboard.dialects.definitions import all_defined_in, defines, definitions_ahead
 from pegboard.frameworks.runs import Step
 
 _MOST: Final = 10_000
@@ -64,7 +64,7 @@ def _news(notes: Sequence[_Note], history: Sequence[Said], step: Step) -> _Note:
     ahead = ""
     if step.surface.ahead:
         texts = (*(note.text for note in notes), *(one.defining for one in history if one.defining))
-        known = dict(found for text in texts for found in defined_in(text))
+        known = all_defined_in(texts)
         ahead = definitions_ahead(tool for tool in step.surface.anticipated if not defines(known.get(tool.wire), tool))
     parts = (suffix if suffix != before else "", ahead, step.change)
     return _Note(text=" ".join(part for part in parts if part), suffix=suffix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
@@ -30,6 +30,7 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+from pegboard.dialects.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 from pegboard.frameworks.runs import (
@@ -244,14 +245,15 @@ class SessionToolset(AbstractToolset[Any]):
             message=_text_of(ctx.prompt) if first else None,
             host=_host_for(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
+            defined=all_defined_in(_defining(ctx.messages)),
         )
         self._surface, listed_now, reveals, beside = await self.come(step.taken)
         tools = [tool for tool in listed_now if tool.wire not in self._rejected] if self._rejected else listed_now
-        self._going = self._going.next((*(tool.wire for tool in tools), *beside))
-        if first:
-            self._joining = _joining(self._surface, ctx, reveals=reveals)
+        self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
         retries = ctx.max_retries
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
+        if first:
+            self._joining = _joining(self._surface, ctx, listed if reveals else ())
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
@@ -400,6 +402,7 @@ class _Step:
     message: str | None
     host: Host | None
     revealed: frozenset[str]
+    defined: Mapping[str, JsonObject]
 
     async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[str]]:
         """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
@@ -414,7 +417,11 @@ class _Step:
         tools = await session.wire(revealed=self.revealed)
         if surface.focus is not None:
             await session.surface(message=self.message)  # a wire list takes the focus away
-        return surface, tools, host.reveals, ()
+        if not host.reveals or not self.defined:
+            return surface, tools, host.reveals, ()
+        leased = {one.tool.wire for one in surface.tools if one.because[0] in LEASED} - self.revealed
+        beside = [tool.wire for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
+        return surface, [tool for tool in tools if tool.wire not in beside], True, beside
 
 
 def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:
@@ -423,7 +430,7 @@ def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:
     if not isinstance(model, Model) or isinstance(model, FunctionModel | TestModel):
         return None
     reveals = model.tool_addition_mode is not None and not known
-    return Host(delivery=("native",) if reveals else ("result",))
+    return Host(delivery=("native", "result") if reveals else ("result",))
 
 
 def _bare(model: object) -> object:
@@ -454,20 +461,36 @@ async def _reported(session: Session, reason: str) -> None:
     session.report_rejected("form:additions", reason)
 
 
-def _joining(surface: Surface, ctx: Context, *, reveals: bool) -> list[ModelRequestPart]:
-    """Return what the first request of a run adds to the history: the tools that no list and no history has yet."""
+def _joining(surface: Surface, ctx: Context, listed: Collection[str]) -> list[ModelRequestPart]:
+    """Return what the first request of a run adds to the history: the tools that no list and no history has yet.
+
+    ``listed`` are those of which the history may reveal some.
+    """
     if surface.ahead:
-        return [] if _stands(surface.ahead, ctx.messages) else [UserPromptPart(surface.ahead)]
-    if not reveals:
+        known = all_defined_in((*_ahead_before(ctx.messages), *_defining(ctx.messages)))
+        ahead = definitions_ahead(one for one in surface.anticipated if not defines(known.get(one.wire), one))
+        return [UserPromptPart(ahead)] if ahead else []
+    if not listed:
         return []
     leased = {entry.tool.id for entry in surface.tools if entry.because[0] in LEASED}
     joined = (one.tool for one in surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
-    new = [tool.wire for tool in joined if tool.wire not in ctx.discovered_tool_names]
+    new = [tool.wire for tool in joined if tool.wire in listed and tool.wire not in ctx.discovered_tool_names]
     return [ToolAvailabilityDeltaPart(tools_added=new)] if new else []
 
 
-def _stands(text: str, messages: Sequence[ModelMessage]) -> bool:
-    return any(isinstance(part, UserPromptPart) and part.content == text for m in messages for part in m.parts)
+def _ahead_before(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """Yield what earlier runs added to the history of tools that were loaded ahead."""
+    parts = (part for message in messages for part in message.parts if isinstance(part, UserPromptPart))
+    return (part.content for part in parts if isinstance(part.content, str) and part.content.startswith(AHEAD))
+
+
+def _defining(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """Yield the answers to loads and searches."""
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            for part in message.parts:
+                if isinstance(part, ToolReturnPart) and part.tool_name in DEFINING:
+                    yield part.model_response_str()
 
 
 def _with_real_names(asked: DeferredToolRequests) -> DeferredToolRequests:

@@ -100,7 +100,7 @@ class RunRecord:
             self._loading.add(place)
             text = joined_text(answer.result)
             self._history.append(text)
-            self._defined.update(name for name, _ in defined_in(text))
+            self._defined.update(defined_in(text))
             return
         self._working.add(place)
         if tool is not None and answer.status in ("ok", "error"):

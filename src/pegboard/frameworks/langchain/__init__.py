@@ -22,7 +22,7 @@ from pegboard.core.model.model_hosts import host_for
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.definitions import DEFINING, defined_in, defines, definitions_ahead
+from pegboard.dialects.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
@@ -316,7 +316,7 @@ def _ahead(surface: Surface, messages: Sequence[AnyMessage]) -> str:
     notes = [one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage)]
     answers = [one.text for one in messages if isinstance(one, ToolMessage) and one.name in DEFINING]
     texts = (*(str(note["note"]) for note in notes if note), *answers)
-    known = dict(found for text in texts for found in defined_in(text))
+    known = all_defined_in(texts)
     return definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
 
 
