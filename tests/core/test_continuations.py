@@ -21,6 +21,18 @@ def test_a_note_names_what_has_come_and_what_has_gone() -> None:
     assert going.next(("c", "a", "d")).note == ""
 
 
+def test_what_is_loaded_beside_the_list_counts_as_a_change_and_is_not_named_again() -> None:
+    """D2, D4: the answer to its load has said so."""
+    going = Continuation().next(("a",)).next(("a",), ("b", "c"))
+    assert (going.changes, going.note) == (1, "Go on with the request.")
+
+
+def test_a_tool_that_its_call_loaded_is_no_news() -> None:
+    """X1: it has run."""
+    going = Continuation().next(("call_tool",)).called("call_tool", meta=False, ran="b").next(("call_tool",), ("b",))
+    assert (going.changes, going.note) == (0, "")
+
+
 def test_one_change_too_many_in_a_row_is_the_last() -> None:
     """MR72: what the user reads names the meta-tool that was called last."""
     going = through(Continuation(limit=2), ("a",), ("b",), ("a",)).called("load_tools", meta=True)

@@ -45,8 +45,10 @@ plugins:
   pictures: {python: "framework_tools:Pictures"}
   shredder: {python: "framework_tools:Shredder", approve: {shred: always}}
   large: {python: "loop_tools"}
+  many: {python: "many_tools"}
 toolkits:
   notes: {description: The notes of the user, tools: [notes], policy: Read the notes before you add one.}
+  many: {description: The rooms of a house, tools: [many]}
   sums:
     {description: Arithmetic, tools: [sums], focus: [{when: "^sum", tools: [add_numbers], choice: required}]}
 defaults: {anticipate: false, dialect: pegboard}
@@ -56,6 +58,7 @@ agents:
   eager: {tools: [printer], allowed_toolkits: [notes, sums], anticipate: {tools: 5}}
   clerk: {tools: [shredder]}
   focused: {allowed_toolkits: [sums], initial_toolkits: [sums]}
+  housekeeper: {allowed_toolkits: [many, notes]}
   forgetful: {allowed_toolkits: [notes], lease: {kind: idle, turns: 1}}
 """
 TOOLS = '''
@@ -66,6 +69,11 @@ def report() -> str:
     """Write a report of fifty megabytes."""
     return "x" * 50_000_000
 '''
+MANY = "\n\n".join(
+    f'def clean_{room}(how: str) -> str:\n    """Clean the {room}.\n\n    Args:\n        how: With what.\n    """\n'
+    f'    return "clean {room}"'
+    for room in ("attic", "bath", "cellar", "den", "entry", "flat")
+)
 MILK = ('["ada: milk"]', False)
 LOAD_NOTES = [("load_tools", {"names": ["notes"]})]
 UNLOAD_NOTES = [("unload_tools", {"names": ["notes"]})]
@@ -89,6 +97,7 @@ def opened(tmp_path: Path) -> Opened:
     """Return what opens a board over a stored file; opened again, it is as after a restart."""
     RAN.clear()
     (tmp_path / "loop_tools.py").write_text(TOOLS)
+    (tmp_path / "many_tools.py").write_text(MANY)
     (tmp_path / "pegboard.yaml").write_text(SERVERS + CONFIG)
     return lambda: Pegboard.open(tmp_path / "pegboard.yaml")
 
@@ -225,6 +234,24 @@ async def test_what_the_message_needs_is_there_at_the_first_request(board: Pegbo
         assert "note_list" in json.dumps(one.requests[1][-2:])
         assert "Read the notes before you add one." in json.dumps(one.requests[1][-2:])
         assert "note_list" not in json.dumps(one.requests[0][1:])
+
+
+@pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)
+async def test_a_load_of_many_tools_is_defined_in_its_answer_and_one_of_few_is_revealed(
+    board: Pegboard, form: Form
+) -> None:
+    """D1, D4: a definition takes half of the tokens there; nothing is defined twice, and the list stays as it is."""
+    session = await board.session(agent="housekeeper", session_id="s")
+    clean = [("call_tool", {"name": "clean_den", "arguments": {"how": "soap"}})]
+    steps = ([("load_tools", {"names": ["many"]})], clean, "Clean.", LOAD_NOTES, [("note_list", {})], "Milk.")
+    async with talk(session, form, script(*steps)) as one:
+        assert await one.say("Clean the den.") == "Clean."
+        assert ("clean den", False) in results_of(one.messages)
+        assert revealed(one.messages) == []
+        assert one.stored.count("Clean the attic.") == one.stored.count("With what.") == 1
+        assert await one.say("What did I note?") == "Milk."
+        assert revealed(one.messages) == ["note_list", "note_add"]
+        assert one.server.breaks == 0
 
 
 @pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)

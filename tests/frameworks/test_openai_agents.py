@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from openai_agents_driver import scripted
 from provider_server import provider
 from pydantic import BaseModel
 
-from pegboard import Pegboard, Session
+from pegboard import Host, Pegboard, Session
 from pegboard.frameworks.openai_agents import delegate_to, equip
 
 CONFIG = """
@@ -432,6 +433,21 @@ async def test_one_agent_serves_everybody_by_the_context_of_a_run(board: Pegboar
     await Runner.run(agent, "Go on.", context="bob")
 
     assert ["note_list" in one.tools for one in script.calls] == [False, True, False]
+
+
+async def test_what_was_loaded_ahead_stays_at_its_place_and_is_defined_once(board: Pegboard) -> None:
+    """D4: each request begins as the one before it, also in the next run."""
+    session = await board.session(agent="eager", session_id="s", host=Host(delivery=("result",)))
+    agent, script = equipped(session, "Milk.", "You are welcome.", "Milk.")
+    items: list[Any] = []
+    for message in ("List the notes that I have.", "Thanks!", "List the notes that I have."):
+        run = await Runner.run(agent, [*items, {"role": "user", "content": message}])
+        items = run.to_input_list()
+
+    notes = [one.system for one in script.calls]
+    assert [note.count('"name":"note_list"') for note in notes] == [1, 1, 1]
+    assert all(now.startswith(before) for before, now in pairwise(notes))
+    assert "note_list" not in json.dumps(items)
 
 
 async def test_a_handoff_takes_the_message_to_the_tools_of_the_other(board: Pegboard) -> None:

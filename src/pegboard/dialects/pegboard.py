@@ -12,7 +12,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
-from pegboard.dialects.definitions import definitions
+from pegboard.core.surface.definitions import definitions
 from pegboard.dialects.names import (
     Conversation,
     Found,

@@ -9,8 +9,8 @@ from typing import Any, Final
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.surface.brief_schema import Texts
+from pegboard.core.surface.definitions import definition
 from pegboard.core.surface.hints import Count
-from pegboard.dialects.definitions import definition
 from pegboard.dialects.names import READ_ONLY, Conversation, Found, FoundTool, Payload, Search, meta_tool
 
 SEARCH: Final = "search_tools"

@@ -25,12 +25,12 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.dialects.definitions import DEFINING
+from pegboard.core.surface.definitions import DEFINING
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
-from pegboard.frameworks.kept_notes import KeptNotes, Said
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.wire.kept_notes import KeptNotes, Said
 
 warn_if_untested("agno")
 try:
@@ -278,7 +278,7 @@ class _SessionFunction(Function):
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
         step = await run.step(next(users, None) if run.begins else None, taken, session)
-        behind = self.kept.behind(repr(session.key), [*map(_said, messages)], step) if step.fixed else ()
+        behind = self._behind(session, messages, step) if step.fixed else ()
         return {
             **request,
             "messages": runs.with_texts(messages, step, Message, behind),
@@ -292,6 +292,10 @@ class _SessionFunction(Function):
         rejected = await self.run.rejects(error, sent, session)
         tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
         return bool(rejected)
+
+    def _behind(self, session: Session, messages: Sequence[Message], step: runs.Step) -> Sequence[str]:
+        """Return what stands behind each message, where the history has all that the model reads of what is loaded."""
+        return self.kept.behind(repr(session.key), [*map(_said, messages)], step.surface, step.change)
 
     def seen(self, part: ModelResponse) -> ModelResponse:
         """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""

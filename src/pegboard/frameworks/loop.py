@@ -28,7 +28,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.dialects.definitions import defines
+from pegboard.core.surface.definitions import defines
 from pegboard.errors import PegboardError, UsageError
 from pegboard.frameworks.runs import Run, Step
 from pegboard.wire.anthropic_messages import AnthropicMessages

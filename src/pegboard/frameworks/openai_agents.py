@@ -22,12 +22,12 @@ from pegboard.board.session import Session
 from pegboard.core.model.delivery import Host
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.core.surface.definitions import DEFINING
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
-from pegboard.dialects.definitions import DEFINING
 from pegboard.frameworks import runs
-from pegboard.frameworks.kept_notes import KeptNotes, Said
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.wire.kept_notes import KeptNotes, Said
 
 warn_if_untested("openai-agents")
 try:
@@ -273,7 +273,8 @@ class _Run:
         items = [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
         await self._run.come(partial(self._record, items))
         if step.fixed and not _is_kept(request):
-            items = _with_notes(items, self.host.kept.behind(self._key, _said(items), step))
+            behind = self.host.kept.behind(self._key, _said(items), step.surface, step.change)
+            items = _with_notes(items, behind)
         elif step.note and not (_is_kept(request) and step.note == self._sent):
             items.append(_noted(step.note))
         self._sent, self._done = step.note, []

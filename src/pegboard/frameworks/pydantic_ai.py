@@ -28,9 +28,9 @@ from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
+from pegboard.core.surface.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
-from pegboard.dialects.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 from pegboard.frameworks.runs import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pegboard.core.model.tools import JsonObject, text_result
-from pegboard.dialects.definitions import DEFINING, defined_in
+from pegboard.core.surface.definitions import DEFINING, defined_in
 from pegboard.wire.provider_forms import Mark, Message, ModelCall, ProviderForm, Result, Stale
 
 _NOT_RUN = "This call has not run."

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from pegboard.core.model.tools import Tool
-from pegboard.dialects.definitions import definitions
+from pegboard.core.surface.definitions import definitions
 from pegboard.wire.provider_forms import Mark
 
 _BEGINS, _ENDS = "<tools>\n", "\n</tools>"

@@ -15,9 +15,9 @@ from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import Tool, joined_text
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.requirements import unknown_plugins, usable
+from pegboard.core.surface.definitions import defined_in
 from pegboard.core.surface.run_cost import Otherwise, Piece, RunCost, SentRequest, run_cost
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.definitions import defined_in
 from pegboard.dialects.names import META_PLUGIN
 
 AT_ONCE: Final = 64

@@ -27,10 +27,10 @@ from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.state.sessions import DEFAULT, ShownHints, State
 from pegboard.core.surface import policy
+from pegboard.core.surface.definitions import definitions_ahead
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
-from pegboard.dialects.definitions import definitions_ahead
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")

@@ -83,4 +83,5 @@ class Continuation:
 
 def _note(new: list[str], gone: list[str]) -> str:
     parts = (("Can be called now", new), ("Cannot be called any more", gone))
-    return " ".join(f"{what}: {', '.join(names)}." for what, names in parts if names) + " Go on with the request."
+    news = (f"{what}: {', '.join(names)}." for what, names in parts if names)
+    return " ".join((*news, "Go on with the request."))

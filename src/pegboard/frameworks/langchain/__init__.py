@@ -21,8 +21,8 @@ from pegboard.core.model.delivery import Host, without_native
 from pegboard.core.model.model_hosts import host_for
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.dialects.definitions import all_defined_in, defines, definitions_ahead
-from pegboard.frameworks.runs import Step
+from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead
+from pegboard.core.surface.surfaces import Surface
 
 _MOST: Final = 10_000
 """How many places are known; what stood at the others does not stand there again."""
@@ -39,18 +39,19 @@ class KeptNotes:
     def __init__(self) -> None:
         self._notes: OrderedDict[bytes, _Note] = OrderedDict()
 
-    def behind(self, conversation: str, history: Sequence[Said], step: Step) -> list[str]:
-        """Return what stands behind each message of a history; what a step has to say joins behind the last.
+    def behind(self, conversation: str, history: Sequence[Said], surface: Surface, change: str) -> list[str]:
+        """Return what stands behind each message of a history; what a request has to say joins behind the last.
 
         Args:
             conversation: what the history is one of.
             history: its messages, system texts apart.
-            step: what the request carries.
+            surface: what the session gives to the request.
+            change: what the model is to know of the newest change.
         """
         places = list(_places(conversation, history))
         known = [self._notes.get(place) for place in places]
         if places and known[-1] is None:
-            note = _news([note for note in known if note is not None], history, step)
+            note = _news([note for note in known if note is not None], history, surface, change)
             if note.text:
                 self._notes[places[-1]] = known[-1] = note
             while len(self._notes) > _MOST:
@@ -58,15 +59,15 @@ class KeptNotes:
         return [note.text if note is not None else "" for note in known]
 
 
-def _news(notes: Sequence[_Note], history: Sequence[Said], step: Step) -> _Note:
-    """Return what a step has to say that no note and no answer says."""
-    suffix, before = step.surface.suffix, notes[-1].suffix if notes else ""
+def _news(notes: Sequence[_Note], history: Sequence[Said], surface: Surface, change: str) -> _Note:
+    """Return what a request has to say that no note and no answer says."""
+    suffix, before = surface.suffix, notes[-1].suffix if notes else ""
     ahead = ""
-    if step.surface.ahead:
+    if surface.ahead:
         texts = (*(note.text for note in notes), *(one.defining for one in history if one.defining))
         known = all_defined_in(texts)
-        ahead = definitions_ahead(tool for tool in step.surface.anticipated if not defines(known.get(tool.wire), tool))
-    parts = (suffix if suffix != before else "", ahead, step.change)
+        ahead = definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
+    parts = (suffix if suffix != before else "", ahead, change)
     return _Note(text=" ".join(part for part in parts if part), suffix=suffix)
 
 
