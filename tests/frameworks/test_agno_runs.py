@@ -16,7 +16,7 @@ from agno_driver import ScriptedModel, agent_of
 from framework_drivers import Answer, Script, Step, call
 from framework_tools import PICTURE, RAN
 
-from pegboard import Pegboard, Session, UsageError
+from pegboard import Host, Pegboard, Session, UsageError
 from pegboard.frameworks.agno import delegate_to, equip
 
 CONFIG = """
@@ -33,6 +33,7 @@ defaults: {anticipate: false}
 agents:
   assistant: {tools: [sums], allowed_toolkits: [notes, others], dialect: pegboard}
   reader: {allowed_toolkits: [notes, sums], dialect: pegboard}
+  eager: {allowed_toolkits: [notes], dialect: pegboard, anticipate: {tools: 5}}
   painter: {tools: [pictures]}
   later: {allowed_toolkits: [notes], dialect: toolkits}
 """
@@ -326,6 +327,20 @@ async def test_the_history_of_agno_keeps_neither_hints_nor_notes(session: Sessio
 
     texts = [message.get_content_string() for message in run.messages or ()]
     assert not any("<system>" in text or "Not loaded, but can be" in text for text in texts)
+
+
+async def test_what_was_loaded_ahead_stays_behind_its_message_and_is_defined_once(board: Pegboard) -> None:
+    """D4: as long as Agno sends that message again, and though no history keeps it."""
+    session = await board.session(agent="eager", session_id="s", host=Host(delivery=("result",)))
+    model = scripted("Milk.", "You are welcome.", "Milk.")
+    agent = agent_of(model)
+    agent.num_history_runs = 1
+    agent = equip(agent, session)
+    for message in ("List the notes that I have.", "Thanks!", "Thanks again!"):
+        await agent.arun(message, session_id="s")
+
+    notes = [one.system for one in model.script.calls]
+    assert [note.count('"name":"note_list"') for note in notes] == [1, 1, 0]
 
 
 def test_a_run_that_blocks_takes_a_session_that_does(config: Path) -> None:

@@ -445,11 +445,8 @@ def _host_for(model: Model) -> Host | None:
 
 
 def _said(message: Message) -> Said:
-    """Return a message as it stands in a history; what frames the conversation may differ from run to run."""
-    if message.role in ("system", "developer"):
-        return Said(text="")
-    text = f"{message.role} {message.get_content_string()} {message.tool_calls} {message.tool_call_id}"
-    return Said(text=text, defining=message.get_content_string() if message.tool_name in DEFINING else "")
+    """Return a message as it stands in a history, of which Agno sends the newest runs alone."""
+    return Said(own=message.id, defining=message.get_content_string() if message.tool_name in DEFINING else "")
 
 
 def _any(own: Any) -> Any:

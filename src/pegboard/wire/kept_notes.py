@@ -17,9 +17,16 @@ _MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A message of a history: all that it is, in one text, and what it defines where it answers a load or a search."""
+    """A message of a history.
 
-    text: str
+    Attributes:
+        text: all that it is, by which it is known together with what stands before it.
+        own: its id, by which it is known wherever it stands, where it has one.
+        defining: what it defines, where it answers a load or a search.
+    """
+
+    text: str = ""
+    own: str = ""
     defining: str = ""
 
 
@@ -30,7 +37,7 @@ class _Note:
 
 
 class KeptNotes:
-    """The notes that requests carried, each at its place: behind a history that begins with the same messages.
+    """The notes that requests carried, each at its place.
 
     So a request has at its beginning what the one before it had, and what was defined once stays defined. They are
     known in this process: in another one the model reads of what is loaded where it loads it anew.
@@ -72,9 +79,11 @@ def _news(notes: Sequence[_Note], history: Sequence[Said], surface: Surface, cha
 
 
 def _places(conversation: str, history: Sequence[Said]) -> Iterator[bytes]:
-    """Yield the place behind each message, by all that stands before it."""
-    so_far = hashlib.sha256(conversation.encode())
+    """Yield the place behind each message: that of its id, or of all that stands up to it."""
+    begun = hashlib.sha256(conversation.encode())
+    so_far = begun.copy()
     for one in history:
-        text = one.text.encode(errors="surrogatepass")
-        so_far.update(b"%d:%b" % (len(text), text))
-        yield so_far.copy().digest()
+        text = (one.own or one.text).encode(errors="surrogatepass")
+        place = begun.copy() if one.own else so_far
+        place.update(b"%d:%b" % (len(text), text))
+        yield place.copy().digest()
