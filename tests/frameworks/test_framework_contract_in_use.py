@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework_drivers import Answer, Driver, Final, call
+from framework_drivers import Answer, Driver, Final, Ran, call
 from framework_tools import RAN
 from framework_world import CONFIG, DRIVERS
 from loop_provider import Refusal, Said, script
@@ -327,6 +327,57 @@ def test_one_session_serves_two_loops_at_once(driver: Driver, opened: Opened, tm
 
     assert answers == ["Done.", "Done."]
     assert sorted(RAN) == ["add_numbers"] * 2 + ["note_list"] * 2
+
+
+async def test_a_session_is_used_in_no_other_loop_while_that_of_its_board_runs(opened: Opened) -> None:
+    """S2: another thread's loop reads what to do, and nothing of the session changes; its own loop goes on."""
+    async with opened() as board:
+        session = await board.session(agent="assistant", session_id="s")
+        await session.load("notes")
+
+        async def elsewhere() -> None:
+            uses = (session.surface, session.end_turn, lambda: session.call("note_list"), session.approvals.list)
+            for use in uses:
+                with pytest.raises(UsageError, match=r"runs in another thread.*open_sync"):
+                    await use()
+
+        await asyncio.to_thread(asyncio.run, elsewhere())
+        turn = (await session.surface()).turn
+        answer = await session.call("note_list")
+
+    assert (turn, answer.status) == (1, "ok")
+
+
+async def test_two_runs_of_one_session_at_once(driver: Driver, opened: Opened) -> None:
+    """S2: what one run loads the other has in its next step, and the turn that the first ends takes nothing away."""
+    async with opened() as board:
+        session = await board.session(agent="assistant", session_id="s")
+        loads, ends = asyncio.Event(), asyncio.Event()
+
+        async def loaded() -> Answer:
+            loads.set()
+            return LIST_NOTES
+
+        async def once_loaded() -> Answer:
+            await asyncio.wait_for(loads.wait(), 30)
+            return SUM
+
+        async def once_the_other_ended() -> Answer:
+            await asyncio.wait_for(ends.wait(), 30)
+            return LIST_NOTES
+
+        async def first() -> Ran:
+            try:
+                return await driver.talk(session).run("One.", LOAD_NOTES, loaded, "One note.")
+            finally:
+                ends.set()
+
+        second = driver.talk(session).run("Two.", once_loaded, once_the_other_ended, "One note, too.")
+        one, two = await asyncio.gather(first(), second)
+
+    assert (one.answer, two.answer) == ("One note.", "One note, too.")
+    assert RAN.count("note_list") == 2
+    assert RAN.count("add_numbers") == 1
 
 
 def ten_turns() -> list[Answer]:

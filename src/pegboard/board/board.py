@@ -186,6 +186,7 @@ class Board:
             masker: what hides the configuration's secrets.
         """
         services = self.services
+        services.loop.check()
         services.recorder.masker = services.loader.masker = masker
         await services.loader.adopt(specs, world)
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))

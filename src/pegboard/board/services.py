@@ -13,6 +13,7 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.login_addresses import LoginAddresses
+from pegboard.board.loop_guard import LoopGuard
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
@@ -56,6 +57,7 @@ class Services:
     live: LiveSessions
     awaiting_login: CallsAwaitingLogin = field(default_factory=CallsAwaitingLogin)
     login_addresses: LoginAddresses = field(default_factory=LoginAddresses)
+    loop: LoopGuard = field(default_factory=LoopGuard)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is held while a person is asked about one more call."""
 

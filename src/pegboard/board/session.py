@@ -603,11 +603,13 @@ class Session:
 
         With ``start`` it is as if nothing had been stored of it.
         """
-        if self._services.loader.closed:
+        services = self._services
+        if services.loader.closed:
             raise board_closed()
+        services.loop.check()
         if start:
-            return await read_start(self._services, self._info)
-        self._newest = snapshot = await read(self._services, self._info, since, known=self._newest)
+            return await read_start(services, self._info)
+        self._newest = snapshot = await read(services, self._info, since, known=self._newest)
         return snapshot
 
     async def _prepared(self, *, start: bool = False) -> Snapshot:

@@ -41,7 +41,9 @@ class Approvals:
 
         Raises:
             StoreError: they cannot be read.
+            UsageError: the board works in the event loop of another thread.
         """
+        self._services.loop.check()
         now = time.time()
         found = await self._services.store.approvals(agent=agent, open_at=None if ended else now)
         return tuple(one.as_of(now) for one in found)
@@ -132,6 +134,7 @@ class Approvals:
         """Return an approval of which something may still come; raises ``UsageError``."""
         if problem := label_problem(by) or ("is empty." if not by.strip() else ""):
             raise UsageError(f"`by` {problem}", hint="Name who decides.")
+        self._services.loop.check()
         found = await self._services.store.approval(approval_id)
         if found is None:
             raise unknown_approval(approval_id)

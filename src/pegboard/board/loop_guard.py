@@ -1,0 +1,30 @@
+"""The event loop that a board works in: while it runs, no other one touches what the board's sessions share."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pegboard.errors import UsageError
+
+
+class LoopGuard:
+    """Keeps the event loops of other threads away from the store's connection and the tasks of a board."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Take the running event loop for the board's, unless that runs in another thread.
+
+        Raises:
+            UsageError: it does.
+        """
+        here = asyncio.get_running_loop()
+        if here is self._loop:
+            return
+        if self._loop is not None and self._loop.is_running():
+            raise UsageError(
+                "The board works in an event loop that runs in another thread.",
+                hint="Open a board in each loop, with the same store, or one for all with `Pegboard.open_sync`.",
+            )
+        self._loop = here
