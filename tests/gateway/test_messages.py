@@ -31,6 +31,7 @@ ODD = [
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the reader believe that pydantic-core has not been imported yet."""
     monkeypatch.delitem(sys.modules, "pydantic_core")
+    jsonrpc._pydantic_core.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def theirs(data: bytes) -> Any:
