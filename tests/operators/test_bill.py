@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from pegboard.core.model.delivery import COMMAND, Cache, Host
 from pegboard.operators import bill as bill_of_operators
 from pegboard.operators.bill import Bill, BillRow
 from pegboard.operators.operations import Operations
-from pegboard.ports import BillCounts, BillRecord, SessionKey
+from pegboard.ports import BillCounts, BillRecord, BillSums, SessionKey
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.testing import MemoryStore
@@ -245,3 +246,38 @@ async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day
     assert await tokens_after(yesterday) == [30, 30, 40, 40]
     monkeypatch.setattr(bill_of_operators, "LATE", 86_400.0)
     assert await tokens_after(yesterday) == [50] * 4
+
+
+async def test_a_bill_that_is_kept_is_given_at_once_and_read_anew_beside_that(
+    board: Pegboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F4: whoever asks again has it as it was some seconds ago at most, where reading it takes long."""
+    operations, store = Operations(board.services), board.services.store
+
+    def count() -> None:
+        today = datetime.now(UTC).date().isoformat()
+        store.bill_later(BillRecord(today, "ada", "all", "s", BillCounts(requests=1, tokens=10)))
+
+    async def tokens(kept: float) -> int:
+        return (await operations.bill(by="session", kept=kept)).totals.tokens
+
+    count()
+    assert await tokens(60.0) == 10
+    count()
+    assert await tokens(60.0) == 10
+    read_sums, may_read = store.bill_sums, asyncio.Event()
+
+    async def slow(**wanted: Any) -> BillSums:
+        await may_read.wait()
+        return await read_sums(**wanted)
+
+    monkeypatch.setattr(store, "bill_sums", slow)
+    assert await tokens(1e-9) == 10
+    may_read.set()
+    monkeypatch.setattr(bill_of_operators, "SOON", 60.0)
+    assert await tokens(1e-9) == 20
+    assert await tokens(60.0) == 20
+    monkeypatch.setattr(bill_of_operators, "MOST_KEPT", 0.0)
+    count()
+    assert await tokens(60.0) == 30
+    await operations.aclose()

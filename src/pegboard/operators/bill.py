@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from heapq import nsmallest
 from typing import Final, Literal, TypedDict
 
 from pegboard.board.services import Services
 from pegboard.core.model.agents import Agent
+from pegboard.errors import StoreError
+from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
 from pegboard.ports import BillCounts, BillName, BillRecord, BillSums, UsageCounts
 from pegboard.ports.usage import HOUR
+from pegboard.support.background import Background
 
 BillUnit = Literal["day", "agent", "principal", "session"]
 """What a row of a bill stands for."""
@@ -152,19 +157,38 @@ class BillReader:
         self._services = services
         self._bills: dict[BillQuery, tuple[float, Bill]] = {}
         self._days_before: dict[BillQuery, _OfDaysBefore] = {}
+        self._reading = Background[BillQuery, Bill]("read the bill", "the bill could not be read")
+
+    async def aclose(self) -> None:
+        """End what is being read for later."""
+        await self._reading.aclose()
 
     async def bill(self, query: BillQuery, kept: float = 0.0) -> Bill:
         """Return the bill of what is stored, and of what this process has counted by now.
 
-        An answer to the same of less than ``kept`` seconds ago is enough.
+        An answer to the same of less than ``kept`` seconds ago is enough; one of less than a minute ago where reading
+        it anew takes long.
+
+        Raises:
+            StoreError: it cannot be read.
         """
+        if not kept:
+            return await self._read(query)
+        at, found = self._bills.get(query, (0.0, None))
+        age, read = time.monotonic() - at, partial(self._keep, query)
+        if found is None or age >= MOST_KEPT:
+            return await self._reading.within(None, query, read) or await read()
+        if age < kept:
+            return found
+        with suppress(StoreError):
+            found = await self._reading.within(SOON, query, read) or found
+        return found
+
+    async def _keep(self, query: BillQuery) -> Bill:
         now = time.monotonic()
-        at, found = self._bills.get(query, (-kept, None))
-        if found is None or now - at >= kept:
-            found = await self._read(query)
-            self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
-            if kept:
-                self._bills[query] = now, found
+        found = await self._read(query)
+        self._bills = {one: answer for one, answer in self._bills.items() if now - answer[0] < MOST_KEPT}
+        self._bills[query] = now, found
         return found
 
     async def _read(self, query: BillQuery) -> Bill:

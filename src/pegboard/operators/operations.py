@@ -78,6 +78,7 @@ class Operations:
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
         await self._usage.aclose()
+        await self._bills.aclose()
         await self._whole.aclose()
         await self._problems.aclose()
         await self._counting.aclose()
@@ -108,7 +109,7 @@ class Operations:
             by: what a row stands for.
             limit: how many rows there are at most; the others are summed up.
             step_hours: how many hours a step of the curve has; None is days.
-            kept: an answer to the same of so many seconds ago is enough.
+            kept: an answer to the same of so many seconds ago is enough; of up to a minute ago while one is read.
 
         Raises:
             StoreError: it cannot be read.
