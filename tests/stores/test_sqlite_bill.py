@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -103,3 +104,15 @@ async def test_a_file_that_has_everything_is_opened_without_a_write(
     again = SqliteStore(store.path, patience=0.0)
     await again.open()
     await again.aclose()
+
+
+async def test_sums_are_read_beside_the_loop_also_of_a_file_that_is_gone(store: SqliteStore) -> None:
+    """F4, S2: nobody waits for them; what is wrong with the file is said as of any read."""
+    store.bill_later(ONE)
+    before = await store.bill_sums(by=("day",))
+    database = store._opened()  # pyright: ignore[reportPrivateUsage]
+    assert await database.read_apart(lambda _: threading.get_ident()) != threading.get_ident()
+    store.path.unlink()
+    assert await database.read_apart(lambda _: threading.get_ident()) == threading.get_ident()
+    assert not store.path.exists()
+    assert before.records

@@ -1,8 +1,9 @@
 """Short transactions on one SQLite file that several processes share.
 
 Statements run in the thread of the event loop: one takes some ten microseconds, a hop to another thread and back
-takes longer. What may last, waiting for other writers, is done without SQLite's own busy handler: an attempt that
-finds the file locked fails at once, and the next one is made after a jittered pause in which the loop is free.
+takes longer; a read that may take long runs in a thread, over a connection of its own. What may last, waiting for
+other writers, is done without SQLite's own busy handler: an attempt that finds the file locked fails at once, and the
+next one is made after a jittered pause in which the loop is free.
 The log is write-ahead, so readers wait for nobody; ``synchronous=NORMAL`` makes a commit survive the end of the
 process (S2), not always that of the machine.
 """
@@ -14,6 +15,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +23,7 @@ from typing import TypeVar
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.stores.sqlite.schema import Step, is_complete, migrate, version_of
 from pegboard.support.backoff import Backoff
+from pegboard.support.threads import in_thread
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -99,6 +102,18 @@ class Database:
     async def read(self, work: Work[T]) -> T:
         """Return what the work reads; each of its statements sees what is committed by then."""
         return await self._patiently(lambda: work(self._connection))
+
+    async def read_apart(self, work: Work[T]) -> T:
+        """Return what the work reads, as :meth:`read` does; it may take long, and nothing else waits for it."""
+
+        def attempt() -> T:
+            address = f"{self._path.absolute().as_uri()}?mode=ro"  # a file that is gone is not made anew
+            with closing(sqlite3.connect(address, uri=True, timeout=0, isolation_level=None)) as connection:
+                return work(connection)
+
+        with suppress(sqlite3.Error):  # what is wrong with the file, the other connection says
+            return await in_thread(attempt)
+        return await self.read(work)
 
     async def write(self, work: Work[T]) -> T:
         """Return what the work returns, once all that it wrote is committed; it may be run several times."""

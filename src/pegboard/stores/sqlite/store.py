@@ -225,7 +225,7 @@ class SqliteStore(SqliteSwitches):
         """Return sums of the bill; what waits is written before."""
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session}
-        return await self._opened().read(
+        return await self._opened().read_apart(
             lambda connection: select_sums(connection, tuple(by), wanted, since, until, agents, greatest)
         )
 
