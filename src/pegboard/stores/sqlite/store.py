@@ -234,7 +234,7 @@ class SqliteStore(SqliteSwitches):
     ) -> UsageSums:
         """Return sums over a time; what waits is written before."""
         await self._flush()
-        return await self._opened().read(
+        return await self._opened().read_apart(
             lambda connection: select_usage(connection, unit, since, until, tuple(by), agents)
         )
 
