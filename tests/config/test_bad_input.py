@@ -192,6 +192,8 @@ def test_arbitrary_text_gives_a_configuration_or_problems(text: str, writer: Wri
 
 
 @given(text=st.text(st.sampled_from("0123456789abfxo._-+eE~:nulTrFs"), max_size=8))
+@example(text="-.0")
+@example(text="1.e5")
 def test_unquoted_text_means_what_pyyaml_reads_in_it(text: str) -> None:
     """§5: numbers, booleans and nothing are those of YAML 1.1; dates and clock times stay text."""
     try:
