@@ -19,6 +19,7 @@ from pegboard.ports import (
     UsageSums,
     UsageUnit,
 )
+from pegboard.ports.usage import DAY
 from pegboard.stores.sqlite import calls, session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill, select_sums
@@ -234,9 +235,9 @@ class SqliteStore(SqliteSwitches):
     ) -> UsageSums:
         """Return sums over a time; what waits is written before."""
         await self._flush()
-        return await self._opened().read_apart(
-            lambda connection: select_usage(connection, unit, since, until, tuple(by), agents)
-        )
+        database = self._opened()
+        read = database.read_apart if unit is DAY else database.read  # days are asked for by the month
+        return await read(lambda connection: select_usage(connection, unit, since, until, tuple(by), agents))
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""
