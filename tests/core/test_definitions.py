@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.definitions import all_defined_in, defined_in, defines, definitions, definitions_ahead
 
@@ -35,6 +37,14 @@ def test_a_text_defines_the_tools_whose_descriptions_and_arguments_are_those_of_
     assert not defines(known["read"], replace(READ, description="Another thing."))
     assert not defines(known["list"], tool("list", owner="Whose repository it is."))
     assert not defines(known.get("write"), READ)
+
+
+@pytest.mark.parametrize("properties", [None, [], "x", {"a": None}])
+def test_a_schema_that_is_none_is_no_failure(properties: object) -> None:
+    """G8: what a server lists may be anything."""
+    odd = Tool(plugin="odd", name="o", wire="o", description="Odd.", input_schema={"properties": properties})
+    assert [one["name"] for one in definitions([odd, READ], before=[odd])] == ["o", "read"]
+    assert "o" in definitions_ahead([odd])
 
 
 def test_no_text_of_another_kind_defines_a_tool() -> None:

@@ -51,7 +51,8 @@ def definitions(tools: Iterable[Tool], before: Iterable[Tool] = ()) -> list[Json
 
 def _descriptions(tool: Tool) -> Iterator[tuple[str, str]]:
     """Yield the arguments of a tool with their descriptions."""
-    for name, argument in cast("Mapping[str, Any]", tool.input_schema.get("properties", EMPTY)).items():
+    properties: Any = tool.input_schema.get("properties")
+    for name, argument in cast("Mapping[str, Any]", properties if isinstance(properties, Mapping) else EMPTY).items():
         if isinstance(argument, Mapping):
             text = one_line(str(cast("Mapping[str, Any]", argument).get("description") or ""))
             if text:
