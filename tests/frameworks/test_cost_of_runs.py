@@ -75,7 +75,8 @@ async def test_one_line_at_the_end_of_a_run_says_what_its_tools_came_to(
     cost = await session.run_cost()
     assert line == f"session 's' of assistant: {cost.line()}"
     answer = board.services.counter.count(loaded.result.content[0]["text"])
-    assert cost.tokens == 3 * tokens.total + 2 * answer
+    suffixes = cost.tokens - 3 * tokens.total - 2 * answer
+    assert 0 < suffixes < 30  # what is loaded, in one line, behind the two later requests
     assert (cost.requests, cost.breaks, cost.predicted) == (3, 0, True)
     assert cost.read == (2 * tokens.total + answer) / cost.tokens
 

@@ -1,4 +1,4 @@
-"""The event loop that a board works in: while it runs, no other one touches what the board's sessions share."""
+"""The event loop that a board works in: while it runs, no other one uses the board's sessions and approvals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pegboard.errors import UsageError
 
 
 class LoopGuard:
-    """Keeps the event loops of other threads away from the store's connection and the tasks of a board."""
+    """Keeps the event loops of other threads away from the sessions and approvals of a board.
+
+    They share the store's connection, whose transactions two loops would break. A loop that does not run at the moment
+    gives way to the one that does.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

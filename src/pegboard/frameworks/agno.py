@@ -212,7 +212,6 @@ class _SessionFunction(Function):
     limit: int = Field(exclude=True)
     host: Any = Field(default=None, exclude=True, repr=False)
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
-    rejected: set[str] = Field(default_factory=set, exclude=True, repr=False)
     kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
@@ -231,7 +230,6 @@ class _SessionFunction(Function):
                 self.unfinished,
                 limit=self.limit,
                 host=self.host,
-                rejected=self.rejected,
             )
         return self._run
 

@@ -142,7 +142,6 @@ class _Host:
     def __init__(self, session: AnySession | OpenSession, limit: int, model: Any) -> None:
         self.model = model
         self.unfinished: dict[str, str] = {}
-        self.rejected: set[str] = set()
         self.kept = KeptNotes()
         self._session = session
         self._limit = limit
@@ -187,7 +186,6 @@ class _Run:
             lambda: (self._conversation, self._name),
             host.unfinished,
             limit=limit,
-            rejected=host.rejected,
         )
         self._tools: dict[str, tuple[Any, FunctionTool]] = {}
         self._arrived = 0.0

@@ -39,7 +39,8 @@ from pegboard.frameworks.runs import (
     about_login,
     end_run,
     loaded_beside,
-    rejected_tools,
+    reject_tools,
+    rejected_of,
     text_and_media,
     waits_since_before,
     worker_of,
@@ -119,14 +120,11 @@ class SessionTools(AbstractCapability[Any]):
     limit: int = field(default=LIMIT, kw_only=True)
     _plain: dict[int, Model] = field(default_factory=dict[int, Model], kw_only=True, repr=False, compare=False)
     _awaiting: set[str] = field(default_factory=set[str], kw_only=True, repr=False, compare=False)
-    _rejected: set[str] = field(default_factory=set[str], kw_only=True, repr=False, compare=False)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.session, AnySession):
-            self._toolset = SessionToolset(
-                self.session, self.id, self._plain, self._awaiting, self._rejected, self.limit
-            )
+            self._toolset = SessionToolset(self.session, self.id, self._plain, self._awaiting, self.limit)
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
@@ -151,9 +149,9 @@ class SessionTools(AbstractCapability[Any]):
 
     async def prepare_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:  # noqa: ARG002
         """Return a request without the tools that its provider does not take."""
-        known = request_context.model_request_parameters
-        if not self._rejected.isdisjoint(tool.name for tool in known.function_tools):
-            kept = [tool for tool in known.function_tools if tool.name not in self._rejected]
+        known, rejected = request_context.model_request_parameters, self._toolset.rejected if self._toolset else ()
+        kept = [tool for tool in known.function_tools if tool.name not in rejected]
+        if len(kept) < len(known.function_tools):
             request_context.model_request_parameters = replace(known, function_tools=kept)
         return request_context
 
@@ -212,14 +210,14 @@ class SessionToolset(AbstractToolset[Any]):
         name: str | None,
         plain: Mapping[int, Model],
         awaiting: set[str],
-        rejected: set[str],
         limit: int,
     ) -> None:
         self.reported = Reported()
         self._session = session
         self._plain = plain
         self._awaiting = awaiting
-        self._rejected = rejected
+        self.rejected: set[str] = set()
+        """The names of what the provider did not take in this run."""
         self._name = name
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
@@ -247,8 +245,7 @@ class SessionToolset(AbstractToolset[Any]):
             revealed=frozenset(ctx.discovered_tool_names),
             defined=all_defined_in(_defining(ctx.messages)),
         )
-        self._surface, listed_now, reveals, beside = await self.come(step.taken)
-        tools = [tool for tool in listed_now if tool.wire not in self._rejected] if self._rejected else listed_now
+        self._surface, tools, reveals, beside = await self.come(step.taken)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
         retries = ctx.max_retries
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
@@ -263,13 +260,13 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def rejects(self, error: Exception, sent: Sequence[str]) -> bool:
         """Return whether a provider's error is about tools of the session, which are not sent any more."""
-        own = self._listed.keys() - self._rejected
+        own = {name: tool for name, (tool, _) in self._listed.items()}
 
         async def reported(session: Session) -> Collection[str]:
-            return rejected_tools(error, sent, own, session)
+            return reject_tools(error, sent, own, session)
 
         names = await self.come(reported)
-        self._rejected.update(names)
+        self.rejected.update(names)
         return bool(names)
 
     def join_history(self, kept: ModelMessage, sent: ModelMessage) -> None:
@@ -413,8 +410,8 @@ class _Step:
         surface = await session.surface(message=self.message)
         if host.cache is None and not host.reveals:
             beside = await loaded_beside(session) if host.list_is_fixed else ()
-            return surface, [entry.tool for entry in surface.tools], False, beside
-        tools = await session.wire(revealed=self.revealed)
+            return surface, _taken(session, [entry.tool for entry in surface.tools]), False, beside
+        tools = _taken(session, await session.wire(revealed=self.revealed))
         if surface.focus is not None:
             await session.surface(message=self.message)  # a wire list takes the focus away
         if not host.reveals or not self.defined:
@@ -422,6 +419,12 @@ class _Step:
         leased = {one.tool.wire for one in surface.tools if one.because[0] in LEASED} - self.revealed
         beside = [tool.wire for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
         return surface, [tool for tool in tools if tool.wire not in beside], True, beside
+
+
+def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """Return the tools without those that the provider of the model did not take."""
+    rejected = rejected_of(session, tools)
+    return [tool for tool in tools if tool.wire not in rejected] if rejected else tools
 
 
 def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:

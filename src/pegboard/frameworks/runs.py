@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -68,8 +68,7 @@ class Run:
 
     ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
     run that has begun and not ended, so that the next one ends the turn of one that failed or was given up. ``host`` is
-    what its model can do with a change of tools, for a session that was given no host (D4). ``rejected`` has the names
-    of tools that its provider does not take, those of earlier runs too.
+    what its model can do with a change of tools, for a session that was given no host (D4).
     """
 
     def __init__(
@@ -80,11 +79,9 @@ class Run:
         *,
         limit: int = LIMIT,
         host: Host | None = None,
-        rejected: set[str] | None = None,
     ) -> None:
         self._opens = opens
         self._host = host
-        self._rejected = set[str]() if rejected is None else rejected
         self._names = names
         self._unfinished = unfinished
         self._session: AnySession | None = None
@@ -141,7 +138,8 @@ class Run:
         if session.host.cache is not None:
             listed = await session.wire()
             surface = surface if surface.focus is None else await session.surface(message=message)
-        taken = {*taken, *self._rejected} if self._rejected else taken
+        left_out = rejected_of(session, listed)
+        taken = {*taken, *left_out} if left_out else taken
         tools = tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
@@ -178,9 +176,7 @@ class Run:
             sent: the names of the request's tools, in order.
             session: the session.
         """
-        names = rejected_tools(error, sent, {tool.wire for tool in self._tools} - self._rejected, session)
-        self._rejected.update(names)
-        return names
+        return reject_tools(error, sent, {tool.wire: tool for tool in self._tools}, session)
 
     def answered(self, *, content: object, calls: object) -> bool:
         """Note what an answer of the model has, or a part of one; return whether calls are let through."""
@@ -245,22 +241,31 @@ class Run:
         return answer
 
 
-def rejected_tools(error: Exception, sent: Sequence[str], own: Collection[str], session: Session) -> Collection[str]:
+def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:
     """Return which of the session's ``own`` tools a provider does not take, by its error; each is reported.
+
+    They are left out of the session's requests from now on, in this process, as long as they are defined as now.
 
     Args:
         error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
         sent: the names of the request's tools, in order.
-        own: the names of those of the session that were not rejected before.
+        own: those of the session among them.
         session: the session.
     """
     if getattr(error, "status_code", None) is None:
         return ()
-    rejection = rejection_of(error, sent)
-    names = [name for name in rejection.names if rejection.kind == "tool" and name in own]
+    rejection, before = rejection_of(error, sent), rejected_of(session, own.values())
+    names = [name for name in rejection.names if rejection.kind == "tool" and name in own and name not in before]
     for name in names:
+        session.info.conversation.rejected[name] = own[name]
         session.report_rejected(f"tool:{name}", rejection.text)
     return names
+
+
+def rejected_of(session: Session, tools: Iterable[Tool]) -> frozenset[str]:
+    """Return the names of the tools that a provider did not take from a session as they are defined now."""
+    known = session.info.conversation.rejected
+    return frozenset(tool.wire for tool in tools if known.get(tool.wire) == tool) if known else frozenset()
 
 
 @dataclass(slots=True)

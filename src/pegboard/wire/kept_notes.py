@@ -11,8 +11,12 @@ from typing import Final
 from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 
-_MOST: Final = 10_000
-"""How many places are known; what stood at the others does not stand there again."""
+_MOST_CONVERSATIONS: Final = 1_000
+"""Of how many conversations notes are known; the one that asked nothing for longest goes first."""
+_MOST_CHARACTERS: Final = 200_000
+"""How many characters the notes of one conversation have; the oldest go first, and do not stand there again."""
+ENDED: Final = "What was said here before of what is loaded and of loadouts holds no more."
+"""Stands where nothing is to be said of that any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +48,10 @@ class KeptNotes:
     """
 
     def __init__(self) -> None:
-        self._notes: OrderedDict[bytes, _Note] = OrderedDict()
+        self._of: OrderedDict[str, OrderedDict[bytes, _Note]] = OrderedDict()
 
     def behind(self, conversation: str, history: Sequence[Said], surface: Surface, change: str) -> list[str]:
-        """Return what stands behind each message of a history; what a request has to say joins behind the last.
+        """Return what stands behind each message of a history; what a request has to say now stands behind the last.
 
         Args:
             conversation: what the history is one of.
@@ -55,15 +59,25 @@ class KeptNotes:
             surface: what the session gives to the request.
             change: what the model is to know of the newest change.
         """
-        places = list(_places(conversation, history))
-        known = [self._notes.get(place) for place in places]
-        if places and known[-1] is None:
-            note = _news([note for note in known if note is not None], history, surface, change)
-            if note.text:
-                self._notes[places[-1]] = known[-1] = note
-            while len(self._notes) > _MOST:
-                self._notes.popitem(last=False)
-        return [note.text if note is not None else "" for note in known]
+        places = list(_places(history))
+        if not places:
+            return []
+        notes = self._notes(conversation)
+        before = [notes.get(place) for place in places[:-1]]
+        newest = _news([note for note in before if note is not None], history, surface, change)
+        notes.pop(places[-1], None)  # of a request that was given up: nothing is kept of what stands behind it
+        if newest.text:
+            notes[places[-1]] = newest
+            while sum(len(note.text) for note in notes.values()) > _MOST_CHARACTERS and len(notes) > 1:
+                notes.popitem(last=False)
+        return [note.text if note is not None else "" for note in (*before, newest)]
+
+    def _notes(self, conversation: str) -> OrderedDict[bytes, _Note]:
+        notes = self._of.setdefault(conversation, OrderedDict())
+        self._of.move_to_end(conversation)
+        if len(self._of) > _MOST_CONVERSATIONS:
+            self._of.popitem(last=False)
+        return notes
 
 
 def _news(notes: Sequence[_Note], history: Sequence[Said], surface: Surface, change: str) -> _Note:
@@ -74,16 +88,15 @@ def _news(notes: Sequence[_Note], history: Sequence[Said], surface: Surface, cha
         texts = (*(note.text for note in notes), *(one.defining for one in history if one.defining))
         known = all_defined_in(texts)
         ahead = definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
-    parts = (suffix if suffix != before else "", ahead, change)
+    parts = ((suffix or ENDED) if suffix != before else "", ahead, change)
     return _Note(text=" ".join(part for part in parts if part), suffix=suffix)
 
 
-def _places(conversation: str, history: Sequence[Said]) -> Iterator[bytes]:
+def _places(history: Sequence[Said]) -> Iterator[bytes]:
     """Yield the place behind each message: that of its id, or of all that stands up to it."""
-    begun = hashlib.sha256(conversation.encode())
-    so_far = begun.copy()
+    so_far = hashlib.sha256()
     for one in history:
         text = (one.own or one.text).encode(errors="surrogatepass")
-        place = begun.copy() if one.own else so_far
+        place = hashlib.sha256(b"id ") if one.own else so_far
         place.update(b"%d:%b" % (len(text), text))
-        yield place.copy().digest()
+        yield place.digest()

@@ -13,6 +13,8 @@ _FORM: Final = re.compile(
 )
 _CHOICE: Final = re.compile(r"tool_choice|allowed_tools")
 _PLACE: Final = re.compile(r"\btools[.\[](\d+)")
+_ABOUT: Final = re.compile(r"""\\?['"](?:type|code|param|request_id)\\?['"]\s*:\s*\\?['"][^'"]*['"]""")
+"""What the body of an answer says of itself: its words are those of tools by chance alone."""
 _MOST: Final = 1000
 
 
@@ -42,8 +44,9 @@ def rejection_of(error: object, sent: Sequence[str]) -> Rejection:
         return Rejection(kind="choice", text=text)
     places = (int(place) for place in _PLACE.findall(text))
     named = [sent[place] for place in places if place < len(sent)]
-    # A client may state the body of an answer with its quotes escaped.
-    named += [name for name in sent if re.search(rf"['\"`]{re.escape(name)}\\?['\"`]", text)]
+    # A client may state the body of an answer, with its quotes escaped: what stands before a colon there is a key.
+    said = _ABOUT.sub("", text)
+    named += [name for name in sent if re.search(rf"['\"`]{re.escape(name)}\\?['\"`](?!\s*:)", said)]
     if named:
         return Rejection(kind="tool", text=text, names=tuple(dict.fromkeys(named)))
     return Rejection(kind="other", text=text)

@@ -115,14 +115,15 @@ class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
     ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
-    (F2).
+    (F2). ``rejected`` are the tools that a provider of its models did not take, by wire name (D4).
     """
 
-    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "requests")
+    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "rejected", "requests")
 
     def __init__(self) -> None:
         self.requests = Requests()
         self.hints: ShownHints | None = None
+        self.rejected: dict[str, Tool] = {}
         self.forget()
 
     def forget(self) -> None:

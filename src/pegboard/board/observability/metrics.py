@@ -73,7 +73,6 @@ _OF: Final[Mapping[str, str]] = {
     "evicted": "evictions",
     "denied": "denials",
 }
-_BY_OUTCOME: Final = frozenset({"denied"})
 AT_ONCE: Final = 256
 """How many calls are counted at once."""
 
@@ -125,7 +124,7 @@ class SessionMetrics:
         name = _OF.get(event)
         if name is None:
             return
-        self._totals[event, record.agent, record.outcome if event in _BY_OUTCOME else ""] += 1
+        self._totals[event, record.agent, record.outcome if event == "denied" else ""] += 1
         counted = self._counted((record.principal, record.agent, record.session))
         setattr(counted, name, getattr(counted, name) + 1)
         self._is_news(counted)

@@ -105,11 +105,11 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
 
     The policy is that of what joined ahead of being asked for in this turn (T6).
     """
-    permissions, state, host = snapshot.permissions, snapshot.state, snapshot.info.host
+    permissions, state = snapshot.permissions, snapshot.state
     ahead = await later_policy(services, permissions, state, found.anticipated) if found.anticipated else ""
     since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
     texts = (
-        suffix(permissions, state, revealed=host.reveals or host.list_is_fixed),
+        suffix(permissions, state, revealed=snapshot.info.host.reveals),
         f"Also available by now:\n{since}" if since else "",
         ahead,
     )

@@ -215,7 +215,7 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
     """Return the line that follows the history and never stands in the prefix (F2).
 
     It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
-    the history has ``revealed``, or defined in the answers to loads, it does not name again (D4).
+    the history has ``revealed`` it does not name again (D4).
     """
     leases = heal(permissions, state).leases
     now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))

@@ -26,6 +26,7 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.wire.kept_notes import ENDED
 
 warn_if_untested("langchain")
 try:
@@ -76,7 +77,6 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         self._limit = limit
         self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
         self._unfinished: dict[str, str] = {}
-        self._rejected: set[str] = set()
 
     # -- what LangChain asks for -----------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
             opens, host = partial(self._opened, runtime), _host_for(model)
-            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host, rejected=self._rejected)
+            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
             self._runs[key] = run
         return run
 
@@ -252,7 +252,7 @@ async def _prepared(run: Run, request: Request, session: Session) -> tuple[Reque
     step = await run.step(message, taken, session)
     loaded, before = step.surface.suffix, _loaded_before(request.messages)
     ahead = _ahead(step.surface, request.messages) if step.surface.ahead else ""
-    news = (loaded if loaded != before else "", ahead, step.change)
+    news = ((loaded or ENDED) if loaded != before else "", ahead, step.change)
     note = _Note(text=" ".join(text for text in news if text), loaded=loaded)
     messages = _with_notes(request.messages)
     given = request.override(
