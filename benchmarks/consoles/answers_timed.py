@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from pathlib import Path
 from urllib.parse import quote_plus, urlencode
 
 import numpy as np
@@ -85,9 +84,10 @@ JSON = {
 
 
 def worked(pid: int) -> float:
-    """Return the milliseconds of processor time that a process has had by now."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
+    """Return the milliseconds of processor time that a process has had by now, its ended threads included."""
+    return (
+        time.clock_gettime_ns(~pid << 3 | 2) / 1e6
+    )  # the clock of a process by its id, as clock_getcpuclockid(3) has it
 
 
 async def timed(gateway: Gateway, visitor: Visitor, address: str, *, part: bool = False) -> tuple[float, float, int]:
