@@ -244,7 +244,7 @@ class Run:
 def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:
     """Return which of the session's ``own`` tools a provider does not take, by its error; each is reported.
 
-    They are left out of the session's requests from now on, in this process, as long as they are defined as now.
+    They are excluded from the session's requests from now on, in this process, as long as they are defined as now.
 
     Args:
         error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
