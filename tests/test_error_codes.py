@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from losable_store import losable
 from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
@@ -25,8 +26,9 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import Tool
 from pegboard.gateway.http.run import bind, serving
-from pegboard.ports import CallContext
+from pegboard.ports import Adapters, CallContext
 from pegboard.sources.mcp import McpSource
+from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 
 SERVER = Path(__file__).resolve().parent / "servers" / "plain_server.py"
@@ -206,6 +208,14 @@ async def test_a_store_says_what_is_wrong_with_its_file(tmp_path: Path) -> None:
     finally:
         other.close()
         await store.aclose()
+
+
+async def test_a_store_that_cannot_be_reached_is_said_to_be_unavailable(path: Path) -> None:
+    double, store = losable(MemoryStore())
+    double.lost = True
+    with raises("store_unavailable"):
+        async with Pegboard.open(path, adapters=Adapters(store=store)):
+            pass
 
 
 async def test_a_server_that_ends_or_hangs_in_a_call_fails_that_call() -> None:

@@ -7,6 +7,7 @@
     ├── UnknownAgentError    an agent that does not exist, or that the principal may not use
     ├── StoreError           state that cannot be read or written
     │   ├── StoreBusyError       other writers kept it locked for longer than the deadline
+    │   ├── StoreUnavailableError its server cannot be reached now, and is tried again
     │   └── StoreSchemaError     a database that is damaged, or newer than this version
     ├── ToolUnavailableError a plugin that is granted but cannot run now (P6)
     │   ├── OverrideError        one of its inline overrides does not fit (T1)
@@ -35,12 +36,14 @@ __all__ = [
     "StoreBusyError",
     "StoreError",
     "StoreSchemaError",
+    "StoreUnavailableError",
     "ToolUnavailableError",
     "UnknownAgentError",
     "UpstreamError",
     "UpstreamTimeoutError",
     "UsageError",
     "agent_required",
+    "store_unavailable",
 ]
 
 
@@ -134,6 +137,12 @@ class StoreBusyError(StoreError):
     code = "store_busy"
 
 
+class StoreUnavailableError(StoreError):
+    """A store that cannot be reached now; it is tried again, and nothing has to be done here when it is back."""
+
+    code = "store_unavailable"
+
+
 class StoreSchemaError(StoreError):
     """A database that is damaged, or newer than this version understands."""
 
@@ -212,3 +221,14 @@ def agent_required(agents: Iterable[str]) -> UsageError:
     names = ", ".join(agents)
     hint = f"Name one with `agent=` or --agent: {names}." if names else "Define one under 'agents:'."
     return UsageError("No agent is named and there is no default.", code="agent_required", hint=hint)
+
+
+def store_unavailable(store: str, reason: str) -> StoreUnavailableError:
+    """Return the error that a store cannot be reached now.
+
+    Args:
+        store: What it is called, without anything secret.
+        reason: Why, without a full stop.
+    """
+    hint = "Nothing was changed; it is tried again by itself. What was loaded before can be called for a while."
+    return StoreUnavailableError(f"{store} cannot be reached now: {reason}.", hint=hint)

@@ -16,7 +16,7 @@ from pegboard.console.refusals import status_of
 from pegboard.support.version import __version__
 
 _REF: Final = "#/components/schemas/{model}"
-_ALWAYS: Final = ("operator_required", "right_required", "store_failed", "store_busy")
+_ALWAYS: Final = ("operator_required", "right_required", "store_failed", "store_busy", "store_unavailable")
 _OF_QUERY: Final = ("bad_request",)
 _OF_BODY: Final = ("not_json", "bad_json", "body_too_large", "bad_request")
 _ERROR: Final = {

@@ -1,0 +1,38 @@
+"""A store that a test loses: that of a server which cannot be reached for a while, over a real store."""
+
+import inspect
+from typing import Any, cast
+
+from pegboard.errors import store_unavailable
+from pegboard.ports import Store
+
+
+class LosableStore:
+    """A real store whose requests raise ``StoreUnavailableError`` while it is ``lost``.
+
+    What only waits to be written waits on. ``asked`` are the requests that it was asked, by their names.
+    """
+
+    def __init__(self, real: Store) -> None:
+        self.real = real
+        self.lost = False
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.real, name)
+        if not inspect.iscoroutinefunction(found) or name == "aclose":
+            return found
+
+        async def request(*args: Any, **named: Any) -> Any:
+            self.asked.append(name)
+            if self.lost:
+                raise store_unavailable("The store of the test", "the server has gone away")
+            return await found(*args, **named)
+
+        return request
+
+
+def losable(real: Store) -> tuple[LosableStore, Store]:
+    """Return a double over a real store, and the same as a store."""
+    double = LosableStore(real)
+    return double, cast("Store", double)
