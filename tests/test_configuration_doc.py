@@ -14,6 +14,7 @@ from pegboard.dialects.names import Dialects
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 SECTIONS: dict[str, type[BaseModel]] = {
     "Top level": sections.File,
+    "`store`": sections.StoreSection,
     "`tokens`": sections.TokenSection,
     "`servers`": sections.ServerSection,
     "`limits`": sections.LimitsSection,

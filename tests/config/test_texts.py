@@ -134,6 +134,16 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
         ("store: sqlite:///", f"pegboard.yaml:1:8: store: the sqlite store names no file.{STORE}"),
         ("store: sqlite:///x?y", f"pegboard.yaml:1:8: store: a sqlite store takes no options after '?'.{STORE}"),
         ("store: memory:x", f"pegboard.yaml:1:8: store: a store in memory has no path.{STORE}"),
+        ("store: {url: pegboard.db}", f"pegboard.yaml:1:14: store.url: the address of a store needs a scheme.{STORE}"),
+        ("store: {grace: 5s}", "pegboard.yaml:1:8: store: 'url' is missing."),
+        (
+            "store: {url: 'memory:', grace: soon}",
+            (
+                "pegboard.yaml:1:32: store.grace: this is not a duration. "
+                "Write it as 60s, 2m or 500ms, or as a number of seconds."
+            ),
+        ),
+        ("store: [a]", "pegboard.yaml:1:8: store: expected a string, found a list."),
         ("store: pegboard.db", f"pegboard.yaml:1:8: store: the address of a store needs a scheme.{STORE}"),
     ],
 )

@@ -103,6 +103,26 @@ def test_defaults_join_every_agent_behind_its_own_tools(writer: Writer) -> None:
     assert full[1].include == {"run_shell_command"}
 
 
+@pytest.mark.parametrize(
+    ("written", "store", "grace"),
+    [
+        ("'memory:'", "memory:", 30.0),
+        ("{url: 'memory:'}", "memory:", 30.0),
+        ("{url: 'sqlite:////var/state.db', grace: 2m}", "sqlite:////var/state.db", 120.0),
+        ("{url: '${WHERE}', grace: 500ms}", "memory:", 0.5),
+    ],
+)
+def test_a_store_is_its_address_or_a_mapping_with_how_long_calls_go_on_without_it(
+    writer: Writer, written: str, store: str, grace: float
+) -> None:
+    text = f"store: {written}\nagents: {{a: {{}}}}\n"
+    found = writer.loaded(text, WHERE="memory:")
+    assert (found.store, found.store_grace) == (store, grace)
+    validate = jsonschema_rs.validator_for(schema()).is_valid
+    assert validate(yaml.safe_load(text))
+    assert not validate({"store": {"grace": "5s"}})
+
+
 def test_every_section_becomes_core_values(writer: Writer) -> None:
     """§5: servers, plugins, toolkits, loadouts, agents, tokens and the store."""
     c = writer.loaded(FULL, **SECRETS)

@@ -21,6 +21,7 @@ from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
+from pegboard.core.model.addresses import STORE_GRACE
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.references import refers
@@ -109,6 +110,7 @@ def _configuration(
     masker: Masker,
     problems: Sequence[Problem],
 ) -> Configuration:
+    store = config.validated.section.store
     return Configuration(
         path=reading.path,
         toolkits=Frozen(config.toolkits),
@@ -118,7 +120,8 @@ def _configuration(
         specs=Frozen(specs),
         models=Frozen(config.validated.section.models),
         tokens=config.tokens,
-        store=store_url(config.validated.section.store, reading.folder),
+        store=store_url(store.url if store else None, reading.folder),
+        store_grace=store.grace if store else STORE_GRACE,
         transformer=config.validated.place("search", "transformer")
         if config.validated.section.search.transformer
         else None,

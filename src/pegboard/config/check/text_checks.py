@@ -9,7 +9,7 @@ from typing import Final
 
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
-from pegboard.config.documents.document import Key
+from pegboard.config.documents.document import Key, is_mapping
 from pegboard.config.documents.env_files import ENV_FILE
 from pegboard.config.location import SQLITE
 from pegboard.config.problem_codes import ProblemCode
@@ -118,11 +118,12 @@ def _homeless(path: str) -> str:
 
 
 def _store(config: UncheckedConfig) -> Iterator[Problem]:
-    url = config.validated.section.store
-    if url is None:
+    store = config.validated.section.store
+    if store is None:
         return
+    url, where = store.url, ("store", "url") if is_mapping(config.validated.raw.get("store")) else ("store",)
     fault = store_fault(url)
     if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
         fault = f"there is no home folder of '{one_line(user, limit=80)}'."
     if fault:
-        yield _wrong(fault, config.validated.place("store"), STORE_RIGHT, "bad_store")
+        yield _wrong(fault, config.validated.place(*where), STORE_RIGHT, "bad_store")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from pegboard.core.model.addresses import STORE_GRACE
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.hooks import Hook
@@ -24,7 +25,8 @@ class Configuration:
     """Everything that a configuration says, as core values.
 
     ``loadouts`` are keyed by their case-folded names and contain the built-in ones too (L4, L6).
-    ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path.
+    ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path; where its server cannot
+    be reached, calls go on for ``store_grace`` seconds on what was read last.
     ``transformer`` is where the transformer is switched on, if it is.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
     read and ``folders`` were looked into: a change in either makes a new configuration. ``reload`` is whether an edit
@@ -41,6 +43,7 @@ class Configuration:
     models: Mapping[str, JsonObject] = field(default=EMPTY)
     tokens: tuple[Token, ...] = ()
     store: str = ""
+    store_grace: float = STORE_GRACE
     transformer: Place | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()

@@ -23,10 +23,12 @@ def schema() -> dict[str, Any]:
 
 
 def _relax(name: str, part: dict[str, Any]) -> None:
-    """Let a section take what the file does: an entry without a value, a single rule, needs of a whole plugin."""
+    """Let a section take what the file does: no value, a single rule, an address, needs of a whole plugin."""
     if name == "focus":
         rules = {key: part.pop(key) for key in ("type", "items")}
         part["anyOf"] = [rules, rules["items"], {"type": "string"}]
+    if name == "store":
+        part["anyOf"].append({"type": "string"})
     if name == "anticipate":
         part["anyOf"].append({"type": "boolean"})
     if name == "needs":

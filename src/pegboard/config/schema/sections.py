@@ -19,6 +19,7 @@ from pegboard.config.schema.values import (
     KeptSize,
     Model,
     Name,
+    NamedStore,
     Names,
     NeedsOfPlugin,
     Network,
@@ -33,6 +34,7 @@ from pegboard.config.schema.values import (
     bad,
     hook,
 )
+from pegboard.core.model.addresses import STORE_GRACE
 
 Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
 Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
@@ -464,10 +466,23 @@ class NotifySection(Section):
     arguments: Flag = _optional("Whether the arguments of the call are sent too, secrets masked.", default=False)
 
 
+class StoreSection(Section):
+    """Where state is stored, and for how long calls go on without it."""
+
+    url: Text = Field(description="Where state is stored: sqlite:///path, relative to this file.")
+    grace: Seconds = _optional(
+        "For how long tools that are loaded can be called while the server of the store cannot be reached.",
+        default=STORE_GRACE,
+    )
+
+
+Stored = Annotated[StoreSection, NamedStore]
+
+
 class File(Section):
     """A Pegboard configuration."""
 
-    store: Text | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
+    store: Stored | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
     reload: Literal["live", "ask"] = _optional(
         "What becomes of an edit that lets an agent do more: it counts at once, or when a person accepts it.",
         default="live",

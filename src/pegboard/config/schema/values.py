@@ -430,7 +430,13 @@ def _needs(data: Any) -> Any:
     return {**{key: value for key, value in data.items() if key not in own}, "": own} if own else data
 
 
+def _named_store(value: Any) -> Any:
+    """Return the section of a store whose address stands for all of it."""
+    return value if is_mapping(value) else {"url": _text(value)}
+
+
 SwitchedOn = BeforeValidator(_switched)
+NamedStore = BeforeValidator(_named_store)
 Network = Annotated[
     Any,
     BeforeValidator(_network),

@@ -1,4 +1,4 @@
-"""What the address of a store must look like."""
+"""What the address of a store must look like, and how long calls go on without it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 STORE_RIGHT: Final = "Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
+STORE_GRACE: Final = 30.0
+"""For how many seconds calls go on that cannot reach the store, where a configuration does not say."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _LONGEST_PART: Final = 255
 """Bytes that a name in a path may have, on every common file system."""
