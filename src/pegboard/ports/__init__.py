@@ -70,6 +70,7 @@ from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageSt
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
     from pegboard.ports.logins import HasLogins, ServerLogins
+    from pegboard.ports.replicas import Replica, ReplicaStore
     from pegboard.ports.schedules import DueSchedule, ScheduleSource
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
     from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
@@ -151,6 +152,8 @@ __all__ = [
     "Ranking",
     "Refused",
     "RefusedKind",
+    "Replica",
+    "ReplicaStore",
     "ResourceSource",
     "Restartable",
     "ScheduleSource",
@@ -197,6 +200,8 @@ if not TYPE_CHECKING:
         "SealedStore": "sealed",
         "SealedText": "sealed",
         "ServerLogins": "logins",
+        "Replica": "replicas",
+        "ReplicaStore": "replicas",
         "FieldShare": "score_parts",
         "MatchedWord": "score_parts",
         "PartKind": "score_parts",

@@ -12,6 +12,7 @@ from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord, NumberedRecord
 from pegboard.ports.past_uses import UseStore
+from pegboard.ports.replicas import ReplicaStore
 from pegboard.ports.sealed import SealedStore
 from pegboard.ports.tokens import BillStore
 from pegboard.ports.usage import UsageStore
@@ -520,6 +521,7 @@ class Store(
     BillStore,
     UsageStore,
     SealedStore,
+    ReplicaStore,
     Protocol,
 ):
     """Everything that outlives a process, in one place."""

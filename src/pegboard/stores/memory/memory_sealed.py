@@ -49,6 +49,11 @@ class MemorySealed:
         self._leases[name] = holder, now + seconds
         return True
 
+    def lease_holder(self, name: str) -> str | None:
+        """Return who has a lease now, or None."""
+        holder, until = self._leases.get(name, (None, 0.0))
+        return holder if time.time() < until else None
+
     def end_lease(self, name: str, holder: str) -> None:
         """Give a lease back, if it is still this holder's."""
         if self._leases.get(name, ("", 0.0))[0] == holder:

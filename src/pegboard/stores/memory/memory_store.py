@@ -35,11 +35,13 @@ from pegboard.ports import (
 )
 from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
+from pegboard.stores.memory.memory_replicas import MemoryReplicas
 from pegboard.stores.memory.memory_sealed import MemorySealed
 from pegboard.stores.memory.memory_usage import MemoryUsage
 
 if TYPE_CHECKING:
     from pegboard.ports import BillName, SealedKind, SealedText
+    from pegboard.ports.replicas import Replica
     from pegboard.ports.usage import UsageName
 
 
@@ -51,7 +53,8 @@ class MemoryStore(MemoryApprovals):
 
     __slots__ = (
         "_accepted", "_actions", "_bill", "_changes", "_data", "_definitions", "_digest_key", "_manifests", "_personal",
-        "_pin_changes", "_pins", "_revision", "_sealed", "_states", "_switches", "_usage", "_uses", "_version",
+        "_pin_changes", "_pins", "_replicas", "_revision", "_sealed", "_states", "_switches", "_usage", "_uses",
+        "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -69,6 +72,7 @@ class MemoryStore(MemoryApprovals):
         self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
         self._usage = MemoryUsage()
         self._sealed = MemorySealed()
+        self._replicas = MemoryReplicas()
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
@@ -112,6 +116,30 @@ class MemoryStore(MemoryApprovals):
     async def end_lease(self, name: str, holder: str) -> None:
         """Give a lease back, if it is still this holder's."""
         self._sealed.end_lease(name, holder)
+
+    async def lease_holder(self, name: str) -> str | None:
+        """Return who has a lease now, or None."""
+        return self._sealed.lease_holder(name)
+
+    async def announce(self, replica: Replica, *, seconds: float) -> None:
+        """Note that a replica lives, for some seconds."""
+        self._replicas.announce(replica, seconds=seconds)
+
+    async def withdraw(self, replica_id: str) -> None:
+        """Remove what a replica announced."""
+        self._replicas.withdraw(replica_id)
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Return the replicas whose announcement counts still, by id."""
+        return self._replicas.all()
+
+    async def now(self) -> float:
+        """Return the time of this process."""
+        return time.time()
+
+    async def replica_key(self) -> bytes:
+        """Return the secret of the replicas."""
+        return self._replicas.key
 
     async def session_data(self, key: SessionKey) -> Mapping[str, str]:
         """Return what plugins keep for a session."""

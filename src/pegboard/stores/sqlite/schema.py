@@ -113,6 +113,9 @@ ADDED: Step = (
     """CREATE TABLE IF NOT EXISTS leases (
         name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS replicas (
+        id TEXT PRIMARY KEY, address TEXT NOT NULL, version TEXT NOT NULL, seen_at REAL NOT NULL, until REAL NOT NULL
+    ) WITHOUT ROWID""",
     "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, until REAL NOT NULL, size INTEGER NOT NULL, text TEXT)",
     "CREATE INDEX IF NOT EXISTS calls_by_end ON calls (until, size)",
     "CREATE INDEX IF NOT EXISTS audit_by_session ON audit (session, agent, principal)",

@@ -25,7 +25,7 @@ from pegboard.stores.sqlite.audit import select_entries, select_part, select_tra
 from pegboard.stores.sqlite.bill import select_bill, select_sums
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import count
-from pegboard.stores.sqlite.switches import SqliteSwitches
+from pegboard.stores.sqlite.replicas import SqliteReplicas
 from pegboard.stores.sqlite.usage import select_usage
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqliteSwitches):
+class SqliteStore(SqliteReplicas):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a

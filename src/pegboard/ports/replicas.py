@@ -1,0 +1,85 @@
+"""Processes that serve one store together: which of them live, where they are reached, and what they know in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Replica(NamedTuple):
+    """A process that serves a store with others.
+
+    ``id`` is random and new for every process, at most 16 characters of ``[a-z0-9]``; ``address`` is the URL below
+    which the others reach it. ``seen_at`` is when it announced itself last, by the clock of the store, in seconds since
+    the epoch.
+    """
+
+    id: str
+    address: str
+    version: str
+    seen_at: float = 0.0
+
+
+class ReplicaStore(Protocol):
+    """The replicas of a store (G14). All times are by its clock, whatever those of the replicas say."""
+
+    async def announce(self, replica: Replica, *, seconds: float) -> None:
+        """Store that a replica lives, in place of what it announced before.
+
+        Args:
+            replica: Itself; when it was seen is now.
+            seconds: For how long that counts.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def withdraw(self, replica_id: str) -> None:
+        """Remove what a replica announced; nothing where it announced nothing.
+
+        Args:
+            replica_id: Its id.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Return the replicas whose announcement counts still, by id.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+    async def now(self) -> float:
+        """Return the time by the clock of the store, in seconds since the epoch.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def lease_holder(self, name: str) -> str | None:
+        """Return who has the right to do something alone now (``SealedStore.take_lease``).
+
+        Args:
+            name: What is done.
+
+        Returns:
+            The holder, or None where nobody has it, or not any more.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def replica_key(self) -> bytes:
+        """Return the secret of the replicas: 32 bytes, made once.
+
+        Raises:
+            StoreError: It cannot be read, or not be made.
+        """
+        ...
