@@ -70,6 +70,7 @@ TWINS: dict[str, object] = {
     "Client": FakeClient(),
     "Listener": FakeListener(),
     "SealedStore": MemoryStore(),
+    "ReplicaStore": MemoryStore(),
     "CallLog": MemoryStore(),
     "HasLogins": FakeSource({}),
     "ServerLogins": FakeLogins(),

@@ -26,6 +26,12 @@ def serve(
     sub_app: Annotated[
         str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app of the agent at /mcp.")
     ] = DEFAULT.sub_app,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", metavar="URL", help="Where other processes on the same store reach this one; PEGBOARD_ADDRESS."
+        ),
+    ] = DEFAULT.address,
     no_fast_path: Annotated[
         bool,
         typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
@@ -47,6 +53,7 @@ def serve(
             agent=agent,
             session=session,
             sub_app=sub_app,
+            address=address,
             no_fast_path=no_fast_path,
             no_console=no_console,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class ServeOptions:
     agent: str | None = None
     session: str | None = None
     sub_app: str | None = None
+    address: str | None = None
     no_fast_path: bool = False
     no_console: bool = False
 
@@ -47,7 +49,10 @@ VALUES: Final = {
     "--agent": "agent",
     "--session": "session",
     "--sub-app": "sub_app",
+    "--address": "address",
 }
+ADDRESS: Final = "PEGBOARD_ADDRESS"
+"""The variable that says what ``--address`` does, where that is not given."""
 
 
 def plain_options(arguments: Sequence[str]) -> ServeOptions | None:
@@ -121,7 +126,7 @@ def serve_with(options: ServeOptions) -> int:
                 await gateway.run_stdio(board, **given)
             else:
                 given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}
-                await gateway.run_http(board, **given)
+                await gateway.run_http(board, **given, address=address)
         finally:
             if console is not None:
                 console.ended()
@@ -132,6 +137,7 @@ def serve_with(options: ServeOptions) -> int:
         return DONE
 
     common = Options(config=options.config, agent=options.agent)
+    address = options.address or os.environ.get(ADDRESS) or None
     gc.disable()  # nothing that the start makes is garbage
     try:
         fast = False if options.no_fast_path else None

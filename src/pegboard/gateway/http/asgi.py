@@ -26,24 +26,26 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
+from pegboard.gateway.http.replica_routing import BODY_LIMIT
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.replicas.sessions import NamedSessions
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-BODY_LIMIT: Final = 4 * 1024 * 1024
-"""How large a request may be, in bytes."""
+    from pegboard.gateway.replicas.peers import Peers
+
 _LISTEN: Final = "subscriptions/listen"
 
 
 class App:
     """The ASGI app for every request over HTTP, while it is running; with the fast path in front of it, or not."""
 
-    def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
         gateway = self._gateway = Gateway(door.board, clock)
-        self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
+        self._manager = _sessions(gateway, peers)
         mcp = _Mcp(gateway, door, self._manager)
         routed = Starlette(
             routes=[
@@ -92,6 +94,13 @@ class App:
     async def close(self, *, grace: float) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
         await self._gateway.close(grace=grace)
+
+
+def _sessions(gateway: Gateway, peers: Peers | None) -> StreamableHTTPSessionManager:
+    """Return the transport sessions of the handshake era; each names its replica, where there may be others."""
+    if peers is None:
+        return StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
+    return NamedSessions(gateway.server, peers.own, max_request_body_size=BODY_LIMIT)
 
 
 async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  (recognised, not bound)
+FORWARDED: Final = "pegboard.forwarded"
+"""What the scope of a request has that another replica has sent on, which has judged Host and Origin: its id."""
 _MOST_HOSTS: Final = 256
 
 
@@ -145,7 +147,7 @@ class OriginCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
+        if scope["type"] == "http" and FORWARDED not in scope:
             headers: dict[str, Any] = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
             refusal = self._refusal(headers.get("host", ""), headers.get("origin"))
             if refusal is not None:
@@ -195,7 +197,7 @@ def identify(
     path: str = scope["path"]
     if path != "/mcp" and not path.startswith("/mcp/"):
         return None
-    if not origins.allows(_text(headers.get(b"host")) or "", _text(headers.get(b"origin"))):
+    if FORWARDED not in scope and not origins.allows(_text(headers.get(b"host")) or "", _text(headers.get(b"origin"))):
         return None
     query: Any = {}
     if scope["query_string"]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pegboard.gateway.http.auth import OriginCheck, Refusal
-from pegboard.support.mcp_constants import INTERNAL_ERROR
+from pegboard.gateway.http.open_requests import OpenRequests, stopping, whole_body
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 BODY_LIMIT: Final = 1024 * 1024
 """How large a request to a mounted app may be, in bytes."""
-_EVENTS: Final = b"text/event-stream"
 
 
 class GatewayApp(Protocol):
@@ -81,8 +80,7 @@ class _Mounted:
     def __init__(self, mount: Mount, host: str) -> None:
         self._mount = mount
         self._app: MountedApp | None = None
-        self._open: set[_OpenRequest] = set()
-        self._closing = False
+        self._requests = OpenRequests()
         self.serve = OriginCheck(self._serve, host=host)
 
     def covers(self, path: str) -> bool:
@@ -90,9 +88,10 @@ class _Mounted:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if self._closing:
-                raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
-            body = await _body(scope, receive)
+            if self._requests.closing:
+                raise stopping()
+            too_large = Refusal(413, "A request here has at most 1 MiB.", Connection="close")
+            body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)
         except Refusal as refusal:
             await refusal(scope, receive, send)
             return
@@ -100,94 +99,9 @@ class _Mounted:
             return
         if self._app is None:
             self._app = self._mount.build()
-        request = _OpenRequest(body, receive, send)
-        self._open.add(request)
-        try:
-            await request.run(self._app, scope)
-        finally:
-            self._open.discard(request)
+        await self._requests.serve(self._app, scope, body, receive, send)
 
     async def close(self, *, grace: float) -> None:
-        self._closing = True
-        for request in self._open:
-            if request.streams:
-                request.end()
-        await self._ended(grace)
-        for request in self._open:
-            request.end()
-        await self._ended(grace)
+        await self._requests.close(grace=grace)
         if self._app is not None:
             await self._app.close()
-
-    async def _ended(self, seconds: float) -> None:
-        """Wait until every request has ended, for at most some seconds."""
-        if tasks := {request.task for request in self._open}:
-            await asyncio.wait(tasks, timeout=seconds)
-
-
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """Return the whole body of a request, or None where its client went away; raises ``Refusal``."""
-    too_large = Refusal(413, "A request here has at most 1 MiB.", Connection="close")
-    length: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    if not length.isdigit() or len(length) > 9 or int(length) > BODY_LIMIT:
-        raise too_large
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        if len(body) > BODY_LIMIT:
-            raise too_large
-        if not message.get("more_body"):
-            return bytes(body)
-
-
-class _OpenRequest:
-    """A request to a mounted app and its response, which can be ended from outside."""
-
-    def __init__(self, body: bytes, receive: Receive, send: Send) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # a request is served in a task
-        self.task: asyncio.Task[Any] = task
-        self.streams = False
-        self._body: bytes | None = body
-        self._receive = receive
-        self._send = send
-        self._started = self._complete = self._ended = False
-
-    async def run(self, app: MountedApp, scope: Scope) -> None:
-        try:
-            await app(scope, self._received, self._sent)
-        except asyncio.CancelledError:
-            if not self._ended:
-                raise
-            self.task.uncancel()
-        if self._ended and not self._complete:
-            await self._finish(scope)
-
-    def end(self) -> None:
-        """End the response where it is."""
-        if not self._ended:
-            self._ended = True
-            self.task.cancel()
-
-    async def _received(self) -> Any:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def _sent(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self._started = True
-            self.streams = any(n.lower() == b"content-type" and v.startswith(_EVENTS) for n, v in message["headers"])
-        self._complete = message["type"] == "http.response.body" and not message.get("more_body")
-        await self._send(message)
-
-    async def _finish(self, scope: Scope) -> None:
-        if self._started:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-        else:
-            refusal = Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
-            await refusal(scope, self._receive, self._send)

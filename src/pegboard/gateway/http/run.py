@@ -11,20 +11,23 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import uvicorn
 
 from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, require_tokens
+from pegboard.gateway.http.auth import ANY_ADDRESS, Authenticator, OriginCheck, identify, require_tokens
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
+from pegboard.gateway.replicas.peers import among_replicas, require_address
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
     from pegboard.gateway.http.mounts import GatewayApp, Mount, MountedApp
+    from pegboard.gateway.replicas.peers import Peers
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -56,17 +59,20 @@ async def serving(
     mounts: Sequence[Mount] = (),
     clock: Callable[[], float] = monotonic,
     limits: ConnectionLimits | None = None,
+    address: str | None = None,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
 
     Each of ``mounts`` is served under its paths. Turns end after ``turn_gap`` seconds of ``clock``. ``limits`` bounds
-    connections without a call or stream.
+    connections without a call or stream. At ``address`` other processes on the same store reach this one; None is
+    where it is bound.
 
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, _nothing, **given, mounts=mounts, clock=clock, limits=limits) as (url, _):
+    more: dict[str, Any] = {"mounts": mounts, "clock": clock, "limits": limits, "address": address}
+    async with _serving(board, _nothing, **given, **more) as (url, _):
         yield url
 
 
@@ -87,18 +93,31 @@ async def _serving(
     mounts: Sequence[Mount],
     clock: Callable[[], float] = monotonic,
     limits: ConnectionLimits | None = None,
+    address: str | None = None,
 ) -> AsyncGenerator[tuple[str, asyncio.Event]]:
     """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
     require_tokens(board, host)
     if (chosen := chosen_agent(board, agent)) is not None:
         open_sub_app(board.world, chosen, sub_app)
-    listening = bind(host, port)
-    authenticator = Authenticator(
-        board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
-    )
-    failed = asyncio.Event()
-    app, wrap = _app(authenticator, settled, failed, clock)
-    app = _mounting(app, authenticator, mounts)
+    with contextlib.closing(bind(host, port)) as listening:
+        url = url_of(host, listening.getsockname()[1])
+        authenticator = Authenticator(
+            board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
+        )
+        own = require_address(address) if address is not None else reached_at(url)
+        async with among_replicas(board.services.store, own) as peers:
+            failed = asyncio.Event()
+            app, wrap = _app(authenticator, settled, failed, clock, peers)
+            async with _listening(_mounting(app, authenticator, mounts), listening, limits, wrap):
+                yield url, failed
+        authenticator.origins.clear()  # nobody logs in here any more
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    app: GatewayApp, listening: socket.socket, limits: ConnectionLimits | None, wrap: Wrap | None
+) -> AsyncGenerator[None]:
+    """Serve an app on a socket while the context lasts; its requests may end after that."""
     limits = limits or ConnectionLimits()
     limited = cast("type[asyncio.Protocol]", partial(LimitedProtocol, WaitingConnections(limits), wrap))
     server = _Uvicorn(
@@ -114,12 +133,25 @@ async def _serving(
                 await task
                 raise _failed()
             await asyncio.sleep(0.005)
-        yield url_of(host, listening.getsockname()[1]), failed
+        yield
     finally:
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
-        authenticator.origins.clear()  # nobody logs in here any more
-        listening.close()
+
+
+def reached_at(url: str) -> str:
+    """Return below which address other processes reach what is served at a URL, as far as this machine knows.
+
+    What is bound to every address is reached at that of this machine.
+    """
+    parts = urlsplit(url)
+    if parts.hostname not in ANY_ADDRESS:
+        return f"{parts.scheme}://{parts.netloc}"
+    try:
+        own = socket.gethostbyname(socket.gethostname())
+    except OSError:  # a machine that does not know its own name
+        own = HOST
+    return f"{parts.scheme}://{own}:{parts.port}"
 
 
 def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount]) -> GatewayApp:
@@ -141,15 +173,31 @@ def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mo
 
 
 def _app(
-    authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
+    authenticator: Authenticator,
+    settled: Callable[[], None],
+    failed: asyncio.Event,
+    clock: Callable[[], float],
+    peers: Peers | None,
 ) -> tuple[GatewayApp, Wrap | None]:
     """Return the app to serve, and what is put around transports; both go by the fast path, or not."""
 
     def load() -> App:
         from pegboard.gateway.http.asgi import App
 
-        return App(authenticator, clock)
+        return App(authenticator, clock, peers)
 
+    app, wrap = _own_app(authenticator, load, settled, failed)
+    if peers is None:
+        return app, wrap
+    from pegboard.gateway.http.replica_routing import ReplicaRouting
+
+    return ReplicaRouting(app, peers.own, peers.credentials, peers.forwarder, authenticator), wrap
+
+
+def _own_app(
+    authenticator: Authenticator, load: Callable[[], App], settled: Callable[[], None], failed: asyncio.Event
+) -> tuple[GatewayApp, Wrap | None]:
+    """Return the app of what belongs to this process, and what is put around transports."""
     if not authenticator.board.fast_path:
         app = load()
         settled()
@@ -182,14 +230,16 @@ async def run_http(
     mounts: Sequence[Mount] = (),
     ready: Callable[[str], None] | None = None,
     settled: Callable[[], None] = _nothing,
+    address: str | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
     ``ready`` is called with the URL once requests are accepted, ``settled`` once all that calls need is imported.
+    At ``address`` other processes on the same store reach this one.
     """
     quiet(board.services.masker)
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, settled, **given, mounts=mounts) as (url, failed):
+    async with _serving(board, settled, **given, mounts=mounts, address=address) as (url, failed):
         with stopping() as stop:
             if ready is not None:
                 ready(url)

@@ -1,0 +1,74 @@
+"""A process among the replicas of its store: its heartbeat, its credentials and its way to the others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pegboard.errors import UsageError
+
+if TYPE_CHECKING:
+    from pegboard.gateway.replicas.credential import Credentials
+    from pegboard.gateway.replicas.forwarding import Forwarder
+    from pegboard.gateway.replicas.heartbeat import Heartbeat
+    from pegboard.ports import Store
+
+
+def require_address(address: str) -> str:
+    """Return the URL below which the others reach this process; raises ``UsageError`` for what is none.
+
+    >>> require_address("http://10.0.0.5:8321/")
+    'http://10.0.0.5:8321'
+    """
+    hint = "Write it like http://10.0.0.5:8321: what the other replicas reach, without a path to an agent."
+    try:
+        parts = urlsplit(address)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    else:
+        fits = fits and not (parts.username or parts.password or parts.query or parts.fragment)
+    if not fits or not address.isascii() or not address.isprintable() or " " in address or len(address) > 500:
+        raise UsageError("The address of this replica is no URL of http or https.", hint=hint)
+    return address.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peers:
+    """What a replica has for the sake of the others."""
+
+    heartbeat: Heartbeat
+    credentials: Credentials
+    forwarder: Forwarder
+
+    @property
+    def own(self) -> str:
+        """Return the id of this replica."""
+        return self.heartbeat.own.id
+
+
+@asynccontextmanager
+async def among_replicas(store: Store, address: str) -> AsyncGenerator[Peers | None]:
+    """Announce this process at an address while the context lasts; None where no other can have its store.
+
+    Raises ``StoreError`` where the store does not give its secret.
+    """
+    if not store.lasts:
+        yield None
+        return
+    from pegboard.gateway.replicas.credential import Credentials
+    from pegboard.gateway.replicas.forwarding import Forwarder
+    from pegboard.gateway.replicas.heartbeat import Heartbeat, new_replica
+
+    heartbeat = Heartbeat(store, new_replica(address))
+    await heartbeat.start()
+    credentials = Credentials(heartbeat.key, heartbeat.own.id, heartbeat.now)
+    forwarder = Forwarder(heartbeat, credentials)
+    try:
+        yield Peers(heartbeat=heartbeat, credentials=credentials, forwarder=forwarder)
+    finally:
+        await heartbeat.close()
+        await forwarder.close()
