@@ -1,6 +1,7 @@
 """A store that a test loses: that of a server which cannot be reached for a while, over a real store."""
 
 import inspect
+from collections.abc import Container
 from typing import Any, cast
 
 from pegboard.errors import store_unavailable
@@ -8,7 +9,7 @@ from pegboard.ports import Store
 
 
 class LosableStore:
-    """A real store whose requests raise ``StoreUnavailableError`` while it is ``lost``.
+    """A real store whose requests raise ``StoreUnavailableError`` while it is ``lost``: all of them, or some by name.
 
     What only waits to be written waits on. ``asked`` are the requests that it was asked, by their names.
     """
@@ -16,7 +17,16 @@ class LosableStore:
     def __init__(self, real: Store) -> None:
         self.real = real
         self.lost = False
+        self.requests: Container[str] = ()
         self.asked: list[str] = []
+
+    def lose(self, *requests: str) -> None:
+        """Lose it: for some requests, or for every one."""
+        self.lost, self.requests = True, requests
+
+    def find(self) -> None:
+        """Find it again."""
+        self.lost = False
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.real, name)
@@ -25,7 +35,7 @@ class LosableStore:
 
         async def request(*args: Any, **named: Any) -> Any:
             self.asked.append(name)
-            if self.lost:
+            if self.lost and (not self.requests or name in self.requests):
                 raise store_unavailable("The store of the test", "the server has gone away")
             return await found(*args, **named)
 

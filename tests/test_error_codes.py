@@ -212,7 +212,7 @@ async def test_a_store_says_what_is_wrong_with_its_file(tmp_path: Path) -> None:
 
 async def test_a_store_that_cannot_be_reached_is_said_to_be_unavailable(path: Path) -> None:
     double, store = losable(MemoryStore())
-    double.lost = True
+    double.lose()
     with raises("store_unavailable"):
         async with Pegboard.open(path, adapters=Adapters(store=store)):
             pass

@@ -230,5 +230,5 @@ def store_unavailable(store: str, reason: str) -> StoreUnavailableError:
         store: What it is called, without anything secret.
         reason: Why, without a full stop.
     """
-    hint = "Nothing was changed; it is tried again by itself. What was loaded before can be called for a while."
+    hint = "It is tried again by itself."
     return StoreUnavailableError(f"{store} cannot be reached now: {reason}.", hint=hint)

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from losable_store import losable
 from pegboard import Pegboard
 from pegboard.board.catalog.loader import PluginRequest
+from pegboard.errors import StoreUnavailableError
 from pegboard.operators.attention import Attention
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.operations import Operations
+from pegboard.ports import Adapters
+from pegboard.stores.grace import with_grace
+from pegboard.stores.memory import MemoryStore
 
 LISTED = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
 CONFIG = """
@@ -166,3 +171,29 @@ async def test_much_that_needs_a_person_is_cut_with_how_much_there_is(board: Peg
     assert ([one.kind for one in found.items], found.total >= 6) == (["approval"] * 3, True)
     since = [one.since or 0.0 for one in found.items]
     assert since == sorted(since)
+
+
+async def test_a_store_that_is_lost_needs_a_person_and_what_is_known_without_it_stays(folder: Path) -> None:
+    """F5: an operator of some agents is not told where the store is."""
+    double, store = losable(MemoryStore())
+    async with Pegboard.open(written(folder, 100), adapters=Adapters(store=with_grace(store))) as board:
+        session = await board.session(agent="all", session_id="thread")
+        await session.load("crm")
+        before = await needing(board)
+        double.lose()
+        with pytest.raises(StoreUnavailableError):
+            await board.approvals.list()
+        await session.surface()
+        found = await needing(board)
+        assert [one.kind for one in found.items] == ["store", "server", "server"]
+        assert (found.items[0].severity, found.items[0].text) == (
+            "error",
+            "The store of the test cannot be reached now: the server has gone away.",
+        )
+        few = await needing(board, agents=frozenset({"few"}))
+        assert [one.text for one in few.items] == ["The store cannot be reached now."]
+        back = asyncio.Event()
+        board.on("store_back", lambda _: back.set())
+        double.find()
+        await asyncio.wait_for(back.wait(), 20)
+        assert [one.kind for one in (await needing(board)).items] == [one.kind for one in before.items]

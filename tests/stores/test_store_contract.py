@@ -27,6 +27,7 @@ from pegboard.ports import (
     SwitchChange,
     UseRecord,
 )
+from pegboard.stores.grace import with_grace
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 
@@ -85,10 +86,11 @@ FULL_MANIFEST = Manifest(
 
 
 def make(kind: str, folder: Path) -> Store:
-    return MemoryStore() if kind == "memory" else SqliteStore(folder / "pegboard.db")
+    store = MemoryStore() if kind == "memory" else SqliteStore(folder / "pegboard.db")
+    return with_grace(store) if kind == "grace" else store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "grace"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     store = make(request.param, tmp_path)
     await store.open()

@@ -40,6 +40,8 @@ from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect, activation_of
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
+from pegboard.ports.store_health import CanBeLost, StoreHealth
+from pegboard.support.tasks import BackgroundTasks
 
 RunChild = Callable[[Session, str], Awaitable[str]]
 """A function that runs a task in a child session and returns its answer."""
@@ -112,6 +114,9 @@ class Board:
             delegation=Delegation(),
             live=LiveSessions(),
         )
+        self._tasks = BackgroundTasks()
+        if isinstance(parts.store, CanBeLost):
+            parts.store.on_health(self._store_health_changed)
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
         self.pins = Pins(self.services)
@@ -223,13 +228,23 @@ class Board:
         tool = self.world.catalog.by_wire(wire)
         return tool.plugin if tool is not None else None
 
+    def _store_health_changed(self, health: StoreHealth) -> None:
+        if not health.reachable:
+            self.services.events.emit("store_lost", {"why": health.why, "until": health.until})
+            return
+        self.services.events.emit("store_back", {})
+        if self.services.unstored_uses:
+            from pegboard.board.calls.late_uses import store_uses  # no start needs it
+
+            self._tasks.start(store_uses(self.services))
+
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event.
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
                 configuration_changed, configuration_refused, permissions_changed, pins_changed, approval_asked,
-                approval_decided or approval_used.
+                approval_decided, approval_used, rejected, store_lost or store_back.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:
@@ -364,6 +379,7 @@ class Board:
         """Stop what was started; write what is still to be written."""
         if self._scheduled is not None:
             await self._scheduled.aclose()
+        await self._tasks.aclose()
         await self.resources.aclose()
         await self.services.availability.aclose()
         await self.services.loader.aclose()

@@ -23,10 +23,12 @@ from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.session_info import Delegation, LiveSessions
+from pegboard.board.unstored_uses import UnstoredUses
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
+from pegboard.ports.store_health import REACHABLE, CanBeLost, StoreHealth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -57,6 +59,7 @@ class Services:
     live: LiveSessions
     awaiting_login: CallsAwaitingLogin = field(default_factory=CallsAwaitingLogin)
     login_addresses: LoginAddresses = field(default_factory=LoginAddresses)
+    unstored_uses: UnstoredUses = field(default_factory=UnstoredUses)
     loop: LoopGuard = field(default_factory=LoopGuard)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is held while a person is asked about one more call."""
@@ -65,6 +68,11 @@ class Services:
     def masker(self) -> Masker:
         """Return what hides secrets under the configuration in force."""
         return self.recorder.masker
+
+    @property
+    def store_health(self) -> StoreHealth:
+        """Return whether the store can be reached now; nothing is waited for."""
+        return self.store.health if isinstance(self.store, CanBeLost) else REACHABLE
 
     @property
     def world(self) -> World:

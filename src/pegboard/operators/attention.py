@@ -19,7 +19,7 @@ from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
 
 AttentionKind = Literal[
-    "approval", "login", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook"
+    "approval", "login", "server", "pin", "refused_edit", "waiting_edit", "pause", "problem", "budget", "hook", "store"
 ]
 """What an item is about."""
 AttentionAction = Literal["decide", "log_in", "restart", "accept", "resume", "look"]
@@ -106,10 +106,25 @@ Subject = Callable[[Situation], Awaitable[Sequence[AttentionItem]]]
 
 async def attention(situation: Situation, *, limit: int) -> Attention:
     """Return what needs a person, at most ``limit`` of it; raises ``StoreError``."""
-    found = [item for subject in SUBJECTS for item in await subject(situation)]
+    subjects = SUBJECTS if situation.services.store_health.reachable else WITHOUT_STORE
+    found = [item for subject in subjects for item in await subject(situation)]
     shown = masked(tuple(found[:limit]), await shown_names(situation.services))
     ends = (item.until for item in found if item.until is not None)
     return Attention(items=shown, total=len(found), next_end=min(ends, default=None))
+
+
+async def lost_store(situation: Situation) -> Sequence[AttentionItem]:
+    """Return that the store cannot be reached; where it is, those know who see all of the configuration."""
+    health = situation.services.store_health
+    return [
+        AttentionItem(
+            kind="store",
+            severity="error",
+            text=health.why if situation.agents is None else "The store cannot be reached now.",
+            hint="Calls of loaded tools go on for a while; loads, switches and answers are refused until it is back.",
+            since=health.lost_at,
+        )
+    ]
 
 
 async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
@@ -342,3 +357,5 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     budgets,
 )
 """What may need a person, by rank."""
+WITHOUT_STORE: Final[tuple[Subject, ...]] = (lost_store, servers_down, waiting_tools, edits, hooks)
+"""What is known of it while the store cannot be reached."""

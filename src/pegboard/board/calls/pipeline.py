@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 
 from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
-from pegboard.board.calls.commands import apply_command, carry_out
+from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.eliciting import asked_client
+from pegboard.board.calls.late_uses import used
 from pegboard.board.calls.login_gate import after_login, missing_logins, remote_servers, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
@@ -39,10 +40,10 @@ from pegboard.core.state.call_plans import (
     refused_for_own_file,
     same_batch,
 )
-from pegboard.core.state.commands import Load, Use
+from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
-from pegboard.core.state.transitions import used
+from pegboard.core.state.transitions import used as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -197,7 +198,7 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         scope=pool_scope(permissions, spec, info.pool_user),
         owner=login_owner(permissions, info.pool_user),
         guards=spec.guards,
-        renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
+        renews=lapses and with_use(permissions, snapshot.state, tool.id) is not snapshot.state,
         rules=rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name)),
         because=next(iter(loaded_because(permissions, snapshot.state, plan.loaded)), None),
         record=permissions.agent.record.within(spec.record),
@@ -281,7 +282,7 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
         return snapshot, arguments
     context = call.context(snapshot.info, decided)
     if decided.renews:
-        snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
+        snapshot = await used(services, snapshot, tool.id)
     call.ran, call.handed = time.monotonic(), True
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)

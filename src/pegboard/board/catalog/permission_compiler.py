@@ -26,6 +26,7 @@ class PermissionCompiler:
         self._pins = pins
         self._token: ChangeToken | None = None
         self._as_of: object = object()
+        self._other_pins = False  # some have changed that nothing was compiled with
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._personal: Mapping[str, Mapping[str, Mapping[str, bool]]] = {}
         self._looked_up = ToolkitEntries(self.world)
@@ -53,9 +54,11 @@ class PermissionCompiler:
         token = await self._store.change_token(since)
         if token is not self._token and token != self._token:
             if self._token is None or token.permissions != self._token.permissions:
-                other_pins = await self._pins.refresh()
-                before, self._switches = self._switches, await self._store.all_switches()
-                own, self._personal = self._personal, await self._store.principal_switches()
+                self._other_pins = await self._pins.refresh() or self._other_pins
+                switches, personal = await self._store.all_switches(), await self._store.principal_switches()
+                before, self._switches = self._switches, switches  # all of it was read, or nothing is taken
+                own, self._personal = self._personal, personal
+                other_pins, self._other_pins = self._other_pins, False
                 if other_pins or self._token is None:
                     self._outdate()
                 else:

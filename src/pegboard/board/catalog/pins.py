@@ -60,6 +60,8 @@ class DefinitionPins:
         self._recorder = recorder
         self._revision: object = None
         self._known: Mapping[str, ServerPins] = {}
+        self._untold = False  # they are others than those that ``refresh`` has told of
+        self._uncompared: set[str] = set()  # servers whose pins have changed, and whose tools were not looked at since
         self._lists: dict[str, _List] = {}
         self._pinned: dict[tuple[str, str, str], Tool] = {}  # what has changed, as pinned: plugin, tool, digest
         self._claims: dict[str, tuple[ServerPins, Claims]] = {}
@@ -75,12 +77,15 @@ class DefinitionPins:
         if revision == self._revision:
             return False
         before, self._known = self._known, await self._store.pins()
-        self._revision = revision
-        changed = [name for name, one in self._known.items() if before.get(name) != one and name in self._lists]
-        shown = {name: await self._compared(name) for name in changed}
+        self._untold = self._untold or before != self._known
+        self._uncompared |= {name for name, one in self._known.items() if before.get(name) != one}
+        shown = {name: await self._compared(name) for name in sorted(self._uncompared & self._lists.keys())}
+        self._revision = revision  # all of it was read
+        self._uncompared.clear()
         if shown:
             self.on_changed(shown)
-        return before != self._known
+        untold, self._untold = self._untold, False
+        return untold
 
     # -- what counts ---------------------------------------------------------------------------------
 

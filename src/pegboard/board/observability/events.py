@@ -29,6 +29,8 @@ EVENTS = (
     "approval_decided",
     "approval_used",
     "rejected",
+    "store_lost",
+    "store_back",
 )
 Callback = Callable[[Mapping[str, Any]], object]
 

@@ -35,6 +35,8 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "catalog_changed": ("servers", "switches", "configuration", "pins"),
     "configuration_changed": ("configuration", "servers", "switches", "sessions"),
     "configuration_refused": ("configuration",),
+    "store_lost": ("configuration",),
+    "store_back": ("sessions", "calls", "switches", "approvals", "audit", "bill", "pins", "configuration"),
 }
 """What parts of pages an event of the board is about."""
 OFTEN: Final = frozenset({"called", "denied"})

@@ -11,7 +11,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, StoreUnavailableError
 from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.protocol.board_port import CALLER
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
@@ -31,16 +31,16 @@ MOST_SESSIONS = 10_000
 class Activity:
     """The activity in a session: calls in flight, when the last one ended (seconds), the label of its turn.
 
-    ``known`` says that what came before this process was looked up. While it is entered, as a context manager, a call
-    is in flight.
+    ``known`` says that what came before this process was looked up, ``over`` that the turn is to end as soon as that
+    can be stored. While it is entered, as a context manager, a call is in flight.
     """
 
-    __slots__ = ("_turns", "in_flight", "known", "label", "last", "lock")
+    __slots__ = ("_turns", "in_flight", "known", "label", "last", "lock", "over")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.in_flight = 0
-        self.known = False
+        self.known = self.over = False
         self.last: float | None = None
         self.label: str | None = None
         self.lock = asyncio.Lock()
@@ -88,14 +88,25 @@ class Turns:
                 async with activity.lock:
                     await self._take_up(session, activity)
             if self._has_paused(session, activity):
-                activity.last = None
-                await session.end_turn()
+                activity.over = True
+            if activity.over and not activity.in_flight:
+                await self._end(session, activity)
         elif label != activity.label:
             async with activity.lock:
                 if label != activity.label:
-                    await session.mark_turn(label)
-                    activity.label = label
+                    with suppress(StoreUnavailableError):  # at the next request, then
+                        await session.mark_turn(label)
+                        activity.label = label
         return activity
+
+    @staticmethod
+    async def _end(session: Session, activity: Activity) -> None:
+        """End the turn; where the store is lost that waits for it, and the request does not."""
+        activity.over, activity.last = False, None
+        try:
+            await session.end_turn()
+        except StoreUnavailableError:
+            activity.over = True
 
     async def _take_up(self, session: Session, activity: Activity) -> None:
         """Note when the last call of a stored session was, where that was before this process began.
@@ -140,7 +151,7 @@ class Turns:
     def ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
         activity = self._activity(key)
-        activity.last, activity.known = None, True
+        activity.last, activity.known, activity.over = None, True, False
 
     def activity(self, session: Session) -> Activity:
         """Return the activity of a session; a call of it is in flight while that is entered."""

@@ -1,0 +1,198 @@
+"""A store that was read goes on for a while without its server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from losable_store import LosableStore
+from pegboard.errors import StoreUnavailableError, store_unavailable
+from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, SessionKey, Store, SwitchAction, SwitchChange
+from pegboard.stores.grace import GraceStore
+from pegboard.stores.grace.last_read import MOST, LastRead
+from pegboard.stores.grace.unwritten import Unwritten
+from pegboard.testing import ManualClock, MemoryStore
+
+KEY = SessionKey(principal="ada", agent="helper", session="s")
+OTHER = SessionKey(principal="bob", agent="helper", session="s")
+
+
+def call(subject: str) -> AuditRecord:
+    return AuditRecord(datetime.now(UTC), "call", "ada", "helper", "s", 1, subject, "allowed")
+
+
+@pytest.fixture
+def double() -> LosableStore:
+    return LosableStore(MemoryStore())
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def store(double: LosableStore, clock: ManualClock) -> AsyncIterator[Store]:
+    store = cast("Store", GraceStore(cast("Store", double), grace=30, clock=clock))
+    await store.open()
+    yield store
+    double.find()
+    await store.aclose()
+
+
+async def test_what_was_read_last_counts_for_the_grace_since_it_was_known_to_be_so(
+    store: Store, double: LosableStore, clock: ManualClock
+) -> None:
+    version = await store.save(KEY, "one", expected=0)
+    await store.load(OTHER)
+    token = await store.change_token()
+    clock.advance(10)
+    await store.change_token()
+    double.lose()
+    clock.advance(30)
+    assert await store.change_token() == token
+    one = await store.load(KEY)
+    assert one is not None
+    assert (one.text, one.version) == ("one", version)
+    assert await store.load(OTHER) is None
+    clock.advance(0.1)
+    for read in (store.change_token, lambda: store.load(KEY), lambda: store.load(OTHER)):
+        with pytest.raises(StoreUnavailableError, match="the server has gone away"):
+            await read()
+
+
+async def test_a_request_that_fails_alone_is_no_loss(store: Store, double: LosableStore) -> None:
+    """A pool that is exhausted for a moment refuses one request."""
+    await store.save(KEY, "one", expected=0)
+    double.lose("load", "save")
+    found = await store.load(KEY)
+    assert found is not None
+    assert found.text == "one"
+    with pytest.raises(StoreUnavailableError):
+        await store.load(OTHER)
+    with pytest.raises(StoreUnavailableError):
+        await store.save(OTHER, "two", expected=0)
+    assert cast("GraceStore", store).health.reachable
+    await store.set_switch("helper", "notes", value=True)
+
+
+async def test_what_this_process_has_changed_is_not_what_was_read_before(store: Store, double: LosableStore) -> None:
+    """P4: between a change and the next look at the store it may be lost."""
+    before = await store.change_token()
+    await store.save(KEY, "one", expected=0)
+    double.lose()
+    after = await store.change_token()
+    assert after.states != before.states
+    assert after.permissions == before.permissions
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_after_a_switch_of_this_process_no_permissions_count_that_were_read_before(
+    store: Store, double: LosableStore, *, lost: bool
+) -> None:
+    """P4: also where it is not known whether it was stored."""
+    before = await store.change_token()
+    change = SwitchChange(agent="helper", name="mail", value=False, expected=None)
+    action = SwitchAction(mark="m", subject="mail", at=0.0, by="ada", changes=[change])
+    for write in (
+        lambda: store.set_switch("helper", "notes", value=False),
+        lambda: store.set_together(action),
+        lambda: store.accept("pegboard.yaml", "text", expected=None),
+        lambda: store.change_pins("mail", [], expected=None, version=1),
+    ):
+        double.lose(*("set_switch", "set_together", "accept", "change_pins") if lost else ("load",))
+        try:
+            await write()
+        except StoreUnavailableError:
+            assert lost
+        double.lose()
+        after = await store.change_token()
+        assert after.permissions != before.permissions
+        double.find()
+        async with asyncio.timeout(20):
+            while not cast("GraceStore", store).health.reachable:  # noqa: ASYNC110 - it looks by itself
+                await asyncio.sleep(0.01)
+        before = await store.change_token()
+
+
+async def test_a_grant_is_kept_for_calls_and_no_other_secret(store: Store, double: LosableStore) -> None:
+    for kind in ("grant", "identity"):
+        await store.seal(kind, "own", "secret", expected=0)
+    await store.seal("grant", "gone", "secret", expected=0)
+    await store.seal("grant", "gone", None, expected=None)
+    await store.sealed("identity", "own")
+    double.lose()
+    with pytest.raises(StoreUnavailableError):
+        await store.seal("grant", "own", None, expected=None)
+    found = await store.sealed("grant", "own")
+    await store.change_token()
+    assert found is not None
+    assert found.text == "secret"
+    assert await store.sealed("grant", "own") == found
+    assert await store.sealed("grant", "gone") is None
+    with pytest.raises(StoreUnavailableError):
+        await store.sealed("identity", "own")
+
+
+async def test_a_reading_that_a_writing_has_overtaken_is_not_the_last(store: Store, double: LosableStore) -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+    last: LastRead[str, str] = LastRead()
+
+    async def slow() -> str:
+        entered.set()
+        await go.wait()
+        return "old"
+
+    reading = asyncio.create_task(last.read("key", slow))
+    await entered.wait()
+    last.put("key", "new")
+    go.set()
+    assert await reading == "old"
+    assert last["key"] == "new"
+
+
+def test_the_values_that_were_read_longest_ago_go_first() -> None:
+    last: LastRead[int, int] = LastRead()
+    for number in range(MOST + 2):
+        last.put(number, number)
+    assert [number in last for number in (0, 1, 2, MOST + 1)] == [False, False, True, True]
+
+
+async def test_records_that_wait_are_bounded_and_the_oldest_give_way(store: Store, double: LosableStore) -> None:
+    """S2: what is dropped is counted."""
+    unwritten, written = Unwritten(most=3), list[str]()
+    for number in range(5):
+        unwritten.add_call(lambda record, _: written.append(record.subject), call(str(number)), None)
+    unwritten.add(lambda: written.append("two of a bill"), ["a", "b"])
+    assert (unwritten.waiting, unwritten.dropped) == (3, 4)
+    assert unwritten.hand_over() == (3, 4)
+    assert written == ["4", "two of a bill"]
+    assert unwritten.hand_over() == (0, 0)
+
+
+def test_of_calls_whose_details_have_no_room_the_records_alone_wait() -> None:
+    unwritten, written = Unwritten(), list[bool]()
+    details = CallDetails("x" * (MOST_UNWRITTEN // 2 + 1), 0.0)
+    for number in range(3):
+        unwritten.add_call(lambda _, kept: written.append(kept is not None), call(str(number)), details)
+    unwritten.hand_over()
+    assert written == [True, False, False]
+
+
+async def test_a_store_that_is_lost_at_the_end_says_how_many_records_are_lost(
+    double: LosableStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Gone(MemoryStore):
+        async def aclose(self) -> None:
+            raise store_unavailable("The store of the test", "the server has gone away")
+
+    double.real = Gone()
+    store = GraceStore(cast("Store", double))
+    await store.open()
+    double.lose()
+    await store.change_token()
+    store.record_later(call("one"))
+    await store.aclose()
+    assert "Records of calls that are not written: 1. The store of the test cannot be reached now" in caplog.text
