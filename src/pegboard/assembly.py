@@ -37,7 +37,7 @@ from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.names import Dialects
-from pegboard.errors import ConfigError
+from pegboard.errors import ConfigError, StoreError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.ports.store_copies import StoreCopies
     from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.plugin_process.source import PluginProcessSource
@@ -496,6 +497,27 @@ def _store(configuration: Configuration, *, quickstart: bool) -> Store:
     from pegboard.stores.sqlite import SqliteStore
 
     return SqliteStore(path)
+
+
+def store_copies(config: str | Path | None, env: Mapping[str, str] | None = None) -> tuple[Configuration, StoreCopies]:
+    """Return a configuration, and what copies and checks its store; no board is opened, and nothing is started.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        StoreError: ``store_in_memory`` where its store ends with the process.
+    """
+    source, quickstart = source_of(config, (), ())
+    configuration = loaded(source, os.environ if env is None else env)
+    path = _file_of(configuration, quickstart=quickstart)
+    if path is None:
+        raise StoreError(
+            "The store of this configuration is in memory, and ends with the process.",
+            hint="Nothing of it can be copied or checked; `store: sqlite:///pegboard.db` keeps one in a file.",
+            code="store_in_memory",
+        )
+    from pegboard.stores.sqlite.copies import SqliteCopies
+
+    return configuration, SqliteCopies(path)
 
 
 def in_memory(configuration: Configuration) -> bool:

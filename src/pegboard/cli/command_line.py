@@ -28,6 +28,7 @@ from pegboard.cli import (
     serve,
     session,
     stats,
+    store,
     suggest,
     surface,
     tools,
@@ -104,6 +105,11 @@ _secret = _group("Keep secrets in the keyring of the system.")
 for _name, (_command, _example) in secret.COMMANDS.items():
     _add(_secret, _name, _command, _example)
 app.add_typer(_secret, name="secret")
+
+_store = _group("Copy the store out, put a copy in, and look it over.")
+for _name, (_command, _example) in store.COMMANDS.items():
+    _add(_store, _name, _command, _example)
+app.add_typer(_store, name="store")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
 _add(app, "bill", audit.bill, audit.BILL_EXAMPLE)

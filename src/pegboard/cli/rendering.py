@@ -6,7 +6,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
@@ -22,6 +23,8 @@ UNBOUNDED = 1000
 LONGEST_CELL = 200
 NARROWEST = 20
 GAP = 3
+SAID_EVERY = 10.0
+"""How often it is said off a terminal how far long work is, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +100,30 @@ class Printer:
         self._print(table)
 
     @contextmanager
-    def working(self, text: str, *, lasting: bool = False) -> Generator[None]:
-        """Show on standard error what is being done; off a terminal only where it is ``lasting``."""
+    def working(self, text: str, *, lasting: bool = False) -> Generator[Callable[[str], None]]:
+        """Show on standard error what is being done; off a terminal only where it is ``lasting``.
+
+        What is yielded takes how far it is: off a terminal it is said no more often than every ten seconds.
+        """
         text = one_line(self.masker.text(text))
         if not sys.stderr.isatty():
+            said_at = time.monotonic()
+
+            def say(how_far: str) -> None:
+                nonlocal said_at
+                if lasting and time.monotonic() - said_at >= SAID_EVERY:
+                    said_at = time.monotonic()
+                    self.note(f"{text}: {how_far}")
+
             if lasting:
                 self.note(text)
-            yield
+            yield say
             return
         from rich.console import Console
         from rich.text import Text
 
-        with Console(file=sys.stderr).status(Text(text)):
-            yield
+        with Console(file=sys.stderr).status(Text(text)) as status:
+            yield lambda how_far: status.update(Text(f"{text}: {one_line(how_far)}"))
 
     def _print(self, what: RenderableType) -> None:
         """Write what rich renders; off a terminal without padding at the end of lines."""

@@ -135,15 +135,12 @@ class Database:
             try:
                 return attempt()
             except sqlite3.Error as error:
-                if _code(error) not in _BUSY:
+                if not is_locked(error):
                     raise explained(error, self._path) from error
                 now = time.monotonic()
                 started = now if started is None else started
                 if now - started >= self._patience:
-                    raise StoreBusyError(
-                        f"{self._path} was kept locked by other writers for {self._patience:g} seconds.",
-                        hint="Find the process that holds it open (a backup, a database shell) and end it.",
-                    ) from error
+                    raise locked(self._path, self._patience) from error
             backoff = backoff or Backoff(first=FIRST_PAUSE, longest=LONGEST_PAUSE, jitter=0.5)
             await backoff.wait()
 
@@ -180,6 +177,19 @@ def explained(error: sqlite3.Error, path: Path) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"{path} cannot be written: the disk is full.", hint="Make room; nothing was changed.")
     return StoreError(f"{path} cannot be read or written ({error}).")
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Return whether others hold the file, so that another attempt may succeed."""
+    return _code(error) in _BUSY
+
+
+def locked(path: Path, patience: float) -> StoreBusyError:
+    """Return the error for a file that others have held for too long."""
+    return StoreBusyError(
+        f"{path} was kept locked by other writers for {patience:g} seconds.",
+        hint="Find the process that holds it open (a backup, a database shell) and end it.",
+    )
 
 
 def _code(error: sqlite3.Error) -> int:

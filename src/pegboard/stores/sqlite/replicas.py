@@ -40,14 +40,7 @@ class SqliteReplicas(SqliteSwitches):
 
     async def replicas(self) -> Sequence[Replica]:
         """Return the replicas whose announcement counts still, by id."""
-        now = time.time()
-        query = "SELECT id, address, version, seen_at FROM replicas WHERE until > ? AND seen_at <= ? ORDER BY id"
-        given = now, now + _SET_BACK
-        rows = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
-        return [
-            Replica(from_column(replica_id), from_column(address), from_column(version), seen_at)
-            for replica_id, address, version, seen_at in rows
-        ]
+        return await self._opened().read(select_replicas)
 
     async def now(self) -> float:
         """Return the time of this machine."""
@@ -66,6 +59,17 @@ class SqliteReplicas(SqliteSwitches):
             key = await self._write(_replica_key)
             self._replica_key = database.generation, key
         return self._replica_key[1]
+
+
+def select_replicas(connection: sqlite3.Connection) -> list[Replica]:
+    """Return the replicas whose announcement counts still, by id."""
+    now = time.time()
+    query = "SELECT id, address, version, seen_at FROM replicas WHERE until > ? AND seen_at <= ? ORDER BY id"
+    rows = connection.execute(query, (now, now + _SET_BACK)).fetchall()
+    return [
+        Replica(from_column(replica_id), from_column(address), from_column(version), seen_at)
+        for replica_id, address, version, seen_at in rows
+    ]
 
 
 def _replica_key(connection: sqlite3.Connection) -> bytes:

@@ -12,6 +12,7 @@ from pegboard.ports import AuditRecord
 from pegboard.ports.sealed import SealedKind, SealedText
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins
+from pegboard.stores.sqlite.sealing import sealed_name
 from pegboard.support.backoff import Backoff
 from pegboard.support.threads import in_thread
 
@@ -65,7 +66,7 @@ class SqliteSealed(SqlitePins):
         query = f"SELECT kind, key, sealed, place FROM sealed WHERE {_UNEXPIRED}"  # noqa: S608 - constants
         given = (time.time(),)
         found = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
-        rows = [SealedRow(_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in found]
+        rows = [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in found]
         holder, backoff = token_hex(8), Backoff(first=0.01, longest=0.5)
         while not await self.take_lease(_KEY, holder, seconds=PATIENCE):  # of two keys in a keyring one would be lost
             await backoff.wait()
@@ -109,7 +110,9 @@ class SqliteSealed(SqlitePins):
         """Store a secret, or remove it, if its version is still the expected one; return the new one or None."""
         own = kind, to_column(key)
         sealing = None if text is None else await self._seals()
-        sealed = None if text is None or sealing is None else (sealing.seal(text, _name(kind, key)), sealing.place)
+        sealed = (
+            None if text is None or sealing is None else (sealing.seal(text, sealed_name(kind, key)), sealing.place)
+        )
 
         def swap(connection: sqlite3.Connection) -> int | None:
             now = time.time()
@@ -159,8 +162,4 @@ class SqliteSealed(SqlitePins):
 def _unsealed(sealing: Sealing, kind: SealedKind, row: Any) -> SealedText:
     key, sealed, version, expires_at = row
     name = from_column(key)
-    return SealedText(name, sealing.open(sealed, _name(kind, name)), version, expires_at)
-
-
-def _name(kind: SealedKind, key: str) -> str:
-    return f"{kind}\0{key}"
+    return SealedText(name, sealing.open(sealed, sealed_name(kind, name)), version, expires_at)

@@ -27,6 +27,11 @@ class SealedRow(NamedTuple):
     place: str
 
 
+def sealed_name(kind: str, key: str) -> str:
+    """Return the name that a secret of a kind is sealed under."""
+    return f"{kind}\0{key}"
+
+
 class Sealing:
     """Seals texts with a key, each under its name, which must be the same when it is opened.
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.errors import StoreError
+from pegboard.ports.store_copies import SealedState
 from pegboard.stores.sqlite.sealing import Key, SealedRow, Sealing
 from pegboard.system_keyring import SERVICE, KeyringError, asked
 
@@ -46,6 +47,45 @@ def sealing_for(store: Path, env: Mapping[str, str] | None = None, *, rows: Sequ
     if not file.exists():
         return Sealing(_of_keyring(store, rows) or _of_file(file))
     return _with_keyring(store, _of_file(file), rows)
+
+
+def sealed_state(store: Path, rows: Sequence[SealedRow], env: Mapping[str, str] | None = None) -> SealedState:
+    """Return how the secrets of a store stand to its key; none is made.
+
+    Args:
+        store: The file of the store.
+        rows: What is sealed in it.
+        env: The environment; None is that of the process.
+    """
+    place, sealing, problem = "", None, ""
+    try:
+        place, sealing = _present(store, os.environ if env is None else env, rows)
+    except StoreError as error:
+        problem = error.message
+    except ImportError:
+        problem = "The extra mcp is missing, which has what opens it."
+    if sealing is None:
+        return SealedState(place=place, there=len(rows), unopened=len(rows), problem=problem)
+    unopened = sum(sealing.open(row.sealed, row.name) is None for row in rows)
+    return SealedState(place=place, there=len(rows), unopened=unopened)
+
+
+def _present(store: Path, env: Mapping[str, str], rows: Sequence[SealedRow]) -> tuple[str, Sealing | None]:
+    """Return where the key is, empty without one, and what opens the rows with it, where there are any."""
+    file = store.with_name(store.name + SUFFIX)
+    if given := env.get(VARIABLE):
+        _decoded(given, f"The environment variable {VARIABLE}")
+        return "variable", sealing_for(store, env) if rows else None
+    if file.exists():
+        _of_file(file)
+        return "file", sealing_for(store, env, rows=rows) if rows else None
+    try:
+        kept = asked(lambda keyring: keyring.get_password(SERVICE, _name(store)))
+    except KeyringError as error:
+        if error.absent and all(row.place != "keyring" for row in rows):
+            return "", None
+        raise refusal(store, error.message, error.hint, stored=bool(rows)) from None
+    return ("", None) if kept is None else ("keyring", Sealing(_key(kept)) if rows else None)
 
 
 def refusal(store: Path, why: str, hint: str, *, stored: bool) -> StoreError:

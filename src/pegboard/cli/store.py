@@ -1,0 +1,233 @@
+"""`pegboard store …`: the store as a file that belongs to no kind of database, put in again, and looked over (S2)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.person import require_operator
+from pegboard.cli.rendering import Printer, plural
+from pegboard.cli.store_lines import check_json, check_lines, sealed_line
+from pegboard.core.model.masking import Masker
+from pegboard.errors import PegboardError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from pegboard.ports.store_copies import CopiedRecord, StoreCheck, StoreCopies
+    from pegboard.stores.copy_lines import CopyEnd, CopyReader
+
+STANDARD: Final = "-"
+EXPORT_RISK: Final = "A copy is as confidential as the store: what is sealed stays so, all else stands in it in plain."
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where it goes, or - for standard output.")],
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Copy the whole store out, as JSON lines that a store of any kind takes.
+
+    It is as the store stood at one moment, while processes go on working with it. Logins stay sealed: only the key of
+    this store opens them.
+    """
+
+    async def done(printer: Printer) -> int:
+        if file == STANDARD and as_json:
+            raise UsageError("Both the copy and --json are for standard output.", hint="Name a file, or omit --json.")
+        from pegboard.assembly import store_copies
+
+        with warnings_to(printer):
+            configuration, copies = store_copies(config)
+        printer.masker = Masker(configuration.secrets)
+        found = await copies.check(thorough=False)
+        with printer.working(f"Copying {copies.place}", lasting=True) as say, _written(file) as written:
+            end = await _copied(copies, written, say)
+        if printer.as_json:
+            printer.document({"file": file, **_end_json(end), "sealed": found.sealed.there, "key": found.sealed.place})
+            return DONE
+        tell = printer.note if file == STANDARD else printer.say
+        where = "standard output" if file == STANDARD else file
+        tell(f"{plural(end.records, 'record')} of {copies.place} {'is' if end.records == 1 else 'are'} in {where}.")
+        if found.sealed.there:
+            tell(sealed_line(found.sealed))
+        tell(EXPORT_RISK)
+        return DONE
+
+    return guarded(Options(config=config, as_json=as_json), done)
+
+
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy, or - for standard input.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Remove what the store has; without it, it has to be empty.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Put a copy into the store of the configuration, all of it or nothing.
+
+    You are asked before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`: a copy
+    may hold switches, approvals and pins. Stop the processes on the store before.
+    """
+
+    async def done(printer: Printer) -> int:
+        from pegboard.assembly import store_copies
+        from pegboard.stores.copy_lines import CopyReader
+
+        with warnings_to(printer):
+            configuration, copies = store_copies(config)
+        printer.masker = Masker(configuration.secrets)
+        with _read(file) as opened:
+            reader = CopyReader(opened, "standard input" if file == STANDARD else file)
+            header = await reader.start()
+            about = [f"It was made {header.at} by Pegboard {header.version}, of a store of the kind {header.store}."]
+            about += await _in_the_way(copies, replace=replace)
+            question = f"Let it be the store at {copies.place}?"
+            await require_operator(configuration.tokens, "configure", question, about=about)
+            with printer.working(f"Importing into {copies.place}", lasting=True) as say:
+                await copies.import_(_said(reader, say), replace=replace)
+        found = await copies.check(thorough=False)
+        _print_imported(printer, reader, found)
+        return DONE
+
+    return guarded(Options(config=config, as_json=as_json), done)
+
+
+def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Look the whole store over: its schema, damage, size, how many records of each kind, and the key.
+
+    Nothing is changed. Exit code 1 where something is wrong.
+    """
+
+    async def done(printer: Printer) -> int:
+        from pegboard.assembly import store_copies
+
+        with warnings_to(printer):
+            configuration, copies = store_copies(config)
+        printer.masker = Masker(configuration.secrets)
+        with printer.working(f"Reading {copies.place}", lasting=not as_json):
+            found = await copies.check()
+        if printer.as_json:
+            printer.document(check_json(found))
+        else:
+            for line in check_lines(found):
+                printer.say(line)
+        return DONE if found.sound else REFUSED
+
+    return guarded(Options(config=config, as_json=as_json), done)
+
+
+COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
+    "export": (export, "pegboard store export pegboard-copy.jsonl"),
+    "import": (import_, "pegboard store import pegboard-copy.jsonl"),
+    "check": (check, "pegboard store check"),
+}
+
+
+async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], None]) -> CopyEnd:
+    """Write a copy and return what it came to."""
+    from importlib.metadata import version
+
+    from pegboard.stores.copy_lines import CopyWriter
+
+    writer = CopyWriter()
+    file.write(writer.header(version=version("pegboard"), store=copies.kind))
+    async with aclosing(copies.export()) as batches:
+        async for batch in batches:
+            file.write(writer.lines(batch))
+            say(plural(writer.counts.total(), "record"))
+            await asyncio.sleep(0)  # Ctrl-C ends it here
+    line, end = writer.end()
+    file.write(line)
+    file.flush()
+    return end
+
+
+async def _said(reader: CopyReader, say: Callable[[str], None]) -> AsyncIterator[Sequence[CopiedRecord]]:
+    """Yield the batches of a copy, and say how far it is."""
+    done = 0
+    async for batch in reader.batches():
+        yield batch
+        done += len(batch)
+        say(plural(done, "record"))
+
+
+async def _in_the_way(copies: StoreCopies, *, replace: bool) -> list[str]:
+    """Return what is said of what the store has; raises ``StoreError`` where that is in the way."""
+    from pegboard.ports.store_copies import OF_EVERY_STORE, store_not_empty
+
+    try:
+        found = await copies.check(thorough=False)
+    except StoreError as error:
+        if error.code == "store_missing":
+            return []
+        raise
+    held = {kind: count for kind, count in found.counts.items() if count and kind not in OF_EVERY_STORE}
+    if held and not replace:
+        raise store_not_empty(copies.place, held)
+    return [f"What the store has is removed: {_counted(held)}."] if held else []
+
+
+def _print_imported(printer: Printer, reader: CopyReader, found: StoreCheck) -> None:
+    end, header = reader.end, reader.header
+    if printer.as_json:
+        made = {"version": header.version, "store": header.store, "at": header.at}
+        sealed = {"sealed": found.sealed.there, "unopened": found.sealed.unopened, "key": found.sealed.place}
+        printer.document({"place": found.place, **_end_json(end), "from": made, **sealed})
+        return
+    printer.say(f"{plural(end.records, 'record')} {'is' if end.records == 1 else 'are'} in {found.place}.")
+    if found.sealed.there:
+        printer.say(sealed_line(found.sealed))
+
+
+def _end_json(end: CopyEnd) -> dict[str, Any]:
+    return {"records": end.records, "counts": dict(end.counts), "sha256": end.sha256}
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind}: {count:,}" for kind, count in counts.items())
+
+
+@contextmanager
+def _read(file: str) -> Generator[IO[bytes]]:
+    """Open what is read while this lasts."""
+    with ExitStack() as stack:
+        yield sys.stdin.buffer if file == STANDARD else stack.enter_context(Path(file).open("rb"))
+
+
+@contextmanager
+def _written(file: str) -> Generator[IO[bytes]]:
+    """Open what is written while this lasts; a file is there whole or not at all, and only its owner reads it."""
+    path = Path(file)
+    if file == STANDARD or (path.exists() and not path.is_file()):
+        with ExitStack() as stack:
+            yield sys.stdout.buffer if file == STANDARD else stack.enter_context(path.open("wb"))
+        return
+    exists = PegboardError(
+        f"{file} exists already and is left as it is.", hint="Name another file.", code="file_exists"
+    )
+    if path.exists():
+        raise exists
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(number, "wb") as opened:
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise exists from None
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

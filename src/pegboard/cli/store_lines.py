@@ -1,0 +1,66 @@
+"""What is said of a store that was looked over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.cli.rendering import plural
+
+if TYPE_CHECKING:
+    from pegboard.ports.store_copies import SealedState, StoreCheck
+
+_KEYS: Final = {
+    "variable": "the key in PEGBOARD_KEY",
+    "file": "the key in the file beside the store",
+    "keyring": "the key in the keyring",
+}
+
+
+def check_lines(found: StoreCheck) -> Iterator[str]:
+    """Yield what was found, for people."""
+    yield f"{found.place} ({found.engine})"
+    older = ", the next start brings it up to date" if found.schema < found.understood else ""
+    yield f"  schema   version {found.schema} of {found.understood}{older}"
+    yield f"  written  {f'not now: {found.read_only}' if found.read_only else 'yes'}"
+    if found.faults is not None:
+        yield f"  damage   {'; '.join(found.faults) or 'none'}"
+    yield f"  size     {size_text(found.bytes)}"
+    held = ", ".join(f"{kind} {count:,}" for kind, count in found.counts.items() if count)
+    yield f"  records  {held or 'none'}"
+    yield f"  sealed   {sealed_line(found.sealed)}"
+
+
+def sealed_line(sealed: SealedState) -> str:
+    """Return how what is sealed stands to the key, in one sentence."""
+    there = plural(sealed.there, "secret")
+    if sealed.problem:
+        return f"{there}; {sealed.problem}"
+    key = _KEYS.get(sealed.place)
+    if not sealed.there:
+        return f"nothing yet; {key or 'no key'} is there." if key else "nothing, and there is no key yet."
+    if key is None:
+        return f"{there}, and no key: set PEGBOARD_KEY to that of the store that they were sealed in."
+    if not sealed.unopened:
+        return f"{there}, opened by {key} and by no other."
+    return (
+        f"{there}, {sealed.unopened} of them not opened by {key}: set PEGBOARD_KEY to that of the store that they "
+        "were sealed in."
+    )
+
+
+def check_json(found: StoreCheck) -> dict[str, Any]:
+    """Return what was found, for scripts."""
+    return {"sound": found.sound, **asdict(found), "replicas": [one._asdict() for one in found.replicas]}
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> size_text(512), size_text(40_960), size_text(5 * 1024 * 1024)
+    ('512 bytes', '40 KiB', '5.0 MiB')
+    """
+    if count < 1024:
+        return plural(count, "byte")
+    return f"{count / 1024:,.0f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MiB"

@@ -1,0 +1,92 @@
+"""A store with something of every kind in it, made through its ports, and all that it answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pegboard.core.access.approvals.approval import Approval, Binding
+from pegboard.core.access.pins import Pin
+from pegboard.core.model.tools import Manifest, Tool
+from pegboard.ports import (
+    AuditRecord,
+    BillCounts,
+    BillRecord,
+    CallDetails,
+    PinChange,
+    SessionKey,
+    StateChange,
+    Store,
+    SwitchAction,
+    SwitchChange,
+    UsageCounts,
+    UsageRecord,
+    UseRecord,
+)
+from pegboard.ports.audit_filter import AuditFilter
+from pegboard.ports.usage import UNITS
+
+STRANGE = ["plain", "", "ключ 鍵", "two\nlines", "lone \ud800 surrogate", "NUL\0inside", "'; --", "\\x00", '{"a": 1}']
+NOW = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
+LATER = 4_000_000_000.0
+
+
+def record(number: int, text: str, kind: str = "call") -> AuditRecord:
+    at = NOW.replace(microsecond=number)
+    return AuditRecord(at, kind, text, "agent", "session", number, text, "allowed", text, 0.1 * number, "ok", "d", text)
+
+
+async def fill(store: Store) -> None:
+    """Put records of every kind into a store, hostile texts among them."""
+    await store.digest_key()
+    await store.was_there_before("a change")
+    for number, text in enumerate(STRANGE, 1):
+        key = SessionKey(principal=text, agent="agent", session=text)
+        await store.save(key, text, expected=0, audit=[record(number, text, "load")])
+        await store.keep_session_data(key, {text: text, "other": text})
+        await store.set_switch(f"agent {text}", text, number % 2 == 0)
+        await store.set_switch("agent", text, True, principal=text)
+        await store.keep_manifest(text, f"{number}", Manifest(tools=(Tool(plugin="p", name="t"),), description="d"))
+        await store.accept(text, "{}", expected=None)
+        await store.seal("grant", text, f"token {text}", expected=0, expires_at=LATER if number % 2 else None)
+        binding = Binding(
+            principal=text, agent="agent", session=text, tool="p/t", definition="d", arguments="a", rules="r"
+        )
+        waits = Approval(id=f"{number:012x}", tool="t", binding=binding, asked="a", asked_at=5.0, expires_at=LATER)
+        await store.add_approval(waits, audit=[record(number, text, "approval")])
+        await store.record(record(number, text), details=CallDetails(text, LATER))
+        store.remember_later(UseRecord(LATER - number, "local", "agent", f"need {text}", text))
+        store.bill_later(BillRecord("2026-11-26", text, "agent", text, BillCounts(*range(number, number + 18))))
+        counts = UsageCounts(*range(number, number + 23))
+        store.usage_later(UsageRecord(1_795_680_000, "agent", text, text, "ok", counts))
+    own = SessionKey(principal="b", agent="c", session="d")
+    await store.save_together([StateChange(key=own, text="state", expected=0)])
+    change = SwitchChange(agent="agent", name="together", value=True, expected=None)
+    await store.set_together(SwitchAction(mark="m", subject="s", at=1.5, by="ada", changes=[change]))
+    pins = [PinChange(Pin("tool", "d", "w", True, False, True, "ada"), "{}"), PinChange(Pin("lone \udfff"), None)]
+    await store.change_pins("server", pins, expected=None, version=2)
+
+
+async def answers(store: Store) -> dict[str, Any]:
+    """Return what a store answers to whoever asks for everything."""
+    keys = [SessionKey(principal=text, agent="agent", session=text) for text in STRANGE]
+    return {
+        "sessions": await store.sessions(),
+        "data": [await store.session_data(key) for key in keys],
+        "switches": await store.all_switches(),
+        "principal switches": await store.principal_switches(),
+        "actions": await store.switch_actions(),
+        "manifests": [await store.manifest(text, f"{number}") for number, text in enumerate(STRANGE, 1)],
+        "accepted": [await store.accepted(text) for text in STRANGE],
+        "sealed": await store.all_sealed("grant"),
+        "approvals": await store.approvals(),
+        "pins": await store.pins(),
+        "definitions": await store.pinned_definitions("server", ["tool", "lone \udfff"]),
+        "trail": await store.part(AuditFilter(), limit=1000),
+        "details": [await store.call_details(number) for number in range(1, 40)],
+        "uses": await store.uses("local", "agent"),
+        "bill": await store.bill(limit=1000),
+        "usage": [await store.usage(unit, since=0, until=2**40, by=("start", "server", "tool")) for unit in UNITS],
+        "key": await store.digest_key(),
+        "asked before": await store.was_there_before("a change"),
+    }
