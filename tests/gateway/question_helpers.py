@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from sdk_servers import sdk_command
 
-from .clients import way_in
+from .clients import modern_request, way_in
 from .conftest import ECHO
 
 SERVER = "question_server.py"
@@ -36,6 +36,7 @@ SAMPLE: dict[str, Any] = {
     "method": "sampling/createMessage",
     "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Name a bird."}}], "maxTokens": 9},
 }
+CAN = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 ROOTS = {"method": "roots/list"}
 BRANCH = {"action": "accept", "content": {"branch": "main"}}
 ANSWERS = [
@@ -166,3 +167,23 @@ async def call(client: Client, name: str, /, **arguments: Any) -> Any:
     (first, *_) = (await client.call_tool(name, arguments)).content
     assert isinstance(first, types.TextContent)
     return json.loads(first.text) if first.text[:1] in '[{"0123456789' else first.text
+
+
+async def modern(
+    http: httpx2.AsyncClient, url: str, name: str, arguments: Any, *, can: Any = CAN, token: str = "", **params: Any
+) -> Any:
+    """Send one raw call of the 2026-07-28 era and return its whole answer."""
+    meta = {"io.modelcontextprotocol/clientCapabilities": can}
+    body, headers = modern_request("tools/call", name=name, arguments=arguments, _meta=meta, **params)
+    return (await http.post(url, json=body, headers={**headers, **of_token(token)})).json()
+
+
+async def resumed(
+    http: httpx2.AsyncClient, url: str, name: str, arguments: Any, first: Any, answers: Any, **more: Any
+) -> Any:
+    state = first["result"]["requestState"]
+    return await modern(http, url, name, arguments, requestState=state, inputResponses=answers, **more)
+
+
+def of_token(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"} if token else {}

@@ -16,10 +16,11 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
+from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, until, way_in
 from .question_helpers import (
     ANSWERS,
     BRANCH,
+    CAN,
     FORM,
     ROOTS,
     SAMPLE,
@@ -30,7 +31,10 @@ from .question_helpers import (
     client,
     configure,
     direct,
+    modern,
+    of_token,
     other_way_in,
+    resumed,
     upstream,
 )
 from .test_differential import HANDSHAKE_VERSION, hello, ready
@@ -40,7 +44,6 @@ tokens:
   ada: {{token: {ADA}, agents: ["*"]}}
   bob: {{token: {BOB}, agents: ["*"]}}
 """
-CAN = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 
 @pytest.fixture(params=[("stdio", False), ("stdio", True), ("http", False), ("http", True)],
@@ -118,26 +121,6 @@ async def test_only_what_the_client_declares_is_asked(old: dict[str, Any], tmp_p
     ]
 
 
-async def modern(
-    http: httpx2.AsyncClient, url: str, name: str, arguments: Any, *, can: Any = CAN, token: str = "", **params: Any
-) -> Any:
-    """Send one raw call of the 2026-07-28 era and return its whole answer."""
-    meta = {"io.modelcontextprotocol/clientCapabilities": can}
-    body, headers = modern_request("tools/call", name=name, arguments=arguments, _meta=meta, **params)
-    return (await http.post(url, json=body, headers={**headers, **_bearer(token)})).json()
-
-
-async def resumed(
-    http: httpx2.AsyncClient, url: str, name: str, arguments: Any, first: Any, answers: Any, **more: Any
-) -> Any:
-    state = first["result"]["requestState"]
-    return await modern(http, url, name, arguments, requestState=state, inputResponses=answers, **more)
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"} if token else {}
-
-
 @pytest.fixture
 def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let questions that come together be gathered on a busy machine, too."""
@@ -191,21 +174,21 @@ async def test_nobody_else_answers_what_a_connection_was_asked(old: dict[str, An
     async with gateway(path) as running, httpx2.AsyncClient(timeout=60) as http:
         greeting = hello()
         greeting["params"]["capabilities"] = CAN
-        opened = await http.post(running.url, json=greeting, headers={**said, **_bearer(ADA)})
+        opened = await http.post(running.url, json=greeting, headers={**said, **of_token(ADA)})
         session = opened.headers["mcp-session-id"]
         said |= {"mcp-session-id": session, "mcp-protocol-version": HANDSHAKE_VERSION}
-        await http.post(running.url, json=ready(), headers={**said, **_bearer(ADA)})
+        await http.post(running.url, json=ready(), headers={**said, **of_token(ADA)})
         wanted = {"name": "up__ask", "arguments": {"requests": [FORM]}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wanted}
-        async with http.stream("POST", running.url, json=body, headers={**said, **_bearer(ADA)}) as stream:
+        async with http.stream("POST", running.url, json=body, headers={**said, **of_token(ADA)}) as stream:
             events = (json.loads(line[5:]) async for line in stream.aiter_lines() if line.startswith("data:"))
             question = await anext(events)
             assert question["params"] == FORM["params"]
             answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}
-            await http.post(running.url, json=answer, headers={**said, **_bearer(BOB)})
+            await http.post(running.url, json=answer, headers={**said, **of_token(BOB)})
             await http.post(f"{running.url}/default", json={**answer, "id": "pegboard-ask-9"}, headers=said)
             own = {**answer, "result": BRANCH}
-            taken = await http.post(running.url, json=own, headers={**said, **_bearer(ADA)})
+            taken = await http.post(running.url, json=own, headers={**said, **of_token(ADA)})
             last = await anext(events)
     assert taken.status_code == 202
     assert json.loads(last["result"]["content"][0]["text"]) == [BRANCH]

@@ -18,7 +18,6 @@ from pegboard.gateway.replicas.credential import HEADER, Credentials
 from pegboard.ports import Replica
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, connected, edit, modern_request, process, until
-from .question_helpers import BRANCH, FORM, Person, call, client, configure, upstream
 from .replica_helpers import NOBODY, PING, Pair, announced, bearer, begun, error_of, mortal, pair, served
 
 NOWHERE = "http://127.0.0.1:9"
@@ -50,19 +49,6 @@ async def test_a_stream_through_another_replica_brings_what_its_owner_sends(conf
             await one.board.permissions.set("default", "talk", False, by="operator")
         await until(lambda: pegboard.changes() >= 1)
         assert "echo" not in await pegboard.names()
-
-
-@pytest.mark.both_paths
-async def test_a_question_and_its_answer_find_each_other_through_other_replicas(tmp_path: Path) -> None:
-    """G14, G7: the server of a call asks on its stream, and the answer is a request of its own."""
-    person = Person()
-    with upstream("stdio", handshake=False) as up:
-        async with pair(configure(tmp_path, up)) as two:
-            for _ in range(2):  # so that the call comes to each of both
-                async with client(two.url, HANDSHAKE, person) as asked:
-                    assert await call(asked, "up__ask", requests=[FORM]) == [BRANCH]
-                    await asked.list_tools()
-    assert len(person.asked) == 2
 
 
 async def test_a_client_that_ends_its_session_ends_it_at_the_owner(config: Path) -> None:

@@ -68,12 +68,14 @@ class Client(Protocol):
         """Return what outlives the call, where anything does."""
         ...
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:
         """Return the client's answer to a request of the protocol.
 
         Args:
             method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
             params: Its parameters, as they stood on the wire.
+            about: Under what the answer is kept in the store, where no server waits for it: another process can go on
+                with it then.
 
         Returns:
             The result, as it stood on the wire.

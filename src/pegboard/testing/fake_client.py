@@ -91,12 +91,13 @@ class FakeClient:
         self.listener = listener
         self._answers = dict(answers or {})
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002
         """Record a request, and return the given answer.
 
         Args:
             method: Its method.
             params: Its parameters.
+            about: Under what the answer is kept, where it is.
 
         Returns:
             The result.

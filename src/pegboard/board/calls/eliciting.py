@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from pegboard.board.calls.approvals import Approvals
@@ -11,10 +13,12 @@ from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.services import Services
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import EMPTY, JsonObject
-from pegboard.errors import UsageError
+from pegboard.errors import StoreError, UsageError
 from pegboard.ports import AskRefusedError, Client
 from pegboard.support.visible_text import visible
 
+LOOK_EVERY: Final = 0.2
+"""How often it is looked whether an operator has answered what a client is asked, in seconds."""
 LONGEST: Final = 16_000
 """How many characters of arguments a client is shown."""
 _FORM: Final[JsonObject] = {"type": "object", "properties": {}}
@@ -22,7 +26,7 @@ _PRIMITIVE: Final = frozenset({"string", "number", "integer", "boolean"})
 
 
 async def asked_client(call: CallRequest, client: Client, approval: Approval) -> str:
-    """Return nothing once the client, or an operator meanwhile, has answered; else why nobody did.
+    """Return nothing once the client has answered, or an operator of any process; else why nobody did.
 
     While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
     """
@@ -36,17 +40,44 @@ async def asked_client(call: CallRequest, client: Client, approval: Approval) ->
         f"Agent '{approval.binding.agent}' wants to call '{approval.tool}': {visible(approval.reason)}.\n"
         f"Arguments: {shown}\nAllow this call once?"
     )
+    asked = client.ask(
+        "elicitation/create", {"message": message, "requestedSchema": form}, about=f"approval {approval.id}"
+    )
     try:
         with call.waiting():
-            answer = await client.ask("elicitation/create", {"message": message, "requestedSchema": form})
+            answer = await _first(call.services, approval, asked)
     except AskRefusedError as error:
         return error.message
+    if answer is None:
+        return ""
     try:
         return await _answered(call.services, approval, answer)
     except UsageError as error:
         newest = await call.services.store.approval(approval.id)
         decided = newest is None or newest.status != "waiting"
         return "" if decided else error.message
+
+
+async def _first(services: Services, approval: Approval, asked: Coroutine[Any, Any, JsonObject]) -> JsonObject | None:
+    """Return what the client answers, or None where an operator of any process is first; then it is asked no more."""
+    answering, deciding = asyncio.create_task(asked), asyncio.create_task(_decided(services, approval))
+    both = {answering, deciding}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else None
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.wait(both)
+
+
+async def _decided(services: Services, approval: Approval) -> None:
+    """Return once an approval waits no more; a store that cannot be read is looked at again."""
+    newest: Approval | None = approval
+    while newest is not None and newest.status == "waiting":
+        await asyncio.sleep(LOOK_EVERY)
+        with suppress(StoreError):
+            newest = await services.store.approval(approval.id)
 
 
 async def _answered(services: Services, approval: Approval, answer: JsonObject) -> str:

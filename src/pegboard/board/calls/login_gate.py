@@ -121,7 +121,7 @@ async def _asked(call: CallRequest, logins: ServerLogins, spec: PluginSpec, need
     }
     try:
         with call.waiting():
-            answered = await call.client.ask("elicitation/create", asked)
+            answered = await call.client.ask("elicitation/create", asked, about=f"login {pending.id}")
             if answered.get("action") != "accept":
                 return NotLoggedIn(need, pending, "The user of the client has closed the question.")
             state = await logins.wait(pending)

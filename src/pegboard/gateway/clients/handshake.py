@@ -114,7 +114,7 @@ class HandshakeClient:
         """Return the level that the connection has chosen."""
         return self.listener.level
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002
         """Return what the client answers; raises ``AskRefusedError``."""
         declared = self._connection.client_capabilities
         demand(declared.model_dump(by_alias=True, exclude_none=True) if declared is not None else {}, method, params)

@@ -8,10 +8,11 @@ that is under way (G7).
 from __future__ import annotations
 
 import asyncio
-import secrets
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from mcp.shared.exceptions import MCPError
 
@@ -23,12 +24,18 @@ from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 
 if TYPE_CHECKING:
+    from pegboard.gateway.replicas.request_state import RequestState, StateSeal
     from pegboard.ports import SessionKey
 
 GATHER: Final = 0.01
 """How long further questions are waited for, so that they go in one round, in seconds."""
 GRACE: Final = 5.0
 """How long a call whose client did not come back may take to end by itself, in seconds."""
+_ENDED: Final = (
+    "The replica of Pegboard that made this call has ended, and what its server asked has ended with it. Call the tool "
+    "again without this requestState."
+)
+_ELSEWHERE: Final = "This requestState is of a call that is under way at another replica of Pegboard. Try again."
 _UNKNOWN: Final = (
     "This requestState stands for no call of yours that is under way: it has ended, or was answered already. "
     "Call the tool again without it."
@@ -46,10 +53,29 @@ class Owner:
     name: str
     arguments: Mapping[str, Any]
 
+    @property
+    def digest(self) -> str:
+        """Return a text that differs where anything of it does."""
+        parts = [self.key.principal, self.key.agent, self.key.session, self.name, self.arguments]
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class OtherReplicas(Protocol):
+    """What is known of the other replicas, and settled with them."""
+
+    async def has_ended(self, replica: str) -> bool:
+        """Return whether a replica has ended."""
+        ...
+
+    async def claim(self, call: str, seconds: float) -> bool:
+        """Return whether this replica goes on with a call of one that has ended; one alone does."""
+        ...
+
 
 @dataclass(slots=True)
 class _Question:
     request: Message
+    about: str
     answer: asyncio.Future[JsonObject]
     sent: bool = False
 
@@ -72,7 +98,7 @@ class ModernClient:
         """Return whether the client supports any request that an upstream may make."""
         return bool(self._capabilities) and askable(self._capabilities)
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002
         """Refuse; raises ``AskRefusedError``."""
         self.demand(method, params)
         raise AskRefusedError("This call cannot wait for its client.")
@@ -92,12 +118,15 @@ class PendingCall:
 
     listener = None
 
-    def __init__(self, owner: Owner, questions: OpenQuestions, client: ModernClient) -> None:
+    def __init__(
+        self, owner: Owner, questions: OpenQuestions, client: ModernClient, given: Mapping[str, JsonObject]
+    ) -> None:
         self.owner = owner
         self.task: asyncio.Task[Message]
         self.timer: asyncio.TimerHandle | None = None
         self._questions = questions
         self._client = client
+        self._given = dict(given)
         self._progress: Progress | None = None
         self._attached = False
         self._refusal = ""
@@ -110,8 +139,10 @@ class PendingCall:
         """Return the level that the request wants."""
         return self._client.level
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Return what the client answers in one of its next requests; raises ``AskRefusedError``."""
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:
+        """Return what the client answers in one of its next requests, or has answered; raises ``AskRefusedError``."""
+        if (given := self._given.pop(about, None)) is not None:
+            return given
         self._client.demand(method, params)
         if self._refusal:
             raise AskRefusedError(self._refusal)
@@ -119,7 +150,7 @@ class PendingCall:
             self._count += 1
             key = f"ask_{self._count}"
             request: Message = {"method": method, "params": dict(params)} if params else {"method": method}
-            question = _Question(request, asyncio.get_running_loop().create_future())
+            question = _Question(request, about, asyncio.get_running_loop().create_future())
             self._open[key] = question
             self.wake()
             try:
@@ -173,6 +204,11 @@ class PendingCall:
             await self._waiter
         return {}
 
+    @property
+    def open_about(self) -> dict[str, str]:
+        """Return under what the answer to each open question is kept, by key."""
+        return {key: question.about for key, question in self._open.items() if not question.answer.done()}
+
     def detach(self) -> None:
         """Detach the request: none waits for the moment."""
         self._attached = False
@@ -186,32 +222,70 @@ class PendingCall:
 
 
 class PendingCalls:
-    """The calls that wait for their clients, by ``requestState``; none longer than ``PATIENCE`` seconds."""
+    """The calls that wait for their clients, by the name in their ``requestState``; none longer than ``PATIENCE`` s.
 
-    def __init__(self, questions: OpenQuestions) -> None:
+    Those of a replica that has ended are gone on with here, where they hang on nothing that ended with it.
+    """
+
+    def __init__(self, questions: OpenQuestions, seal: StateSeal, others: OtherReplicas | None = None) -> None:
         self._questions = questions
+        self._seal = seal
+        self._others = others
         self._waiting: dict[str, PendingCall] = {}
 
     async def begin(self, owner: Owner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
         """Make a call and return its result, or what its client is asked first."""
-        call = PendingCall(owner, self._questions, client)
+        return await self._begin(owner, client, progress, work, {})
+
+    async def _begin(
+        self,
+        owner: Owner,
+        client: ModernClient,
+        progress: Progress | None,
+        work: Work,
+        given: Mapping[str, JsonObject],
+    ) -> Message:
+        call = PendingCall(owner, self._questions, client, given)
         report = call.report if progress is not None else None
         call.task = asyncio.get_running_loop().create_task(_made(work, call, report))
         call.task.add_done_callback(lambda _: call.wake())
         return await self._wait(call, client, progress)
 
     async def resume(
-        self, state: str, answers: Mapping[str, Any], owner: Owner, client: ModernClient, progress: Progress | None
+        self,
+        text: str,
+        answers: Mapping[str, Any],
+        owner: Owner,
+        client: ModernClient,
+        progress: Progress | None,
+        work: Work,
     ) -> Message:
         """Go on with a call; raises ``MCPError`` where there is none of this owner's."""
-        call = self._waiting.get(state)
-        if call is None or call.owner != owner:
+        state = self._seal.open(text)
+        call = self._waiting.get(state.call) if state is not None else None
+        if call is not None and state is not None and call.owner == owner:
+            del self._waiting[state.call]
+            assert call.timer is not None
+            call.timer.cancel()
+            call.answer(answers)
+            return await self._wait(call, client, progress)
+        if state is None or state.owner == self._seal.own or state.whose != owner.digest or self._others is None:
             raise MCPError(INVALID_PARAMS, _UNKNOWN)
-        del self._waiting[state]
-        assert call.timer is not None
-        call.timer.cancel()
-        call.answer(answers)
-        return await self._wait(call, client, progress)
+        await self._take_over(state, self._others)
+        given = {about: answers[key] for key, about in state.asked.items() if isinstance(answers.get(key), Mapping)}
+        return await self._begin(owner, client, progress, work, given)
+
+    async def _take_over(self, state: RequestState, others: OtherReplicas) -> None:
+        """Return once the call of another replica is to be made here, with the answers that its client gives.
+
+        It has not run. Raises ``MCPError`` where it may have, or where its owner lives, or somebody took it over.
+        """
+        if state.hangs_on_owner:
+            raise MCPError(INVALID_PARAMS, _ENDED)
+        if not await others.has_ended(state.owner):
+            raise MCPError(INVALID_PARAMS, _ELSEWHERE)
+        if not await others.claim(state.call, PATIENCE):
+            raise MCPError(INVALID_PARAMS, _UNKNOWN)
 
     async def _wait(self, call: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
         call.attach(client, progress)
@@ -225,13 +299,13 @@ class PendingCalls:
             call.detach()
         if not asked:
             return call.task.result()
-        state = secrets.token_urlsafe(32)
-        self._waiting[state] = call
-        call.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, state)
+        name, state = self._seal.seal(call.owner.digest, PATIENCE, call.open_about)
+        self._waiting[name] = call
+        call.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, name)
         return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
 
-    def _expired(self, state: str) -> None:
-        call = self._waiting.pop(state)
+    def _expired(self, name: str) -> None:
+        call = self._waiting.pop(name)
         call.reject(f"The client of this call did not answer within {PATIENCE:g} s.")
         timer = asyncio.get_running_loop().call_later(GRACE, call.task.cancel)
 

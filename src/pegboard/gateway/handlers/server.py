@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from pegboard.gateway.clients.handshake import OpenQuestions
 from pegboard.gateway.clients.handshake_connections import HandshakeConnections, connection_of
+from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
@@ -41,6 +42,7 @@ from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.log_levels import forwarder_of
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, on_connection, request_of
+from pegboard.gateway.replicas.request_state import StateSeal
 from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from pegboard.board import Session
+    from pegboard.gateway.replicas.peers import Peers
 
 LISTS: Final[tuple[CacheableMethod, ...]] = (
     "tools/list",
@@ -76,7 +79,7 @@ class _Server(Server[Any]):
 class Gateway:
     """The SDK's server with a handler for every request, and what the handlers share."""
 
-    def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
         self.board = board
         self.closing = asyncio.Event()
         self.connections = HandshakeConnections()
@@ -86,7 +89,8 @@ class Gateway:
         self.turns = Turns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
         self.tool_list = ToolListNotifier(board, self._digest)
-        self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, self.questions)
+        pending = PendingCalls(self.questions, StateSeal() if peers is None else peers.seal, peers)
+        self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, pending, self.questions)
         lists = ResourceListNotifier(board, self.tool_list, self.sessions.get)
         self._lists = lists
         self._resources = ResourceHandlers(board, self.sessions, self.turns, self.metrics, lists)

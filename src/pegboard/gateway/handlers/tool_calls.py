@@ -59,6 +59,7 @@ class ToolCalls:
         sessions: SessionPool,
         turns: Turns,
         tool_list: ToolListNotifier,
+        pending: PendingCalls,
         questions: OpenQuestions,
     ) -> None:
         self._board = board
@@ -66,7 +67,7 @@ class ToolCalls:
         self._turns = turns
         self._tool_list = tool_list
         self._questions = questions
-        self._pending = PendingCalls(questions)
+        self._pending = pending
 
     async def close(self) -> None:
         """End every call that waits for its client."""
@@ -95,15 +96,15 @@ class ToolCalls:
         """Make a call that may wait for its client, or go on with one (MRTR)."""
         state = call.params.get("requestState")
         owner = Owner(key=session.key, name=call.name, arguments=call.arguments)
-        if state is not None:
-            answers: dict[str, Any] = call.params.get("inputResponses") or {}
-            return await self._pending.resume(state, answers, owner, client, call.progress)
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
             with activity:
                 return self._result(session, call, await _answered(session, activity, call, progress, client))
 
-        return await self._pending.begin(owner, client, call.progress, work)
+        if state is None:
+            return await self._pending.begin(owner, client, call.progress, work)
+        answers: dict[str, Any] = call.params.get("inputResponses") or {}
+        return await self._pending.resume(state, answers, owner, client, call.progress, work)
 
     async def _run_handshake(
         self, session: Session, activity: Activity, call: IncomingCall, connection: Connection

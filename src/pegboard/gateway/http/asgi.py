@@ -26,7 +26,7 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
-from pegboard.gateway.http.replica_routing import BODY_LIMIT
+from pegboard.gateway.http.replica_routing import BODY_LIMIT, StateRouting
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
 from pegboard.gateway.replicas.sessions import NamedSessions
 from pegboard.operators.login_standing import may_be_used, standings
@@ -44,7 +44,7 @@ class App:
     """The ASGI app for every request over HTTP, while it is running; with the fast path in front of it, or not."""
 
     def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
-        gateway = self._gateway = Gateway(door.board, clock)
+        gateway = self._gateway = Gateway(door.board, clock, peers)
         self._manager = _sessions(gateway, peers)
         mcp = _Mcp(gateway, door, self._manager)
         routed = Starlette(
@@ -57,12 +57,14 @@ class App:
             ],
             middleware=[Middleware(OriginCheck, host=door.host)],
         )
-        self._app: ASGIApp = routed
+        self._states = None if peers is None else StateRouting(routed, peers, door)
+        app: ASGIApp = routed if self._states is None else self._states
+        self._app = app
         if door.board.fast_path:
             from pegboard.gateway.fast.http_middleware import FastCallMiddleware
 
             identified = partial(identify, authenticator=door, origins=OriginCheck(routed, host=door.host))
-            self._app = FastCallMiddleware(routed, gateway, identified)
+            self._app = FastCallMiddleware(app, gateway, identified)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
@@ -93,7 +95,9 @@ class App:
 
     async def close(self, *, grace: float) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
-        await self._gateway.close(grace=grace)
+        await asyncio.gather(
+            self._gateway.close(grace=grace), *([] if self._states is None else [self._states.close(grace=grace)])
+        )
 
 
 def _sessions(gateway: Gateway, peers: Peers | None) -> StreamableHTTPSessionManager:

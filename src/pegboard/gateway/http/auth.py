@@ -147,13 +147,15 @@ class OriginCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http" and FORWARDED not in scope:
-            headers: dict[str, Any] = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-            refusal = self._refusal(headers.get("host", ""), headers.get("origin"))
-            if refusal is not None:
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        refusal = self.refusal_of(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def refusal_of(self, scope: Scope) -> Refusal | None:
+        """Return the refusal of a request, or None where it may come in."""
+        if FORWARDED in scope:
+            return None
+        headers: dict[str, Any] = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        return self._refusal(headers.get("host", ""), headers.get("origin"))
 
     def allows(self, host: str, origin: str | None) -> bool:
         """Return whether a request with this Host and Origin is allowed."""

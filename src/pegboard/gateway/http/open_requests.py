@@ -34,6 +34,18 @@ async def whole_body(scope: Scope, receive: Receive, *, limit: int, too_large: R
             return bytes(body)
 
 
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return what receives a body that was received already, then what else comes."""
+    waiting = [body]
+
+    async def replay() -> Any:
+        if not waiting:
+            return await receive()
+        return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+
+    return replay
+
+
 def stopping() -> Refusal:
     """Return the answer to a request that comes too late."""
     return Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close", Retry_After="1")
@@ -80,8 +92,8 @@ class _OpenRequest:
         assert task is not None  # a request is served in a task
         self.task: asyncio.Task[Any] = task
         self.streams = False
-        self._body: bytes | None = body
         self._receive = receive
+        self._received = replayed(body, receive)
         self._send = send
         self._listens = self._started = self._complete = self._ended = False
 
@@ -101,12 +113,6 @@ class _OpenRequest:
         if not self._ended:
             self._ended = True
             self.task.cancel()
-
-    async def _received(self) -> Any:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
 
     async def _sent(self, message: Any) -> None:
         if message["type"] == "http.response.start":

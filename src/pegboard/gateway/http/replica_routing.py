@@ -1,42 +1,45 @@
-"""Which replica a request belongs to: where its transport session was begun (G14)."""
+"""Which replica a request belongs to: that which began its transport session, or has the call that it goes on with."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.gateway.http.auth import FORWARDED, Authenticator, OriginCheck, Refusal
-from pegboard.gateway.http.open_requests import OpenRequests, stopping, whole_body
-from pegboard.gateway.replicas.credential import HEADER, CredentialError, Credentials
-from pegboard.gateway.replicas.forwarding import MISDIRECTED, Forwarder, ForwardError, target_of
+from pegboard.gateway.http.open_requests import OpenRequests, replayed, stopping, whole_body
+from pegboard.gateway.protocol.jsonrpc import parsed
+from pegboard.gateway.replicas.credential import HEADER, CredentialError
+from pegboard.gateway.replicas.forwarding import MISDIRECTED, ForwardError, target_of
 from pegboard.gateway.replicas.session_ids import owner_of_session
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from pegboard.gateway.http.mounts import GatewayApp
+    from pegboard.gateway.replicas.peers import Peers
 
 log = logging.getLogger("pegboard")
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
 """How large a request of the protocol may be, in bytes."""
+_HEADER: Final = HEADER.encode()
+_STATE: Final = b'"requestState"'
 
 
-class ReplicaRouting:
-    """An ASGI app that sends what another replica owns on to it, and hands every other request on to ``app``."""
+class SessionRouting:
+    """An ASGI app that sends on what belongs to a transport session of another replica, and hands on all else.
 
-    def __init__(
-        self, app: GatewayApp, own: str, credentials: Credentials, forwarder: Forwarder, door: Authenticator
-    ) -> None:
+    What another replica has sent on is handed on, too, once it has proved that.
+    """
+
+    def __init__(self, app: GatewayApp, peers: Peers, door: Authenticator) -> None:
         self._app = app
-        self._own = own.encode() + b"-"
-        self._credentials = credentials
-        self._forwarder = forwarder
-        self._door = door
-        self._requests = OpenRequests()
-        self._serve_elsewhere = OriginCheck(self._elsewhere, host=door.host)
+        self._own = peers.own.encode() + b"-"
+        self._credentials = peers.credentials
+        self._elsewhere = _Elsewhere(app, peers, door)
+        self._arrived = OpenRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
@@ -44,25 +47,28 @@ class ReplicaRouting:
             session = credential = None
             for name, value in scope["headers"]:
                 if name == b"mcp-session-id":
-                    session = value
+                    session = session or value
                 elif name == _HEADER:
                     credential = value
             if credential is not None:
-                await self._from_another(credential, scope, receive, send)
+                await self._serve_another(credential, scope, receive, send)
                 return
-            if session is not None and not session.startswith(self._own) and owner_of_session(session) is not None:
-                await self._serve_elsewhere(scope, receive, send)
-                return
+            if session is not None and not session.startswith(self._own):
+                owner = owner_of_session(session)
+                if owner is not None:
+                    await self._elsewhere.serve(owner, scope, receive, send)
+                    return
         await self._app(scope, receive, send)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""
-        await asyncio.gather(self._app.close(grace=grace), self._requests.close(grace=grace))
+        parts = self._app, self._elsewhere, self._arrived
+        await asyncio.gather(*(part.close(grace=grace) for part in parts))
 
-    async def _from_another(self, credential: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_another(self, credential: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that another replica says it has sent; it is never sent on."""
         try:
-            body = await _whole_body(scope, receive)
+            body = await _body(scope, receive)
             if body is None:
                 return
             proof = self._credentials.check(credential.decode("latin-1"), scope["method"], target_of(scope), body)
@@ -76,21 +82,79 @@ class ReplicaRouting:
             text = f"This request says that a replica has sent it, which its {HEADER} header does not prove: {error}."
             await Refusal(403, text)(scope, receive, send)
         else:
-            await self._requests.serve(self._app, {**scope, FORWARDED: proof.asker}, body, receive, send)
+            await self._arrived.serve(self._app, {**scope, FORWARDED: proof.asker}, body, receive, send)
 
-    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send a request of a transport session on to its owner; where that has ended, nobody knows the session."""
-        headers = dict(reversed(scope["headers"]))  # of several the first
-        owner = owner_of_session(headers[b"mcp-session-id"])
+
+class StateRouting:
+    """An ASGI app that sends on what goes on with a call of another replica, and hands on all else.
+
+    Such a request has a ``requestState`` in its body (2026-07-28 era); nothing is lost where it is not found.
+    """
+
+    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator) -> None:
+        self._app = app
+        self._seal = peers.seal
+        self._elsewhere = _Elsewhere(app, peers, door)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "POST" or FORWARDED in scope:
+            await self._app(scope, receive, send)
+            return
         try:
-            if self._requests.closing:
-                raise stopping()
-            self._door.principal(headers.get(b"authorization", b"").decode("latin-1") or None)
-            body = await _whole_body(scope, receive)
+            body = await _body(scope, receive)
         except Refusal as refusal:
             await refusal(scope, receive, send)
             return
-        if body is None or owner is None:
+        if body is None:
+            return
+        owner, receive = self._owner(body), replayed(body, receive)
+        if owner is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._elsewhere.serve(owner, scope, receive, send)
+
+    async def close(self, *, grace: float) -> None:
+        """End what is in flight within ``grace`` seconds."""
+        await self._elsewhere.close(grace=grace)
+
+    def _owner(self, body: bytes) -> str | None:
+        """Return the other replica that has the call which a request goes on with, if it does so."""
+        if _STATE not in body:
+            return None
+        message: Any = parsed(body)
+        match message:
+            case {"params": {"requestState": str() as text}}:
+                state = self._seal.open(text)
+                return None if state is None or state.owner == self._seal.own else state.owner
+            case _:
+                return None
+
+
+class _Elsewhere:
+    """The requests that are sent on from here; what belongs to a replica that has ended is handed on to ``app``."""
+
+    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator) -> None:
+        self._app = app
+        self._forwarder = peers.forwarder
+        self._door = door
+        self._origins = OriginCheck(app, host=door.host)
+        self._requests = OpenRequests()
+
+    async def serve(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send a request on to its owner, and the response back."""
+        try:
+            if self._requests.closing:
+                raise stopping()
+            if (refusal := self._origins.refusal_of(scope)) is not None:
+                raise refusal
+            authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+            self._door.principal(None if authorization is None else authorization.decode("latin-1"))
+            body = await _body(scope, receive)
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
+            return
+        if body is None:
             return
 
         async def forwarded(scope: Scope, received: Receive, send: Send) -> None:
@@ -103,10 +167,10 @@ class ReplicaRouting:
 
         await self._requests.serve(forwarded, scope, body, receive, send)
 
+    async def close(self, *, grace: float) -> None:
+        await self._requests.close(grace=grace)
 
-_HEADER: Final = HEADER.encode()
 
-
-async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
+async def _body(scope: Scope, receive: Receive) -> bytes | None:
     too_large = Refusal(413, "A request here has at most 4 MiB.")
     return await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)

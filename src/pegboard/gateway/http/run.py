@@ -189,9 +189,9 @@ def _app(
     app, wrap = _own_app(authenticator, load, settled, failed)
     if peers is None:
         return app, wrap
-    from pegboard.gateway.http.replica_routing import ReplicaRouting
+    from pegboard.gateway.http.replica_routing import SessionRouting
 
-    return ReplicaRouting(app, peers.own, peers.credentials, peers.forwarder, authenticator), wrap
+    return SessionRouting(app, peers, authenticator), wrap
 
 
 def _own_app(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pegboard.gateway.replicas.credential import Credentials
     from pegboard.gateway.replicas.forwarding import Forwarder
     from pegboard.gateway.replicas.heartbeat import Heartbeat
+    from pegboard.gateway.replicas.request_state import StateSeal
     from pegboard.ports import Store
 
 
@@ -43,11 +45,24 @@ class Peers:
     heartbeat: Heartbeat
     credentials: Credentials
     forwarder: Forwarder
+    seal: StateSeal
+    store: Store
 
     @property
     def own(self) -> str:
         """Return the id of this replica."""
         return self.heartbeat.own.id
+
+    async def has_ended(self, replica: str) -> bool:
+        """Return whether a replica has ended; raises ``StoreError`` where that cannot be known."""
+        return await self.heartbeat.find(replica) is None
+
+    async def claim(self, call: str, seconds: float) -> bool:
+        """Return whether this process goes on with a call of a replica that has ended; one alone does, once.
+
+        Raises ``StoreError`` where that cannot be settled.
+        """
+        return await self.store.take_lease(f"waiting call {call}", secrets.token_hex(8), seconds=seconds)
 
 
 @asynccontextmanager
@@ -62,13 +77,18 @@ async def among_replicas(store: Store, address: str) -> AsyncGenerator[Peers | N
     from pegboard.gateway.replicas.credential import Credentials
     from pegboard.gateway.replicas.forwarding import Forwarder
     from pegboard.gateway.replicas.heartbeat import Heartbeat, new_replica
+    from pegboard.gateway.replicas.request_state import StateSeal
 
     heartbeat = Heartbeat(store, new_replica(address))
     await heartbeat.start()
-    credentials = Credentials(heartbeat.key, heartbeat.own.id, heartbeat.now)
+    given = heartbeat.key, heartbeat.own.id, heartbeat.now
+    credentials = Credentials(*given)
     forwarder = Forwarder(heartbeat, credentials)
+    peers = Peers(
+        heartbeat=heartbeat, credentials=credentials, forwarder=forwarder, seal=StateSeal(*given), store=store
+    )
     try:
-        yield Peers(heartbeat=heartbeat, credentials=credentials, forwarder=forwarder)
+        yield peers
     finally:
         await heartbeat.close()
         await forwarder.close()
