@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mappi
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pegboard.accepted_grants import AcceptedGrants
 from pegboard.arguments import SchemaValidator
@@ -499,16 +499,29 @@ def _store(configuration: Configuration, *, quickstart: bool) -> Store:
     return SqliteStore(path)
 
 
-def store_copies(config: str | Path | None, env: Mapping[str, str] | None = None) -> tuple[Configuration, StoreCopies]:
-    """Return a configuration, and what copies and checks its store; no board is opened, and nothing is started.
+class ReadConfiguration(NamedTuple):
+    """A configuration that no board has open, how messages name it, and whether it is the packaged quickstart."""
 
-    Raises:
-        ConfigError: the configuration cannot be used.
-        StoreError: ``store_in_memory`` where its store ends with the process.
+    configuration: Configuration
+    name: str
+    quickstart: bool
+
+
+def read_configuration(config: str | Path | None, env: Mapping[str, str] | None = None) -> ReadConfiguration:
+    """Return a configuration without opening it: nothing is started or stored.
+
+    Raises ``ConfigError`` where it cannot be used.
     """
     source, quickstart = source_of(config, (), ())
-    configuration = loaded(source, os.environ if env is None else env)
-    path = _file_of(configuration, quickstart=quickstart)
+    return ReadConfiguration(loaded(source, os.environ if env is None else env), source.name, quickstart)
+
+
+def store_copies(read: ReadConfiguration) -> StoreCopies:
+    """Return what copies and checks the store of a configuration.
+
+    Raises ``StoreError`` with the code ``store_in_memory`` where that ends with the process.
+    """
+    path = _file_of(read.configuration, quickstart=read.quickstart)
     if path is None:
         raise StoreError(
             "The store of this configuration is in memory, and ends with the process.",
@@ -517,7 +530,7 @@ def store_copies(config: str | Path | None, env: Mapping[str, str] | None = None
         )
     from pegboard.stores.sqlite.copies import SqliteCopies
 
-    return configuration, SqliteCopies(path)
+    return SqliteCopies(path)
 
 
 def in_memory(configuration: Configuration) -> bool:

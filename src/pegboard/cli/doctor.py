@@ -1,4 +1,4 @@
-"""`pegboard doctor SERVER`: start one server or plugin, and say what it may reach and what was refused to it (A7)."""
+"""`pegboard doctor`: start one server or plugin and say what was refused to it (A7), or look the installation over."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, run
+from pegboard.cli.common import DONE, REFUSED, Options, guarded, run, warnings_to
 from pegboard.cli.confinement_trials import Tried, tried
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.plugin_problems import own_paths, policy_of
 from pegboard.cli.rendering import Printer, plural
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import StoreError, ToolUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -50,28 +51,37 @@ class Diagnosis:
 
 
 def doctor(
-    server: Annotated[str, typer.Argument(metavar="SERVER", help="The name of a server or plugin.")],
+    server: Annotated[
+        str | None,
+        typer.Argument(metavar="[SERVER]", help="The name of a server or plugin; none is store, replicas and clocks."),
+    ] = None,
     try_: Annotated[
         bool, typer.Option("--try", help="Look for what lets it come up, by starts with more than the file gives it.")
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Start a server or plugin, and say what was refused to it.
+    """Start a server or plugin, and say what was refused to it; without a name, look the installation over.
+
+    Without a name nothing is started or changed: the store is looked at, whether it can be written, the processes that
+    serve it, the clocks of this machine and of the store, and the key.
 
     With --try it is started with more and more until it comes up, and the least that does is shown. You are asked
     before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.
     """
+    if server is None:
+        return _looked_over(Options(config=config, as_json=as_json), try_=try_)
+    name = server
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        found = await _diagnosed(board, printer, server)
+        found = await _diagnosed(board, printer, name)
         trial: Tried | None = None
         if not printer.as_json:
             _print(found, printer)
         if try_ and found.policy is not None and not found.came_up:
             question = f"Start '{found.state.name}' with more than the file gives it?"
             await require_operator(board.configuration.tokens, "configure", question, about=[RISK])
-            trial = await tried(board, server, printer)
+            trial = await tried(board, name, printer)
         if printer.as_json:
             printer.document(_json(found, trial))
         elif try_:
@@ -79,6 +89,32 @@ def doctor(
         return DONE if found.sound else REFUSED
 
     return run(Options(config=config, as_json=as_json), done)
+
+
+def _looked_over(options: Options, *, try_: bool) -> int:
+    """Say how the store, the processes that serve it, clocks and the key are."""
+
+    async def done(printer: Printer) -> int:
+        if try_:
+            raise UsageError("--try is about one server.", hint="Name it: pegboard doctor NAME --try.")
+        from pegboard.assembly import read_configuration, store_copies
+        from pegboard.cli.installation import Installation, installation_json, installation_lines, looked_over
+
+        with warnings_to(printer):
+            read = read_configuration(options.config)
+        printer.masker = Masker(read.configuration.secrets)
+        try:
+            found = await looked_over(read.name, store_copies(read))
+        except StoreError as error:
+            found = Installation(configuration=read.name, error=error)
+        if printer.as_json:
+            printer.document(installation_json(found))
+        else:
+            for line in installation_lines(found):
+                printer.say(line)
+        return DONE if found.sound else REFUSED
+
+    return guarded(options, done)
 
 
 async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:

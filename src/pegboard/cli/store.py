@@ -43,11 +43,11 @@ def export(
     async def done(printer: Printer) -> int:
         if file == STANDARD and as_json:
             raise UsageError("Both the copy and --json are for standard output.", hint="Name a file, or omit --json.")
-        from pegboard.assembly import store_copies
+        from pegboard.assembly import read_configuration, store_copies
 
         with warnings_to(printer):
-            configuration, copies = store_copies(config)
-        printer.masker = Masker(configuration.secrets)
+            read = read_configuration(config)
+        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
         found = await copies.check(thorough=False)
         with printer.working(f"Copying {copies.place}", lasting=True) as say, _written(file) as written:
             end = await _copied(copies, written, say)
@@ -80,19 +80,19 @@ def import_(
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.assembly import store_copies
+        from pegboard.assembly import read_configuration, store_copies
         from pegboard.stores.copy_lines import CopyReader
 
         with warnings_to(printer):
-            configuration, copies = store_copies(config)
-        printer.masker = Masker(configuration.secrets)
+            read = read_configuration(config)
+        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
         with _read(file) as opened:
             reader = CopyReader(opened, "standard input" if file == STANDARD else file)
             header = await reader.start()
             about = [f"It was made {header.at} by Pegboard {header.version}, of a store of the kind {header.store}."]
             about += await _in_the_way(copies, replace=replace)
             question = f"Let it be the store at {copies.place}?"
-            await require_operator(configuration.tokens, "configure", question, about=about)
+            await require_operator(read.configuration.tokens, "configure", question, about=about)
             with printer.working(f"Importing into {copies.place}", lasting=True) as say:
                 await copies.import_(_said(reader, say), replace=replace)
         found = await copies.check(thorough=False)
@@ -109,11 +109,11 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.assembly import store_copies
+        from pegboard.assembly import read_configuration, store_copies
 
         with warnings_to(printer):
-            configuration, copies = store_copies(config)
-        printer.masker = Masker(configuration.secrets)
+            read = read_configuration(config)
+        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
         with printer.working(f"Reading {copies.place}", lasting=not as_json):
             found = await copies.check()
         if printer.as_json:
