@@ -25,7 +25,8 @@ from pegboard.core.access.permissions import CompiledPermissions, SessionConstra
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import Tool
-from pegboard.gateway.http.run import bind, serving
+from pegboard.gateway.http.addresses import bind
+from pegboard.gateway.http.run import serving
 from pegboard.ports import Adapters, CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.stores.memory import MemoryStore

@@ -32,6 +32,14 @@ def serve(
             "--address", metavar="URL", help="Where other processes on the same store reach this one; PEGBOARD_ADDRESS."
         ),
     ] = DEFAULT.address,
+    drain: Annotated[
+        float | None,
+        typer.Option(
+            "--drain",
+            metavar="SECONDS",
+            help="How long requests are served after SIGTERM; 5, on loopback 0.",
+        ),
+    ] = DEFAULT.drain,
     no_fast_path: Annotated[
         bool,
         typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
@@ -54,6 +62,7 @@ def serve(
             session=session,
             sub_app=sub_app,
             address=address,
+            drain=drain,
             no_fast_path=no_fast_path,
             no_console=no_console,
         )

@@ -34,6 +34,7 @@ class ServeOptions:
     session: str | None = None
     sub_app: str | None = None
     address: str | None = None
+    drain: float | None = None
     no_fast_path: bool = False
     no_console: bool = False
 
@@ -50,6 +51,7 @@ VALUES: Final = {
     "--session": "session",
     "--sub-app": "sub_app",
     "--address": "address",
+    "--drain": "drain",
 }
 ADDRESS: Final = "PEGBOARD_ADDRESS"
 """The variable that says what ``--address`` does, where that is not given."""
@@ -77,12 +79,14 @@ def plain_options(arguments: Sequence[str]) -> ServeOptions | None:
     return ServeOptions(**given)
 
 
-def _value(field: str, text: str) -> str | int | Path | None:
+def _value(field: str, text: str) -> str | float | Path | None:
     """Return the value of an option, or None for one that is not plain."""
     if not text or text.startswith("-") or not text.isprintable():
         return None
     if field == "port":
         return int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else None
+    if field == "drain":
+        return float(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else None
     return Path(text) if field == "config" else text
 
 
@@ -126,7 +130,7 @@ def serve_with(options: ServeOptions) -> int:
                 await gateway.run_stdio(board, **given)
             else:
                 given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}
-                await gateway.run_http(board, **given, address=address)
+                await gateway.run_http(board, **given, address=address, drain=options.drain)
         finally:
             if console is not None:
                 console.ended()

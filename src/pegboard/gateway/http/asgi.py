@@ -13,6 +13,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -26,8 +27,11 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
+from pegboard.gateway.http.draining import Drain, Ready
+from pegboard.gateway.http.open_requests import too_late
 from pegboard.gateway.http.replica_routing import BODY_LIMIT, StateRouting
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.protocol.request_identity import is_modern
 from pegboard.gateway.replicas.sessions import NamedSessions
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
@@ -43,15 +47,23 @@ _LISTEN: Final = "subscriptions/listen"
 class App:
     """The ASGI app for every request over HTTP, while it is running; with the fast path in front of it, or not."""
 
-    def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
+    def __init__(
+        self,
+        door: Authenticator,
+        clock: Callable[[], float] = monotonic,
+        peers: Peers | None = None,
+        drain: Drain | None = None,
+    ) -> None:
+        drain = drain or Drain()
         gateway = self._gateway = Gateway(door.board, clock, peers)
         self._manager = _sessions(gateway, peers)
-        mcp = _Mcp(gateway, door, self._manager)
+        mcp = _Mcp(gateway, door, self._manager, drain)
         routed = Starlette(
             routes=[
                 Route("/mcp", mcp),
                 Route("/mcp/{agent:path}", mcp),
                 Route("/healthz", _Health(door)),
+                Route("/readyz", Ready(door, drain)),
                 Route("/metrics", _Metrics(gateway, door)),
                 Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
             ],
@@ -117,10 +129,13 @@ async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, cl
 class _Mcp:
     """The endpoint of the protocol: the caller is identified, then the SDK serves the request."""
 
-    def __init__(self, gateway: Gateway, door: Authenticator, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(
+        self, gateway: Gateway, door: Authenticator, manager: StreamableHTTPSessionManager, drain: Drain
+    ) -> None:
         self._gateway = gateway
         self._door = door
         self._manager = manager
+        self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -132,8 +147,8 @@ class _Mcp:
             request.headers.get(MCP_SESSION_ID_HEADER),
         )
         try:
-            if self._gateway.closing.is_set():
-                raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
+            if self._gateway.closing.is_set() or (self._drain.begun and _begins_something(request)):
+                raise too_late()
             caller = ask()
             self._door.reached(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
@@ -149,6 +164,14 @@ class _Mcp:
             stream = _Stream(receive, send, partial(_is_still, caller, ask))
             receive, send = stream.receive, stream.send
         await self._manager.handle_request(scope, receive, send)
+
+
+def _begins_something(request: Request) -> bool:
+    """Return whether a request begins what lasts: a session of the handshake era, or a stream to be notified on."""
+    if request.headers.get("mcp-method") == _LISTEN or request.method == "GET":
+        return True
+    modern = is_modern(request.headers.get(MCP_PROTOCOL_VERSION_HEADER, ""))
+    return not modern and MCP_SESSION_ID_HEADER not in request.headers
 
 
 class _Stream:

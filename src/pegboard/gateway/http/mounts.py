@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pegboard.gateway.http.auth import OriginCheck, Refusal
-from pegboard.gateway.http.open_requests import OpenRequests, stopping, whole_body
+from pegboard.gateway.http.open_requests import OpenRequests, too_late, whole_body
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -89,7 +89,7 @@ class _Mounted:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if self._requests.closing:
-                raise stopping()
+                raise too_late()
             too_large = Refusal(413, "A request here has at most 1 MiB.", Connection="close")
             body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)
         except Refusal as refusal:

@@ -46,7 +46,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def stopping() -> Refusal:
+def too_late() -> Refusal:
     """Return the answer to a request that comes too late."""
     return Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close", Retry_After="1")
 
@@ -126,4 +126,4 @@ class _OpenRequest:
         if self._started:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
-            await stopping()(scope, self._receive, self._send)
+            await too_late()(scope, self._receive, self._send)

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.gateway.http.auth import FORWARDED, Authenticator, OriginCheck, Refusal
-from pegboard.gateway.http.open_requests import OpenRequests, replayed, stopping, whole_body
+from pegboard.gateway.http.open_requests import OpenRequests, replayed, too_late, whole_body
 from pegboard.gateway.protocol.jsonrpc import parsed
 from pegboard.gateway.replicas.credential import HEADER, CredentialError
 from pegboard.gateway.replicas.forwarding import MISDIRECTED, ForwardError, target_of
@@ -145,7 +145,7 @@ class _Elsewhere:
         """Send a request on to its owner, and the response back."""
         try:
             if self._requests.closing:
-                raise stopping()
+                raise too_late()
             if (refusal := self._origins.refusal_of(scope)) is not None:
                 raise refusal
             authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)

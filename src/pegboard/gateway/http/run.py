@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import math
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 import uvicorn
 
 from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.http.auth import ANY_ADDRESS, Authenticator, OriginCheck, identify, require_tokens
+from pegboard.gateway.http.addresses import bind, reached_at, url_of
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, is_loopback, require_tokens
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
+from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.peers import among_replicas, require_address
@@ -33,6 +33,9 @@ HOST = "127.0.0.1"
 PORT = 8321
 GRACE = 2
 """How long requests may go on after the gateway was stopped, in seconds."""
+DRAIN = 5.0
+"""For how long a gateway that others reach is not ready any more before it stops, in seconds."""
+LONGEST_DRAIN = 3600.0
 
 
 class _Uvicorn(uvicorn.Server):
@@ -72,7 +75,7 @@ async def serving(
     """
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
     more: dict[str, Any] = {"mounts": mounts, "clock": clock, "limits": limits, "address": address}
-    async with _serving(board, _nothing, **given, **more) as (url, _):
+    async with _serving(board, _nothing, **given, **more) as (url, _, _):
         yield url
 
 
@@ -94,8 +97,8 @@ async def _serving(
     clock: Callable[[], float] = monotonic,
     limits: ConnectionLimits | None = None,
     address: str | None = None,
-) -> AsyncGenerator[tuple[str, asyncio.Event]]:
-    """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
+) -> AsyncGenerator[tuple[str, asyncio.Event, Drain]]:
+    """Serve while the context lasts; yields the URL, what is set where the app cannot be loaded, and how to drain."""
     require_tokens(board, host)
     if (chosen := chosen_agent(board, agent)) is not None:
         open_sub_app(board.world, chosen, sub_app)
@@ -106,10 +109,12 @@ async def _serving(
         )
         own = require_address(address) if address is not None else reached_at(url)
         async with among_replicas(board.services.store, own) as peers:
-            failed = asyncio.Event()
-            app, wrap = _app(authenticator, settled, failed, clock, peers)
-            async with _listening(_mounting(app, authenticator, mounts), listening, limits, wrap):
-                yield url, failed
+            failed, drain = asyncio.Event(), Drain()
+            load = partial(_loaded, authenticator, clock, peers, drain)
+            app, wrap = _app(authenticator, settled, failed, load, peers)
+            app = DrainingApp(_mounting(app, authenticator, mounts), drain)
+            async with _listening(app, listening, limits, wrap):
+                yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
 
 
@@ -139,21 +144,6 @@ async def _listening(
         await asyncio.shield(_stopped(app, task))
 
 
-def reached_at(url: str) -> str:
-    """Return below which address other processes reach what is served at a URL, as far as this machine knows.
-
-    What is bound to every address is reached at that of this machine.
-    """
-    parts = urlsplit(url)
-    if parts.hostname not in ANY_ADDRESS:
-        return f"{parts.scheme}://{parts.netloc}"
-    try:
-        own = socket.gethostbyname(socket.gethostname())
-    except OSError:  # a machine that does not know its own name
-        own = HOST
-    return f"{parts.scheme}://{own}:{parts.port}"
-
-
 def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount]) -> GatewayApp:
     """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
 
@@ -176,22 +166,23 @@ def _app(
     authenticator: Authenticator,
     settled: Callable[[], None],
     failed: asyncio.Event,
-    clock: Callable[[], float],
+    load: Callable[[], App],
     peers: Peers | None,
 ) -> tuple[GatewayApp, Wrap | None]:
     """Return the app to serve, and what is put around transports; both go by the fast path, or not."""
-
-    def load() -> App:
-        from pegboard.gateway.http.asgi import App
-
-        return App(authenticator, clock, peers)
-
     app, wrap = _own_app(authenticator, load, settled, failed)
     if peers is None:
         return app, wrap
     from pegboard.gateway.http.replica_routing import SessionRouting
 
     return SessionRouting(app, peers, authenticator), wrap
+
+
+def _loaded(authenticator: Authenticator, clock: Callable[[], float], peers: Peers | None, drain: Drain) -> App:
+    """Return the whole app of what belongs to this process; it brings the SDK."""
+    from pegboard.gateway.http.asgi import App
+
+    return App(authenticator, clock, peers, drain)
 
 
 def _own_app(
@@ -231,65 +222,58 @@ async def run_http(
     ready: Callable[[str], None] | None = None,
     settled: Callable[[], None] = _nothing,
     address: str | None = None,
+    drain: float | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
     ``ready`` is called with the URL once requests are accepted, ``settled`` once all that calls need is imported.
-    At ``address`` other processes on the same store reach this one.
+    At ``address`` other processes on the same store reach this one. After SIGTERM requests are served for ``drain``
+    seconds, while ``/readyz`` says that no more are to come; None is none on loopback, else ``DRAIN``.
+
+    Raises ``UsageError`` where ``drain`` cannot be meant.
     """
+    seconds = require_drain(drain, host)
     quiet(board.services.masker)
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, settled, **given, mounts=mounts, address=address) as (url, failed):
-        with stopping() as stop:
+    at_once = asyncio.Event()
+    async with _serving(board, settled, **given, mounts=mounts, address=address) as (url, failed, draining):
+        with stopping(at_once) as stop:
             if ready is not None:
                 ready(url)
-            ends = {asyncio.create_task(event.wait()) for event in (stop, failed)}
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in ends:
-                end.cancel()
+            await _first_of(stop, failed)
             if failed.is_set():
                 raise _failed()
+            if seconds and not at_once.is_set():
+                draining.begun = True
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await _first_of(at_once, failed)
+
+
+def require_drain(seconds: float | None, host: str) -> float:
+    """Return for how long a gateway drains; raises ``UsageError`` for what cannot be meant.
+
+    >>> require_drain(None, "127.0.0.1"), require_drain(None, "0.0.0.0"), require_drain(30, "127.0.0.1")
+    (0.0, 5.0, 30)
+    """
+    if seconds is None:
+        return 0.0 if is_loopback(host) else DRAIN
+    if not 0 <= seconds <= LONGEST_DRAIN:
+        raise UsageError(
+            f"{seconds:g} seconds is no time to drain.", hint=f"Give --drain a number from 0 to {LONGEST_DRAIN:g}."
+        )
+    return seconds
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    """Wait until one of some events is set."""
+    ends = {asyncio.create_task(event.wait()) for event in events}
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for end in ends:
+            end.cancel()
 
 
 def _failed() -> PegboardError:
     return PegboardError("The HTTP server did not start.", code="server_failed")
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; raises ``PegboardError`` with what to do where it cannot."""
-    if not 0 <= port <= 65535:
-        raise UsageError(f"{port} is not a port.", hint="Choose one from 1 to 65535, or 0 for any that is free.")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(128)
-            listening.setblocking(False)
-        except OSError:
-            listening.close()
-            raise
-    except (OSError, UnicodeError) as error:
-        raise _unbound(host, port, error) from None
-    return listening
-
-
-def _unbound(host: str, port: int, error: OSError | UnicodeError) -> PegboardError:
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return PegboardError(
-            f"Port {port} on {host} is in use.", code="port_in_use", hint="Choose another with --port; 0 takes any."
-        )
-    why = error.strerror or str(error) if isinstance(error, OSError) else "it is not a name"
-    return PegboardError(
-        f"Cannot listen on {host}, port {port}: {why}.", code="address_unavailable", hint="Check --host and --port."
-    )
-
-
-def url_of(host: str, port: int) -> str:
-    """Return where a client reaches the default agent.
-
-    >>> url_of("::1", 8321)
-    'http://[::1]:8321/mcp'
-    """
-    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"

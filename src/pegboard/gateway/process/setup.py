@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def stopping() -> Generator[asyncio.Event, None, None]:
-    """Yield an event that SIGINT and SIGTERM set."""
+def stopping(at_once: asyncio.Event | None = None) -> Generator[asyncio.Event, None, None]:
+    """Yield an event that SIGINT and SIGTERM set; SIGINT, and whatever comes second, sets ``at_once``, too."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def asked(number: signal.Signals) -> None:
+        if at_once is not None and (number == signal.SIGINT or stop.is_set()):
+            at_once.set()
+        stop.set()
+
     handled: list[signal.Signals] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         # Only the main thread takes signals, and not on every platform.
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, asked, number)
             handled.append(number)
     try:
         yield stop

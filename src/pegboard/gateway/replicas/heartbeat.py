@@ -54,6 +54,7 @@ class Heartbeat:
         self._ahead = time.time() - monotonic()
         self._task: asyncio.Task[None] | None = None
         self._failing = False
+        self._kept_until = -inf
 
     async def start(self) -> None:
         """Announce this process, and go on doing so until it is closed.
@@ -140,6 +141,7 @@ class Heartbeat:
             if not self._failing:
                 log.warning("the other replicas do not hear of this one: %s", error.message)
             self._failing = True
+            self._kept_until = monotonic() + SILENT
             return
         self._failing = False
         if mine is None:
@@ -151,6 +153,8 @@ class Heartbeat:
         """Note who there is; return this process as it was announced."""
         replicas = {replica.id: replica for replica in found}
         mine = replicas.pop(self.own.id, None)
+        if monotonic() < self._kept_until:  # they have not announced themselves either, and do so again now
+            replicas = {**self._others, **replicas}
         self._others = replicas
         self._ended = {replica_id: seen for replica_id, seen in self._ended.items() if replica_id in replicas}
         return mine
