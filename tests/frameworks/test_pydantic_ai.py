@@ -11,7 +11,7 @@ import pytest
 from framework_drivers import call
 from framework_tools import PICTURE, RAN
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai.capabilities import HandleDeferredToolCalls, PrepareTools
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryContent,
@@ -26,7 +26,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.settings import ToolOrOutput
-from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
+from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_driver import PydanticTalk
 
 from pegboard import Cache, Host, Pegboard, Session, SyncSession
@@ -113,6 +114,41 @@ async def test_tools_of_the_agent_stand_beside_those_of_the_session(session: Ses
         return "Sunday"
 
     assert (await agent.run("Go on.")).output == '{"today":"Sunday"}'
+
+
+async def test_what_prepares_the_tools_of_the_agent_prepares_those_of_the_session(session: Session) -> None:
+    def today() -> str:
+        """Return the day."""
+        return "Sunday"
+
+    async def without_sums(ctx: RunContext[Any], tools: list[ToolDefinition]) -> list[ToolDefinition]:
+        return [tool for tool in tools if tool.name != "add_numbers"]
+
+    recorder = Recorder()
+    tools = FunctionToolset([today], instructions="Days are in English.")
+    agent = Agent(
+        recorder.model, toolsets=[tools], capabilities=[SessionTools(session), PrepareTools(prepare_func=without_sums)]
+    )
+    await agent.run("Go on.")
+
+    [names] = recorder.tools
+    assert (names[0], "draw" in names, "add_numbers" in names) == ("today", True, False)
+    assert "Days are in English." in str(recorder.messages[0])
+
+
+async def test_the_framework_has_the_same_definitions_at_each_step(session: Session) -> None:
+    """A step costs what a step of the framework costs: nothing of the session is defined or copied anew for it."""
+    seen: list[list[ToolDefinition]] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info.function_tools)
+        call = ToolCallPart("add_numbers", {"first": 1, "second": 2})
+        return ModelResponse(parts=[call if len(seen) < 3 else TextPart("done")])
+
+    await Agent(FunctionModel(answer), capabilities=[SessionTools(session)]).run("Go on.")
+
+    assert len(seen) == 3
+    assert all(one is other for step in seen[1:] for one, other in zip(seen[0], step, strict=True))
 
 
 async def test_two_tools_of_one_name_are_an_error_that_names_both(session: Session) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -60,6 +60,7 @@ try:
         ModelRetry,
         RetryModelRequest,
         ToolFailed,
+        UserError,
     )
     from pydantic_ai.messages import (
         BinaryContent,
@@ -78,14 +79,14 @@ try:
         UserPromptPart,
         VideoMediaType,
     )
-    from pydantic_ai.models import Model, ModelRequestContext
+    from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.models.test import TestModel
     from pydantic_ai.models.wrapper import WrapperModel
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.settings import ModelSettings, ToolOrOutput
     from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
-    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 except ImportError as error:
     raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
 
@@ -132,8 +133,16 @@ class SessionTools(AbstractCapability[Any]):
         return replace(self, session=session)
 
     def get_toolset(self) -> SessionToolset | None:
-        """Return the tools; None until a run has its session."""
-        return self._toolset
+        """Return the tools where the framework is to hide them until the capability is loaded, else None."""
+        return self._toolset if self.defer_loading else None
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
+        """Return the agent's tools with those of the session behind them; None until a run has its session.
+
+        The framework copies the tools of a capability with every step, and lists toolsets in tasks of their own; what
+        stands here it takes as it is. Hooks of the agent that prepare its tools prepare these too.
+        """
+        return None if self._toolset is None or self.defer_loading else _with_session(toolset, self._toolset)
 
     def get_model_settings(self) -> Callable[[Context], ModelSettings]:
         """Return what narrows a step to its focus (F3)."""
@@ -147,13 +156,13 @@ class SessionTools(AbstractCapability[Any]):
         request_context.model = self._plain.get(id(_bare(request_context.model)), request_context.model)
         return request_context
 
-    async def prepare_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:  # noqa: ARG002
-        """Return a request without the tools that its provider does not take."""
-        known, rejected = request_context.model_request_parameters, self._toolset.rejected if self._toolset else ()
-        kept = [tool for tool in known.function_tools if tool.name not in rejected]
-        if len(kept) < len(known.function_tools):
-            request_context.model_request_parameters = replace(known, function_tools=kept)
-        return request_context
+    def get_wrapper_model(self, model: Model) -> Model | None:
+        """Return a model whose requests lack the tools that its provider does not take; None where it takes all.
+
+        A hook that prepares requests would make the framework copy every definition with every step.
+        """
+        rejected = self._toolset.rejected if self._toolset is not None else None
+        return _WithoutTools(model, rejected) if rejected else None
 
     async def on_model_request_error(
         self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
@@ -163,6 +172,7 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             known = request_context.model_request_parameters
             sent = [tool.name for tool in (*known.function_tools, *known.output_tools)]
+            sent = [name for name in sent if name not in self._toolset.rejected]
             if await self._toolset.rejects(error, sent):
                 raise RetryModelRequest from error
         if self._toolset is None or not _rejects_additions(model, error):
@@ -390,6 +400,83 @@ class SessionToolset(AbstractToolset[Any]):
             calls = {call.tool_call_id: call for response in responses for call in response.tool_calls}
             made = [(calls[part.tool_call_id], part) for part in returned if part.tool_call_id in calls]
             await self.come(partial(_decided, made))
+
+
+@dataclass
+class _WithSession(WrapperToolset[Any]):
+    """The tools of an agent with those of a session behind them; neither is copied."""
+
+    session: SessionToolset
+
+    @property
+    def id(self) -> str | None:
+        """Return the name of the capability, under which its instructions stand."""
+        return self.session.id
+
+    async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
+        own, ours = await self.wrapped.get_tools(ctx), await self.session.get_tools(ctx)
+        for name in own.keys() & ours.keys():
+            others = own[name].toolset.label
+            raise UserError(
+                f"{self.session.label} defines a tool whose name conflicts with existing tool from {others}: {name!r}."
+            )
+        return {**own, **ours}
+
+    async def get_instructions(self, ctx: Context) -> list[str | InstructionPart]:
+        own: Any = await super().get_instructions(ctx)
+        return [*(own or ()), *await self.session.get_instructions(ctx)]
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:
+        called = self.session if tool.toolset is self.session else self.wrapped
+        return await called.call_tool(name, tool_args, ctx, tool)
+
+    def apply(self, visitor: Callable[[AbstractToolset[Any]], None]) -> None:
+        super().apply(visitor)
+        self.session.apply(visitor)
+
+
+def _with_session(toolset: AbstractToolset[Any], session: SessionToolset) -> AbstractToolset[Any]:
+    """Return what an agent's tools are wrapped in, around them and those of a session."""
+    if isinstance(toolset, WrapperToolset):
+        return replace(toolset, wrapped=_with_session(toolset.wrapped, session))
+    return _WithSession(toolset, session)
+
+
+class _WithoutTools(WrapperModel):
+    """A model whose requests lack the tools that its provider did not take."""
+
+    def __init__(self, wrapped: Model, rejected: AbstractSet[str]) -> None:
+        super().__init__(wrapped)
+        self._rejected = rejected
+
+    def _kept(self, known: ModelRequestParameters) -> ModelRequestParameters:
+        return replace(known, function_tools=[tool for tool in known.function_tools if tool.name not in self._rejected])
+
+    def prepare_messages(
+        self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
+    ) -> list[ModelMessage]:
+        known = model_request_parameters and self._kept(model_request_parameters)
+        return super().prepare_messages(messages, known)
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        return await super().request(messages, model_settings, self._kept(model_request_parameters))
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: Context | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        known = self._kept(model_request_parameters)
+        async with super().request_stream(messages, model_settings, known, run_context) as stream:
+            yield stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
