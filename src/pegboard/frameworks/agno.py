@@ -8,8 +8,7 @@ The loop, the history and the answer stay Agno's: one run, one model, and what i
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import fields, replace
@@ -30,7 +29,7 @@ from pegboard.errors import UsageError
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
-from pegboard.wire.kept_notes import KeptNotes, Said
+from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 
 warn_if_untested("agno")
 try:
@@ -54,6 +53,7 @@ OpenSession = Callable[[RunContext], AnySession | Awaitable[Session]]
 Request = dict[str, Any]
 _CALLING: ContextVar[RunContext | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
+_FILES: Final = frozenset(File.valid_mime_types())
 _FLAGS: Final = {"confirm": "requires_confirmation", "user_input": "requires_user_input"}
 
 
@@ -215,7 +215,8 @@ class _SessionFunction(Function):
     kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
-    _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the default
+    _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the defaults
+    _history: HistoryReader[Message] | None = PrivateAttr(default=None)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _SessionFunction:
         return copy(self)
@@ -236,7 +237,7 @@ class _SessionFunction(Function):
     def answered(self, answer: CallAnswer) -> ToolResult:
         """Return what the one call of this copy came to."""
         media: dict[str, Any]
-        text, media = runs.text_and_media(answer.result, File.valid_mime_types())
+        text, media = runs.text_and_media(answer.result, _FILES)
         self.answer = answer
         return ToolResult(content=text, **media)
 
@@ -276,10 +277,14 @@ class _SessionFunction(Function):
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
         step = await run.step(next(users, None) if run.begins else None, taken, session)
-        behind = self._behind(session, messages, step) if step.fixed else ()
+        behind: Sequence[str] = ()
+        if step.fixed:
+            self._history = self._history or HistoryReader(_said)
+            history = self._history.read(messages)
+            behind = self.kept.behind(repr(session.key), history, step.surface, step.change)
         return {
             **request,
-            "messages": runs.with_texts(messages, step, Message, behind),
+            "messages": run.with_texts(messages, step, Message, behind),
             "tools": [*others, *step.functions],
             "tool_choice": step.choice or request.get("tool_choice"),
         }
@@ -291,38 +296,32 @@ class _SessionFunction(Function):
         tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
         return bool(rejected)
 
-    def _behind(self, session: Session, messages: Sequence[Message], step: runs.Step) -> Sequence[str]:
-        """Return what stands behind each message, where the history has all that the model reads of what is loaded."""
-        return self.kept.behind(repr(session.key), [*map(_said, messages)], step.surface, step.change)
-
     def seen(self, part: ModelResponse) -> ModelResponse:
         """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
         if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
             part.tool_calls = []
         return part
 
-    @contextmanager
-    def _calling(self) -> Generator[None, None, None]:
-        """Let what is delegated meanwhile know the run that delegates."""
-        calling = _CALLING.set(self._run_context)
-        try:
-            yield
-        finally:
-            _CALLING.reset(calling)
-
     def call_of(self, name: str, fields: JsonObject | None = None) -> _SessionFunction:
         """Return a function for one call of any name; ``fields`` is what a person who approved it filled in."""
-        one, use = copy(self), partial(self.run.call, name, time.monotonic(), fields)
+        one, run, context = copy(self), self.run, self._run_context
+        use = partial(run.call, name, time.monotonic(), fields)
 
-        def run(**arguments: Any) -> ToolResult:
-            with self._calling():
-                return one.answered(self.run.wait(partial(use, arguments)))
+        def call(**arguments: Any) -> ToolResult:
+            calling = _CALLING.set(context)
+            try:
+                return one.answered(run.wait(partial(use, arguments)))
+            finally:
+                _CALLING.reset(calling)
 
-        async def arun(**arguments: Any) -> ToolResult:
-            with self._calling():
-                return one.answered(await self.run.come(partial(use, arguments)))
+        async def acall(**arguments: Any) -> ToolResult:
+            calling = _CALLING.set(context)
+            try:
+                return one.answered(await run.come(partial(use, arguments)))
+            finally:
+                _CALLING.reset(calling)
 
-        entrypoint = arun if runs.in_event_loop() else run
+        entrypoint = acall if runs.in_event_loop() else call
         entrypoint.__annotations__ = {}  # Agno evaluates them with every call
         one.name, one.entrypoint = name, entrypoint
         return one

@@ -27,7 +27,7 @@ from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
-from pegboard.wire.kept_notes import KeptNotes, Said
+from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 
 warn_if_untested("openai-agents")
 try:
@@ -195,6 +195,9 @@ class _Run:
         self._called: set[str] = set()
         self._again: list[tuple[str, str]] = []
         self._sent = self._key = ""
+        self._names: dict[Any, str] = {}
+        """The tools of the calls of the history, by call id."""
+        self._history = HistoryReader(self._said)
         self._done: list[ResponseOutputItem] = []
 
     def _opened(self) -> AnySession | Awaitable[Session]:
@@ -271,7 +274,7 @@ class _Run:
         items = [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
         await self._run.come(partial(self._record, items))
         if step.fixed and not _is_kept(request):
-            behind = self.host.kept.behind(self._key, _said(items), step.surface, step.change)
+            behind = self.host.kept.behind(self._key, self._history.read(items), step.surface, step.change)
             items = _with_notes(items, behind)
         elif step.note and not (_is_kept(request) and step.note == self._sent):
             items.append(_noted(step.note))
@@ -280,6 +283,16 @@ class _Run:
         if step.choice is not None and tools:
             settings = replace(settings, tool_choice=step.choice)
         return {**request, "input": items, "model_settings": settings}
+
+    def _said(self, item: Any) -> Said:
+        """Return an item of a history as what is said in it."""
+        call_id = item.get("call_id")
+        if item.get("type") == "function_call":
+            self._names[call_id] = item["name"]
+        return Said(
+            text=json.dumps(item, sort_keys=True, default=str),
+            defining=str(item.get("output", "")) if self._names.get(call_id) in DEFINING else "",
+        )
 
     async def rejects(self, request: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a request is to be made again: its tools lose those that the provider does not take."""
@@ -624,18 +637,6 @@ def _noted(note: str) -> dict[str, Any]:
 def _with_notes(items: Sequence[Any], notes: Sequence[str]) -> list[Any]:
     """Return a history with what stands behind its items."""
     return [one for item, note in zip(items, notes, strict=True) for one in ((item, _noted(note)) if note else (item,))]
-
-
-def _said(items: Sequence[Any]) -> list[Said]:
-    """Return the items of a history as what is said in it."""
-    calls = {item["call_id"]: item["name"] for item in items if item.get("type") == "function_call"}
-    return [
-        Said(
-            text=json.dumps(item, sort_keys=True, default=str),
-            defining=str(item.get("output", "")) if calls.get(item.get("call_id")) in DEFINING else "",
-        )
-        for item in items
-    ]
 
 
 def _returned(answer: CallAnswer) -> Any:

@@ -43,7 +43,8 @@ class Step:
     """What a request to the model carries.
 
     Attributes:
-        functions: the session's tools in order, as providers of models take functions; the run's own, to be edited.
+        functions: the session's tools in order, as providers of models take functions; the same objects as long as
+            the tools are the same.
         prefix: policy and hints, for the system's text.
         note: what is loaded and what has changed, for the end of the history.
         choice: ``auto`` or ``required`` where a focus says so, ``none`` where the model has to answer, else None.
@@ -53,7 +54,7 @@ class Step:
         fixed: whether the list stays as it is, so that notes are all that the model reads of what is loaded ahead.
     """
 
-    functions: list[dict[str, Any]]
+    functions: Sequence[dict[str, Any]]
     prefix: str
     note: str
     choice: str | None
@@ -61,6 +62,16 @@ class Step:
     change: str = ""
     tools: tuple[Tool, ...] = ()
     fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a surface comes to: its tools, the names of what is loaded beside them, policy and hints."""
+
+    surface: Surface
+    tools: tuple[Tool, ...]
+    beside: tuple[str, ...]
+    prefix: str
 
 
 class Run:
@@ -87,7 +98,11 @@ class Run:
         self._session: AnySession | None = None
         self._going = Continuation(limit=limit)
         self._tools: tuple[Tool, ...] = ()
+        self._names_of_tools: tuple[str, ...] = ()
         self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
+        self._listed: Sequence[dict[str, Any]] = ()
+        self._read: _Read | None = None
+        self._prefixed: tuple[Any, Any] | None = None
         self._content = self._calls = False
         self._answered: float | None = None
 
@@ -134,24 +149,21 @@ class Run:
         if self._host is not None and self.begins:
             session.adopt_host(self._host)
         surface = await session.surface(message=message)
-        listed = tuple([loaded.tool for loaded in surface.tools])
+        read = await self._read_of(surface, session)
+        listed = read.tools
         if session.host.cache is not None:
             listed = await session.wire()
             surface = surface if surface.focus is None else await session.surface(message=message)
         left_out = rejected_of(session, listed)
         taken = {*taken, *left_out} if left_out else taken
-        tools = tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed
-        if tools != self._tools:
-            self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
-        beside = await loaded_beside(session) if session.host.list_is_fixed else ()
-        self._going = self._going.next(tuple(self._functions), beside)
+        self._list(tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed)
+        self._going = self._going.next(self._names_of_tools, read.beside)
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
-        functions = [function for _, function in self._functions.values()]
         return Step(
-            functions=functions,
-            prefix=_prefix(surface),
+            functions=self._listed,
+            prefix=read.prefix,
             note=note,
             choice=choice,
             surface=surface,
@@ -160,6 +172,24 @@ class Run:
             fixed=session.host.list_is_fixed,
         )
 
+    async def _read_of(self, surface: Surface, session: Session) -> _Read:
+        """Return what is read of a surface: once, as long as the session gives the same one."""
+        if self._read is None or self._read.surface is not surface:
+            self._read = _Read(
+                surface=surface,
+                tools=tuple([loaded.tool for loaded in surface.tools]),
+                beside=await loaded_beside(session) if session.host.list_is_fixed else (),
+                prefix=_prefix(surface),
+            )
+        return self._read
+
+    def _list(self, tools: tuple[Tool, ...]) -> None:
+        """Take the tools of a request; those that were in the one before are the same functions."""
+        if tools != self._tools:
+            self._tools, self._names_of_tools = tools, tuple([tool.wire for tool in tools])
+            self._functions = {tool.wire: self._function(tool) for tool in tools}
+            self._listed = tuple([function for _, function in self._functions.values()])
+
     def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
         known = self._functions.get(tool.wire)
         if known is not None and known[0] is tool:
@@ -167,6 +197,43 @@ class Run:
         schema = json.loads(json.dumps(tool.input_schema))
         function = {"name": tool.wire, "description": tool.description, "parameters": schema}
         return tool, {"type": "function", "function": function}
+
+    def with_texts(
+        self, messages: Sequence[Any], step: Step, make: Callable[..., Any], behind: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
+
+        Args:
+            messages: pydantic models with a ``role`` and a ``content``; these are not changed, so that no history keeps
+                what is said.
+            step: what the request carries.
+            make: makes a message of a role and a content, where there is none for a text to stand behind.
+            behind: what stands behind each message, in place of the step's note.
+        """
+        sent = list(messages)
+        notes = list(enumerate(behind)) if behind else [(len(sent) - 1, step.note)]
+        for place, note in reversed(notes):
+            if not note:
+                continue
+            text = f"<system>{note}</system>"
+            message = sent[place]
+            if isinstance(message.content, str):
+                sent[place] = message.model_copy(update={"content": f"{message.content}\n\n{text}"})
+            else:
+                sent.insert(place + 1, make(role="user", content=text))
+        if step.prefix:
+            first = sent[0] if sent[0].role in ("system", "developer") else None
+            prefixed = self._prefixed_by(first, step.prefix, make)
+            sent[: 0 if first is None else 1] = [prefixed]
+        return sent
+
+    def _prefixed_by(self, first: Any, prefix: str, make: Callable[..., Any]) -> Any:
+        """Return the system's message with a prefix behind its text: the same one as long as both are."""
+        text = prefix if first is None else f"{first.content}\n\n{prefix}"
+        if self._prefixed is None or self._prefixed[0] is not first or self._prefixed[1].content != text:
+            made = make(role="system", content=text) if first is None else first.model_copy(update={"content": text})
+            self._prefixed = first, made
+        return self._prefixed[1]
 
     async def rejects(self, error: Exception, sent: Sequence[str], session: Session) -> Collection[str]:
         """Return the session's tools of which a provider's error speaks: reported now, and with no request any more.
@@ -410,29 +477,6 @@ def arguments_of(text: object) -> dict[str, Any] | None:
     except ValueError:
         return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
-
-
-def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any], behind: Sequence[str] = ()) -> list[Any]:
-    """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
-
-    Args:
-        messages: pydantic models with a ``role`` and a ``content``; these are not changed, so that no history keeps it.
-        step: what the request carries.
-        make: makes a message of a role and a content, where there is none for a text to stand behind.
-        behind: what stands behind each message, in place of the step's note.
-    """
-    sent: list[Any] = []
-    for message, note in zip(messages, behind or (*[""] * (len(messages) - 1), step.note), strict=True):
-        text = f"<system>{note}</system>"
-        if note and isinstance(message.content, str):
-            sent.append(message.model_copy(update={"content": f"{message.content}\n\n{text}"}))
-        else:
-            sent += [message, make(role="user", content=text)] if note else [message]
-    if step.prefix and sent[0].role in ("system", "developer"):
-        sent[0] = sent[0].model_copy(update={"content": f"{sent[0].content}\n\n{step.prefix}"})
-    elif step.prefix:
-        sent.insert(0, make(role="system", content=step.prefix))
-    return sent
 
 
 def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:

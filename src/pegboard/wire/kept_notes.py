@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 
+Message = TypeVar("Message")
 _MOST_CONVERSATIONS: Final = 1_000
 """Of how many conversations notes are known; the one that asked nothing for longest goes first."""
 _MOST_CHARACTERS: Final = 200_000
@@ -34,6 +35,52 @@ class Said:
     defining: str = ""
 
 
+class HistoryReader(Generic[Message]):
+    """What is said in the histories of one run: each message is read once, as requests have those of the one before.
+
+    Args:
+        said: reads a message, which it has not read before or whose history begins differently.
+    """
+
+    def __init__(self, said: Callable[[Message], Said]) -> None:
+        self._said = said
+        self._messages: list[Message] = []
+        self._read = ReadHistory()
+
+    def read(self, messages: Sequence[Message]) -> ReadHistory:
+        """Return what is said in a history, with no more read of it than is new."""
+        known = len(self._messages)
+        if known > len(messages) or self._messages != messages[:known]:
+            known, self._read = 0, ReadHistory()
+        for message in messages[known:]:
+            self._read.add(self._said(message))
+        self._messages = list(messages)
+        return self._read
+
+
+class ReadHistory:
+    """What is said in a history: the place behind each message, and the texts that define tools.
+
+    A place is that of the message's id, or of all that stands up to it.
+    """
+
+    def __init__(self, said: Iterable[Said] = ()) -> None:
+        self.places: list[bytes] = []
+        self.defining: list[str] = []
+        self._so_far = hashlib.sha256()
+        for one in said:
+            self.add(one)
+
+    def add(self, one: Said) -> None:
+        """Take the next message."""
+        text = (one.own or one.text).encode(errors="surrogatepass")
+        place = hashlib.sha256(b"id ") if one.own else self._so_far
+        place.update(b"%d:%b" % (len(text), text))
+        self.places.append(place.digest())
+        if one.defining:
+            self.defining.append(one.defining)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Note:
     text: str
@@ -50,7 +97,7 @@ class KeptNotes:
     def __init__(self) -> None:
         self._of: OrderedDict[str, OrderedDict[bytes, _Note]] = OrderedDict()
 
-    def behind(self, conversation: str, history: Sequence[Said], surface: Surface, change: str) -> list[str]:
+    def behind(self, conversation: str, history: ReadHistory, surface: Surface, change: str) -> list[str]:
         """Return what stands behind each message of a history; what a request has to say now stands behind the last.
 
         Args:
@@ -59,7 +106,7 @@ class KeptNotes:
             surface: what the session gives to the request.
             change: what the model is to know of the newest change.
         """
-        places = list(_places(history))
+        places = history.places
         if not places:
             return []
         notes = self._notes(conversation)
@@ -80,23 +127,13 @@ class KeptNotes:
         return notes
 
 
-def _news(notes: Sequence[_Note], history: Sequence[Said], surface: Surface, change: str) -> _Note:
+def _news(notes: Sequence[_Note], history: ReadHistory, surface: Surface, change: str) -> _Note:
     """Return what a request has to say that no note and no answer says."""
     suffix, before = surface.suffix, notes[-1].suffix if notes else ""
     ahead = ""
     if surface.ahead:
-        texts = (*(note.text for note in notes), *(one.defining for one in history if one.defining))
+        texts = (*(note.text for note in notes), *history.defining)
         known = all_defined_in(texts)
         ahead = definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
     parts = ((suffix or ENDED) if suffix != before else "", ahead, change)
     return _Note(text=" ".join(part for part in parts if part), suffix=suffix)
-
-
-def _places(history: Sequence[Said]) -> Iterator[bytes]:
-    """Yield the place behind each message: that of its id, or of all that stands up to it."""
-    so_far = hashlib.sha256()
-    for one in history:
-        text = (one.own or one.text).encode(errors="surrogatepass")
-        place = hashlib.sha256(b"id ") if one.own else so_far
-        place.update(b"%d:%b" % (len(text), text))
-        yield place.digest()

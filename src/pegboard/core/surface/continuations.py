@@ -37,13 +37,14 @@ class Continuation:
             tools: their wire names, in order.
             beside: those of what is loaded beside the list: the model has read of them where it was loaded.
         """
-        unnamed, tools = frozenset(beside).difference(tools), (*tools, *beside)
+        listed, tools = tools, (*tools, *beside) if beside else tools
         if tools == self.tools:
             note = _OVER if self.over else ""
             return self if self.note == note else replace(self, note=note)
         before, now = frozenset(tools if self.tools is None else self.tools), frozenset(tools)
         if before == now:
             return replace(self, tools=tools, note=_OVER if self.over else "")
+        unnamed = frozenset(beside).difference(listed)
         new = [name for name in tools if name not in before and name not in unnamed]
         gone = [name for name in self.tools or () if name not in now]
         changes = self.changes + 1
