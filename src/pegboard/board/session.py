@@ -72,6 +72,8 @@ class Session:
         self._newest: Snapshot | None = None
         self._planned = False
         self._shown = Shown()
+        self._given: Surface | None = None
+        self._given_tools: tuple[Tool, ...] = ()
         self._ranked: TurnMessage | None = None
         self._requests = RequestCounter(services)
 
@@ -173,12 +175,14 @@ class Session:
 
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
+        if self._given is not shown:
+            self._given, self._given_tools = shown, tuple([one.tool for one in shown.tools])
+        tools = self._given_tools
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
-            tools = tuple([one.tool for one in shown.tools])
             if focus != self._shown.focus or tools != self._shown.surface:
                 self._shown = replace(self._shown, focus=focus, surface=tools)
-        self._requests.count_surface(snapshot, shown, message)
+        self._requests.count_surface(snapshot, shown, tools, message)
         return shown
 
     async def changes(self) -> SurfaceChanges:

@@ -59,8 +59,8 @@ class RequestCounter:
         if self._run is not None:
             self._run.called(answer, meta=meta)
 
-    def count_surface(self, snapshot: Snapshot, shown: Surface, message: str | None) -> None:
-        """Count the request that a surface is for; a client's own requests are counted when it calls."""
+    def count_surface(self, snapshot: Snapshot, shown: Surface, tools: tuple[Tool, ...], message: str | None) -> None:
+        """Count the request that a surface with these tools is for; a client's own are counted when it calls."""
         host, step = snapshot.info.host, self._step
         if host.calls_through:
             self._listed = sent(shown)
@@ -70,7 +70,7 @@ class RequestCounter:
             counted = self._services.metrics.requested(
                 snapshot.info.key, snapshot.permissions, cached=host.cache is not None
             )
-            self.run.requested(snapshot, shown, [loaded.tool for loaded in shown.tools])
+            self.run.requested(snapshot, shown, tools)
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
 

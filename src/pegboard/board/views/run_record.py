@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import is_
 from typing import Final
 
 from pegboard.board.services import Services
@@ -29,7 +30,7 @@ LOADED_INSTEAD: Final = ("not_loaded", "next_request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
-    """What some requests in a row, of whatever number, were sent; ``known`` is how much the history had."""
+    """What some requests in a row were sent; ``known`` is how much the history had."""
 
     permissions: CompiledPermissions
     cache: Cache
@@ -37,7 +38,19 @@ class _Sent:
     texts: tuple[str, ...]
     note: str
     known: int
-    requests: int = field(default=1, compare=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Series:
+    """Requests in a row that were sent the same, and what the newest of them was made of."""
+
+    sent: _Sent
+    made_of: tuple[object, ...]
+    requests: int = 1
+
+    def is_of(self, made_of: tuple[object, ...], known: int) -> bool:
+        """Return whether a request is seen at once to be sent the same: it is made of the same objects."""
+        return self.sent.known == known and all(map(is_, self.made_of, made_of))
 
 
 class RunRecord:
@@ -48,7 +61,7 @@ class RunRecord:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._sent: list[_Sent] = []
+        self._sent: list[_Series] = []
         self._before: _Sent | None = None
         self._requests = 0
         self._over = False
@@ -63,7 +76,12 @@ class RunRecord:
         """Note a request with these tools, and with the texts of a surface."""
         if self._over:
             self._begin()
-        host = snapshot.info.host
+        self._requests += 1
+        last, host = self._sent[-1] if self._sent else None, snapshot.info.host
+        made_of = snapshot.permissions, host, shown, tools
+        if last is not None and last.is_of(made_of, len(self._history)):
+            last.requests += 1
+            return
         if shown.ahead and shown.ahead not in self._history:
             self._history.append(shown.ahead)
         sent = _Sent(
@@ -74,20 +92,18 @@ class RunRecord:
             note=shown.suffix,
             known=len(self._history),
         )
-        self._requests += 1
-        last = self._sent[-1] if self._sent else None
-        if last is not None and last == sent:
-            self._sent[-1] = replace(sent, requests=last.requests + 1)
+        if last is not None and last.sent == sent:
+            last.made_of, last.requests = made_of, last.requests + 1
         else:
-            self._sent.append(sent)
+            self._sent.append(_Series(sent=sent, made_of=made_of))
 
     def requested_instead(self, snapshot: Snapshot, shown: Surface, tools: Sequence[Tool]) -> None:
         """Note that the newest request was sent other tools."""
         if self._sent:
-            last = self._sent.pop()
             self._requests -= 1
-            if last.requests > 1:
-                self._sent.append(replace(last, requests=last.requests - 1))
+            self._sent[-1].requests -= 1
+            if not self._sent[-1].requests:
+                self._sent.pop()
         self.requested(snapshot, shown, tools)
 
     def called(self, answer: CallAnswer, *, meta: bool) -> None:
@@ -115,14 +131,14 @@ class RunRecord:
         if not self._sent:
             nothing = run_cost((), before=None, cache=Cache(), otherwise=None, reported=reported)
             return replace(nothing, deferred=0.0, listed=0.0)
-        sent, before, history, newest = tuple(self._sent), self._before, tuple(self._history), self._sent[-1]
+        sent, before, history, newest = tuple(self._sent), self._before, tuple(self._history), self._sent[-1].sent
         used, loading = dict(self._used), len(self._loading - self._working)
         tools = usable(newest.permissions)
         for place in range(0, len(tools), AT_ONCE):
             self._services.prices(tools[place : place + AT_ONCE])
             await asyncio.sleep(0)
         kept = [self._piece(one) for one in history]
-        requests = [one for each in sent for one in [self._request(each, kept)] * each.requests]
+        requests = [one for each in sent for one in [self._request(each.sent, kept)] * each.requests]
         return run_cost(
             requests,
             before=None if before is None else self._request(before, kept),
@@ -132,7 +148,7 @@ class RunRecord:
         )
 
     def _begin(self) -> None:
-        self._before = self._sent[-1] if self._sent else self._before
+        self._before = self._sent[-1].sent if self._sent else self._before
         self._sent, self._requests, self._over = [], 0, False
         self._used = dict.fromkeys(self._used, -1)
         self._working, self._loading = set(), set()
