@@ -1,16 +1,19 @@
 """What Pegboard adds to a step of an agent framework: from the model's answer, a call, to its next request.
 
-Each framework runs its own agent with its own scripted model, bare with Python functions as tools and with a session
-that has the same ones, in alternating runs. The catalog has 1,000 tools; 20 of them are loaded, or all. What else the
-machine does lengthens the time that a step takes, and hardly what it computes: both are measured.
+Each framework runs its own agent, bare with Python functions as tools and with a session that has the same ones, in
+alternating runs. The catalog has 1,000 tools; 20 of them are loaded, or all. What else the machine does lengthens the
+time that a step takes, and hardly what it computes: both are measured.
 
-There are two readings of "over the bare framework". The list is the same on both sides within a row. The catalog is the
-same on both sides between rows: a bare framework has 1,000 tools only by listing them, a session has 20 of them loaded.
-Scripted models answer at once and send nothing, so that the step is all there is. LangChain's converts its tools first,
-as the clients of its providers do with every request; for the others the model's client does that on both sides.
+The model answers at once, in two ways. A scripted model stands in the place of the framework's own, and a step is the
+least that it can be: a step of Agno is 0.14 ms then, of which hardly anything is left beside a call that is decided,
+validated, audited and counted. With the framework's own model of OpenAI over Chat Completions, whose client answers in
+the process, the step has what each real one has: history and tools in the provider's form, and the answer out of it;
+but for the client's own work, and the network.
 
-What a framework takes for hooks that do nothing stands beside it: with LangChain a middleware that wraps calls, with
-pydantic-ai a capability with instructions that may change. An adapter without these is not to be had.
+There are two readings of "over the bare framework". The list is the same on both sides within a row (``of bare``): the
+bare agent has tools with the definitions of the session's meta-tools beside the functions, which nobody calls. The
+catalog is the same where the bare framework lists all of it, as it must, and the session has 20 loaded (``of bare with
+the catalog``).
 """
 
 from __future__ import annotations
@@ -26,12 +29,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from benchmarks.answering_client import MODEL, AnsweringClient
 from pegboard import Pegboard, Session
+from pegboard.core.model.tools import Tool as Definition
+from pegboard.dialects.names import META_PLUGIN
 
 CATALOG = 1_000
 SOME = 20
 STEPS = 20
-RUNS = 8
+RUNS = 20
 FUNCTION = '''
 async def tool_{n}(text: str, count: int = {n}) -> str:
     """Do the thing of which number {n} is the number, to a text, as often as it is asked for.
@@ -44,11 +50,16 @@ async def tool_{n}(text: str, count: int = {n}) -> str:
 '''
 
 Tool = Callable[..., Awaitable[str]]
-Taken = list[tuple[float, float]]
-"""For each step the milliseconds that it took, and those that the process computed meanwhile."""
-Given = Session | Literal["nothing", "empty hooks"]
-Run = Callable[[Sequence[Tool], Given], Awaitable[Taken]]
-"""Runs an agent for ``STEPS`` steps, each a call of ``tool_0``: with the functions, or with the tools of the session.
+Step = tuple[float, float]
+"""The milliseconds that a step took, and those that the process computed meanwhile."""
+Taken = list[Step]
+Pair = tuple[Step, Step]
+"""The steps of two runs in turn, bare and with Pegboard."""
+Answers = Literal["scripted", "of OpenAI"]
+Tools = tuple[Sequence[Tool], Sequence[Definition]]
+"""Functions, and tools that have a definition alone."""
+Run = Callable[[Tools | Session, Answers], Awaitable[Taken]]
+"""Runs an agent for ``STEPS`` steps, each a call of ``tool_0``: with these tools, or with those of the session.
 
 A step is from the end of the model's answer to the beginning of its next call.
 """
@@ -72,10 +83,17 @@ class Clock:
         self._answered = (time.perf_counter(), time.process_time())
 
 
-async def pydantic_ai(functions: Sequence[Tool], given: Given) -> Taken:
-    from pydantic_ai import Agent
+async def never(*_: Any, **__: Any) -> str:
+    """Stand in for what is never called."""
+    raise NotImplementedError
+
+
+async def pydantic_ai(given: Tools | Session, answers: Answers) -> Taken:
+    from pydantic_ai import Agent, Tool
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.usage import UsageLimits
 
     from pegboard.frameworks.pydantic_ai import SessionTools
@@ -87,20 +105,23 @@ async def pydantic_ai(functions: Sequence[Tool], given: Given) -> Taken:
         clock.answers()
         return ModelResponse(parts=[part])
 
-    model = FunctionModel(answer)
+    model: Any = FunctionModel(answer)
+    if answers != "scripted":
+        client = AnsweringClient(clock.called, clock.answers)
+        model = OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client))
     if isinstance(given, Session):
         agent = Agent(model, capabilities=[SessionTools(given)])
-    elif given == "empty hooks":
-        agent = Agent(model, capabilities=[empty_capability(functions)])
     else:
-        agent = Agent(model, tools=functions)
+        defined = [Tool.from_schema(never, one.wire, one.description, dict(one.input_schema)) for one in given[1]]
+        agent = Agent(model, tools=[*given[0], *defined])
     await agent.run("Go on.", usage_limits=UsageLimits(request_limit=None))
     return clock.taken
 
 
-async def agno(functions: Sequence[Tool], given: Given) -> Taken:
+async def agno(given: Tools | Session, answers: Answers) -> Taken:
     from agno.agent import Agent
     from agno.models.base import Model
+    from agno.models.openai import OpenAIChat
     from agno.models.response import ModelResponse
 
     from pegboard.frameworks.agno import equip
@@ -119,17 +140,32 @@ async def agno(functions: Sequence[Tool], given: Given) -> Taken:
         invoke = invoke_stream = ainvoke_stream = ainvoke  # type: ignore[assignment]
         _parse_provider_response = _parse_provider_response_delta = ainvoke  # type: ignore[assignment]
 
-    agent = Agent(model=Scripted(id="scripted"), tools=list(functions), telemetry=False)
-    await (equip(agent, given) if isinstance(given, Session) else agent).arun("Go on.")
+    model: Model = Scripted(id="scripted")
+    if answers != "scripted":
+        model = OpenAIChat(id=MODEL, async_client=AnsweringClient(clock.called, clock.answers))
+    agent = Agent(model=model, telemetry=False)
+    if isinstance(given, Session):
+        agent = equip(agent, given)
+    else:
+        agent.tools = [*given[0], *(_agno_function(one) for one in given[1])]
+    await agent.arun("Go on.")
     return clock.taken
 
 
-async def langchain(functions: Sequence[Tool], given: Given) -> Taken:
+def _agno_function(tool: Definition) -> Any:
+    from agno.tools.function import Function
+
+    given: dict[str, Any] = {"name": tool.wire, "description": tool.description, "parameters": dict(tool.input_schema)}
+    return Function(**given, entrypoint=never, skip_entrypoint_processing=True)
+
+
+async def langchain(given: Tools | Session, answers: Answers) -> Taken:
     from langchain.agents import create_agent
     from langchain_core.language_models import FakeMessagesListChatModel
     from langchain_core.messages import AIMessage, HumanMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
     from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langchain_openai import ChatOpenAI
 
     from pegboard.frameworks.langchain import SessionTools
 
@@ -137,7 +173,7 @@ async def langchain(functions: Sequence[Tool], given: Given) -> Taken:
     call = {"id": "call", "name": "tool_0", "args": {"text": "x"}}
 
     class Scripted(FakeMessagesListChatModel):
-        """A model that calls as long as the clock runs."""
+        """A model that calls as long as the clock runs; it converts its tools, as those of providers do."""
 
         def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
             for tool in tools:
@@ -149,74 +185,85 @@ async def langchain(functions: Sequence[Tool], given: Given) -> Taken:
             clock.answers()
             return ChatResult(generations=[ChatGeneration(message=answer)])
 
-    middleware: tuple[Any, ...] = (SessionTools(given),) if isinstance(given, Session) else ()
-    if given == "empty hooks":
-        middleware = (empty_middleware(),)
-    agent: Any = create_agent(Scripted(responses=[]), tools=list(functions), middleware=middleware)
-    await agent.ainvoke({"messages": [HumanMessage("Go on.")]})
+    model: Any = Scripted(responses=[])
+    if answers != "scripted":
+        client = AnsweringClient(clock.called, clock.answers)
+        given_client: Any = {"api_key": "none", "async_client": client.chat.completions, "root_async_client": client}
+        model = ChatOpenAI(model=MODEL, **given_client)
+    if isinstance(given, Session):
+        agent: Any = create_agent(model, middleware=[SessionTools(given)])
+    else:
+        agent = create_agent(model, tools=[*given[0], *map(_langchain_tool, given[1])])
+    await agent.ainvoke({"messages": [HumanMessage("Go on.")]}, {"recursion_limit": 10 * STEPS})
     return clock.taken
 
 
-def empty_capability(functions: Sequence[Tool]) -> Any:
-    """Return a capability of pydantic-ai that gives an agent these functions, with hooks that do nothing."""
-    from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import InstructionPart
-    from pydantic_ai.settings import ModelSettings
-    from pydantic_ai.toolsets import FunctionToolset, WrapperToolset
+def _langchain_tool(tool: Definition) -> Any:
+    from langchain_core.tools import StructuredTool
 
-    class Instructed(WrapperToolset[Any]):
-        """Functions with two instructions."""
-
-        @property
-        def id(self) -> str:
-            return "empty"
-
-        async def get_instructions(self, ctx: Any) -> Any:
-            return [InstructionPart("", name="policy"), InstructionPart("", name="loaded", on_change="append")]
-
-    class Empty(AbstractCapability[Any]):
-        """The hooks of an adapter, each passing on what it is given."""
-
-        def get_toolset(self) -> Any:
-            return Instructed(FunctionToolset(functions, id="empty"))
-
-        def get_model_settings(self) -> Any:
-            return lambda _: ModelSettings()
-
-        async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
-            return request_context
-
-        async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
-            raise error
-
-        async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
-            return response
-
-        async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
-            return await handler()
-
-    return Empty()
+    given: dict[str, Any] = {"name": tool.wire, "description": tool.description, "args_schema": dict(tool.input_schema)}
+    return StructuredTool.from_function(coroutine=never, **given)
 
 
-def empty_middleware() -> Any:
-    """Return a middleware of LangChain whose hooks do nothing."""
-    from langchain.agents.middleware import AgentMiddleware
+async def openai_agents(given: Tools | Session, answers: Answers) -> Taken:
+    from agents import (
+        Agent,
+        FunctionTool,
+        Model,
+        ModelResponse,
+        OpenAIChatCompletionsModel,
+        Runner,
+        Usage,
+        function_tool,
+        set_tracing_disabled,
+    )
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-    class Empty(AgentMiddleware[Any, Any, Any]):
-        """The hooks of an adapter, each passing on what it is given."""
+    from pegboard.frameworks.openai_agents import equip
 
-        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            return await handler(request)
+    set_tracing_disabled(True)
+    clock = Clock()
+    said = ResponseOutputText(type="output_text", text="done", annotations=[])
+    done = ResponseOutputMessage(type="message", id="1", role="assistant", status="completed", content=[said])
 
-        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-            return await handler(request)
+    class Scripted(Model):
+        """A model that calls as long as the clock runs."""
 
-    return Empty()
+        async def get_response(self, *args: Any, **request: Any) -> ModelResponse:
+            item: Any = done
+            if clock.called():
+                name = f"call_{len(clock.taken)}"
+                item = ResponseFunctionToolCall(
+                    type="function_call", name="tool_0", arguments='{"text": "x"}', call_id=name
+                )
+            clock.answers()
+            return ModelResponse(output=[item], usage=Usage(), response_id=None)
+
+        stream_response = get_response  # type: ignore[assignment]
+
+    model: Model = Scripted()
+    if answers != "scripted":
+        client = AnsweringClient(clock.called, clock.answers)
+        model = OpenAIChatCompletionsModel(model=MODEL, openai_client=client)
+    agent = Agent(name="assistant", model=model)
+    if isinstance(given, Session):
+        agent = equip(agent, given)
+    else:
+        agent.tools = [function_tool(one, strict_mode=False) for one in given[0]]
+        agent.tools += [
+            FunctionTool(one.wire, one.description, dict(one.input_schema), never, False) for one in given[1]
+        ]
+    await Runner.run(agent, "Go on.", max_turns=2 * STEPS)
+    return clock.taken
 
 
-FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai, "agno": agno, "langchain": langchain}
-HOOKED = ("pydantic-ai", "langchain")
-"""The frameworks whose hooks take time of their own; Agno has none, its adapter stands in the place of the model."""
+FRAMEWORKS: dict[str, Run] = {
+    "pydantic-ai": pydantic_ai,
+    "agno": agno,
+    "langchain": langchain,
+    "openai-agents": openai_agents,
+}
+ANSWERS: tuple[Answers, ...] = ("scripted", "of OpenAI")
 
 
 def measure() -> list[dict[str, object]]:
@@ -239,41 +286,48 @@ def measure() -> list[dict[str, object]]:
 
 
 async def rows(config: Path, module: ModuleType) -> list[dict[str, object]]:
+    functions = [getattr(module, f"tool_{n}") for n in range(CATALOG)]
     async with Pegboard.open(config) as board:
         return [
-            await row(name, agent, [getattr(module, f"tool_{n}") for n in range(loaded)], board)
-            for name in FRAMEWORKS
-            for agent, loaded in (("some", SOME), ("all", CATALOG))
+            row for answers in ANSWERS for name in FRAMEWORKS for row in await rows_of(name, answers, functions, board)
         ]
 
 
-async def row(name: str, agent: str, functions: Sequence[Tool], board: Pegboard) -> dict[str, object]:
-    run, session = FRAMEWORKS[name], await board.session(agent=agent, session_id=name)
-    bare: Taken = []
-    hooked: Taken = []
-    ours: Taken = []
-    for _ in range(RUNS):
-        bare += await run(functions, "nothing")
-        hooked += await run(functions, "empty hooks") if name in HOOKED else []
-        ours += await run((), session)
-    (took, computed), (took_ours, computed_ours) = p50(bare), p50(ours)
-    took_hooked, computed_hooked = p50(hooked) if hooked else (took, computed)
+async def rows_of(name: str, answers: Answers, functions: Sequence[Tool], board: Pegboard) -> list[dict[str, object]]:
+    """Return what a step takes with some of the catalog loaded, and with all of it: bare and with Pegboard in turn."""
+    run, loaded = FRAMEWORKS[name], {"some": functions[:SOME], "all": functions}
+    taken: dict[str, list[Pair]] = {agent: [] for agent in loaded}
+    for agent, tools in loaded.items():
+        session = await board.session(agent=agent, session_id=f"{name} {answers}")
+        await run(session, answers)
+        beside = [one.tool for one in (await session.surface()).tools if one.tool.plugin == META_PLUGIN]
+        for _ in range(RUNS if agent == "some" else RUNS // 4):
+            taken[agent].append((p50(await run((tools, beside), answers)), p50(await run(session, answers))))
+    with_catalog = statistics.median(bare[1] for bare, _ in taken["all"])
+    return [row_of(name, answers, len(tools), taken[agent], with_catalog) for agent, tools in loaded.items()]
+
+
+def row_of(name: str, answers: Answers, loaded: int, pairs: Sequence[Pair], with_catalog: float) -> dict[str, object]:
+    """Return the medians of the runs; a ratio is that of two runs in turn, since the machine may change between."""
+    (took, computed), (took_ours, computed_ours) = (
+        [statistics.median(pair[side][kind] for pair in pairs) for kind in (0, 1)] for side in (0, 1)
+    )
+    of_bare, computed_of_bare = (statistics.median(ours[kind] / bare[kind] for bare, ours in pairs) for kind in (0, 1))
     return {
         "framework": name,
+        "model": answers,
         "tools in the catalog": CATALOG,
-        "loaded": len(functions),
-        "bare step p50 ms": round(took, 2),
-        "with empty hooks ms": round(took_hooked, 2),
-        "with Pegboard ms": round(took_ours, 2),
-        "more ms": round(took_ours - took, 2),
-        "of bare": round(took_ours / took, 2),
-        "of empty hooks": round(took_ours / took_hooked, 2),
-        "computed, bare / empty hooks / with, p50 ms": f"{computed:.2f} / {computed_hooked:.2f} / {computed_ours:.2f}",
-        "more computed ms": round(computed_ours - computed, 2),
-        "computed of bare": round(computed_ours / computed, 2),
-        "computed of empty hooks": round(computed_ours / computed_hooked, 2),
+        "loaded": loaded,
+        "bare step p50 ms": round(took, 3),
+        "with Pegboard ms": round(took_ours, 3),
+        "of bare": round(of_bare, 2),
+        "computed, bare ms": round(computed, 3),
+        "computed, with Pegboard ms": round(computed_ours, 3),
+        "more computed ms": round(computed_ours - computed, 3),
+        "computed of bare": round(computed_of_bare, 2),
+        "computed of bare with the catalog": round(computed_ours / with_catalog, 2),
     }
 
 
-def p50(taken: Taken) -> tuple[float, float]:
+def p50(taken: Taken) -> Step:
     return statistics.median(step[0] for step in taken), statistics.median(step[1] for step in taken)
