@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
-from pegboard.core.model.tools import Frozen
 from pegboard.ports import APPROVALS_KEPT, AuditRecord
+from pegboard.stores.rows.approval_text import from_json, to_json
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.session_states import SqliteStates
 
@@ -93,22 +91,3 @@ def _select(connection: sqlite3.Connection, where: str, *given: str | bytes | fl
     query = f"SELECT text FROM approvals WHERE {where} ORDER BY asked_at DESC, rowid DESC"  # noqa: S608 - constants
     rows = connection.execute(query, given).fetchall()
     return [found for row in rows if (found := from_json(from_column(row[0]))) is not None]
-
-
-def to_json(approval: Approval) -> str:
-    """Return an approval as JSON text."""
-    document: dict[str, Any] = {part.name: getattr(approval, part.name) for part in fields(Approval)}
-    document["binding"] = {part.name: getattr(approval.binding, part.name) for part in fields(Binding)}
-    return json.dumps(document, separators=(",", ":"))
-
-
-def from_json(text: str) -> Approval | None:
-    """Return the approval that :func:`to_json` was given, or None where it cannot be read: then it does not count."""
-    try:
-        document: dict[str, Any] = json.loads(text)
-        known: dict[str, Any] = {part.name: document[part.name] for part in fields(Approval) if part.name in document}
-        known["arguments"], known["fields"] = Frozen(known["arguments"]), Frozen(known["fields"])
-        known["binding"] = Binding(**known["binding"])
-        return Approval(**known)
-    except (ValueError, TypeError, KeyError):
-        return None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import StoreError
 from pegboard.ports import (
-    MOST_UNWRITTEN,
     PART,
     AuditPart,
     AuditRecord,
@@ -20,6 +16,7 @@ from pegboard.ports import (
     TrailPage,
     mentions,
 )
+from pegboard.stores.rows.waiting_records import WaitingRecords
 from pegboard.stores.sqlite import calls
 from pegboard.stores.sqlite.codec import (
     AUDIT_COLUMNS,
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
 
     from pegboard.ports import AuditFilter
 
-DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
-MOST_WAITING = 100_000
 TRIMMED_EVERY = 16 * 1024 * 1024
 """After how many characters of details it is looked whether they are too many."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -56,62 +51,17 @@ _MENTIONS = (
 
 _NONE: Mapping[int, CallDetails] = {}
 
-log = logging.getLogger(__name__)
 
+class AuditQueue(WaitingRecords):
+    """The audit entries that are not written yet; ``keep`` is how many stay in the table."""
 
-class AuditQueue:
-    """The audit entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
-
-    __slots__ = (
-        "_details",
-        "_entries",
-        "_flush",
-        "_keep",
-        "_loop",
-        "_size",
-        "_task",
-        "_timer",
-        "_trim_every",
-        "_untrimmed",
-    )
+    __slots__ = ("_keep", "_trim_every", "_untrimmed")
 
     def __init__(self, flush: Callable[[], Awaitable[None]], *, keep: int) -> None:
-        self._flush = flush
+        super().__init__(flush)
         self._keep = keep
         self._trim_every = max(1, min(1024, keep // 10))
-        self._entries: list[AuditRecord] = []
-        self._details: dict[int, CallDetails] = {}  # by the place of the entry
-        self._size = 0
         self._untrimmed = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def __bool__(self) -> bool:
-        """Return whether entries wait."""
-        return bool(self._entries)
-
-    def add(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
-        """Take entries, with the details of the last; the caller flushes."""
-        self._entries.extend(entries)
-        if details is not None and self._size + len(details.text) <= MOST_UNWRITTEN:
-            self._details[len(self._entries) - 1] = details
-            self._size += len(details.text)
-
-    def add_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
-        """Take an entry and see to it that a running loop flushes it soon."""
-        self.add(entry, details=details)
-        self.schedule()
-
-    def schedule(self) -> None:
-        """See to it that a running loop flushes soon."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        if self._timer is None or self._loop is not loop:
-            self._loop = loop
-            self._timer = loop.call_later(DELAY, self._start)
 
     def insert(self, connection: sqlite3.Connection) -> int:
         """Write what waits, inside the caller's transaction; return how many entries that were."""
@@ -137,36 +87,6 @@ class AuditQueue:
             connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))
             calls.trim(connection, last - self._keep)
         return len(rows)
-
-    def drop(self, taken: int) -> None:
-        """Forget the oldest entries: they are committed."""
-        del self._entries[:taken]
-        if self._details:
-            self._details = {at - taken: one for at, one in self._details.items() if at >= taken}
-            self._size = sum(len(one.text) for one in self._details.values())
-
-    def stop(self) -> None:
-        """Start no more flushes and end the one that runs; what waits stays."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    def _start(self) -> None:
-        self._timer = None
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        """Flush; entries that cannot be written wait for the next flush, the oldest give way in the end."""
-        try:
-            await self._flush()
-        except StoreError as error:
-            surplus = max(0, len(self._entries) - MOST_WAITING)
-            self.drop(surplus)
-            log.error("%d audit entries wait, %d are lost: %s", len(self._entries), surplus, error)
 
 
 def select_entries(connection: sqlite3.Connection, wanted: Mapping[str, str | None], limit: int) -> list[AuditRecord]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.ports import BILL_DAYS, BillCounts, BillName, BillPage, BillRecord, BillSums
 from pegboard.ports.tokens import MOST_GREATEST, greatest_of, summed
+from pegboard.stores.rows.waiting_counts import WaitingBill
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -21,33 +22,18 @@ _ADD: Final = (
 )
 _SUMS: Final = ", ".join(f"sum({name})" for name in BillCounts._fields)
 _WRONG_DAY: Final = "sum(day NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]')"
-Key = tuple[str, str, str, str]
 
 
-class BillQueue:
-    """The part of the bill that is not written yet, one record for each day and session, however long it waits."""
+class BillQueue(WaitingBill):
+    """The part of the bill that is not written yet."""
 
-    __slots__ = ("waiting",)
-
-    def __init__(self) -> None:
-        self.waiting: dict[Key, BillCounts] = {}
-        """Whether there is any is asked with every write."""
-
-    def add(self, records: Iterable[BillRecord]) -> None:
-        """Take records; the caller flushes."""
-        for record in records:
-            key = record.day, record.principal, record.agent, record.session
-            self.waiting[key] = self.waiting.get(key, BillCounts()).plus(record.counts)
+    __slots__ = ()
 
     def insert(self, connection: sqlite3.Connection) -> None:
         """Add what waits to the rows, and remove those that are too old, inside the caller's transaction."""
         connection.executemany(_ADD, [(*map(to_column, key), *counts) for key, counts in self.waiting.items()])
         newest = date.fromisoformat(max(self.waiting)[0])
         connection.execute("DELETE FROM bill WHERE day < ?", ((newest - timedelta(days=BILL_DAYS)).isoformat(),))
-
-    def drop(self) -> None:
-        """Forget what waits: it is committed, and nothing can have come since."""
-        self.waiting = {}
 
 
 def select_sums(

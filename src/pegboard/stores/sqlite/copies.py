@@ -21,11 +21,11 @@ from pegboard.ports.store_copies import (
     store_missing,
     store_not_empty,
 )
+from pegboard.stores.rows.sealing import SealedRow, sealed_name
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.database import Database, explained, is_locked, locked
 from pegboard.stores.sqlite.replicas import select_replicas
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step, version_of
-from pegboard.stores.sqlite.sealing import SealedRow, sealed_name
 from pegboard.support.threads import in_thread
 
 PATIENCE: Final = 30.0

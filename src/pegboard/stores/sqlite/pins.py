@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.core.access.pins import Pin, ServerPins
-from pegboard.core.access.read_only import Claims
+from pegboard.stores.rows.pin_columns import claims_of, flags_of, pin_of
 from pegboard.stores.sqlite.approvals import SqliteApprovals
 from pegboard.stores.sqlite.codec import from_column, to_column
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from pegboard.ports import AuditRecord, PinChange
 
-_READ_ONLY, _HARMLESS, _LATER = 1, 2, 4
 _NAMES: Final = 500
 """How many names one statement asks for."""
 _KEEP: Final = (
@@ -46,11 +44,10 @@ class SqlitePins(SqliteApprovals):
         servers, rows = await self._opened().read(both)
         pins: dict[str | bytes, dict[str, Pin]] = {row[0]: {} for row in servers}
         for plugin, tool, digest, waiting, flags, by in rows:
-            name = from_column(tool)
-            known = bool(flags & _READ_ONLY), bool(flags & _HARMLESS), bool(flags & _LATER)
-            pins.setdefault(plugin, {})[name] = Pin(name, digest, waiting, *known, from_column(by))
+            pin = pin_of(from_column(tool), digest, waiting, flags, from_column(by))
+            pins.setdefault(plugin, {})[pin.tool] = pin
         return {
-            from_column(plugin): ServerPins(version, revision, pins[plugin], _claims(claims))
+            from_column(plugin): ServerPins(version, revision, pins[plugin], claims_of(claims))
             for plugin, version, revision, claims in servers
         }
 
@@ -84,7 +81,16 @@ class SqlitePins(SqliteApprovals):
         """Store pins of a server, with their records, if they are as expected; return the new revision or None."""
         own = to_column(plugin)
         rows = [
-            (own, to_column(pin.tool), pin.digest, pin.waiting, _flags(pin), to_column(pin.by), text, text is not None)
+            (
+                own,
+                to_column(pin.tool),
+                pin.digest,
+                pin.waiting,
+                flags_of(pin),
+                to_column(pin.by),
+                text,
+                text is not None,
+            )
             for pin, text in changes
         ]
         gone = [(own, to_column(name)) for name in forget]
@@ -104,25 +110,6 @@ class SqlitePins(SqliteApprovals):
             return revision
 
         return await self._write(change, permissions=True)
-
-
-def _flags(pin: Pin) -> int:
-    return _READ_ONLY * pin.read_only | _HARMLESS * pin.harmless | _LATER * pin.later
-
-
-def _claims(text: str) -> Claims | None:
-    """Return what counted before definitions were pinned, or None where nothing is kept of that."""
-    if not text:
-        return None
-    try:
-        read_only, harmless = json.loads(text)
-        return Claims(read_only=frozenset(_texts(read_only)), harmless=frozenset(_texts(harmless)))
-    except (ValueError, TypeError):
-        return Claims()
-
-
-def _texts(names: Iterable[Any]) -> Iterable[str]:
-    return (name for name in names if isinstance(name, str))
 
 
 def count(connection: sqlite3.Connection, counter: str) -> int:

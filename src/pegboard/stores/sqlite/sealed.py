@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import AuditRecord
 from pegboard.ports.sealed import SealedKind, SealedText
+from pegboard.stores.rows.sealing import sealed_name
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import SqlitePins
-from pegboard.stores.sqlite.sealing import sealed_name
 from pegboard.support.backoff import Backoff
 from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from pegboard.stores.sqlite.sealing import Sealing
+    from pegboard.stores.rows.sealing import Sealing
 
 PATIENCE: Final = 10.0
 """How long a keyring may take to give the key, in seconds."""
@@ -60,7 +60,7 @@ class SqliteSealed(SqlitePins):
             raise refusal(self.path, why, hint, stored=True) from None
 
     async def _found(self) -> Sealing:
-        from pegboard.stores.sqlite.sealing import SealedRow  # few configurations have a login
+        from pegboard.stores.rows.sealing import SealedRow  # few configurations have a login
         from pegboard.stores.sqlite.sealing_keys import sealing_for
 
         query = f"SELECT kind, key, sealed, place FROM sealed WHERE {_UNEXPIRED}"  # noqa: S608 - constants

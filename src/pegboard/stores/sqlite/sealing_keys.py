@@ -8,7 +8,6 @@ no keyring. A keyring that cannot be asked may have the key, so none is made the
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import os
 import secrets
@@ -19,14 +18,12 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports.store_copies import SealedState
-from pegboard.stores.sqlite.sealing import Key, SealedRow, Sealing
+from pegboard.stores.rows.key_texts import BYTES, MADE, VARIABLE, decoded, key_of_variable
+from pegboard.stores.rows.sealing import Key, SealedRow, Sealing
 from pegboard.system_keyring import SERVICE, KeyringError, asked
 
-VARIABLE: Final = "PEGBOARD_KEY"
 SUFFIX: Final = ".key"
 """What the name of the key's file ends with; it begins with that of the store."""
-_BYTES: Final = 32
-_MADE: Final = "python -c 'import base64, secrets; print(base64.b64encode(secrets.token_bytes(32)).decode())'"
 
 
 def sealing_for(store: Path, env: Mapping[str, str] | None = None, *, rows: Sequence[SealedRow] = ()) -> Sealing:
@@ -40,9 +37,8 @@ def sealing_for(store: Path, env: Mapping[str, str] | None = None, *, rows: Sequ
     Raises:
         StoreError: There is a key that cannot be used or cannot be had now, or none can be kept.
     """
-    given = (os.environ if env is None else env).get(VARIABLE)
-    if given:
-        return Sealing(Key(place="variable", value=_decoded(given, f"The environment variable {VARIABLE}")))
+    if (given := key_of_variable(env)) is not None:
+        return Sealing(given)
     file = store.with_name(store.name + SUFFIX)
     if not file.exists():
         return Sealing(_of_keyring(store, rows) or _of_file(file))
@@ -74,7 +70,7 @@ def _present(store: Path, env: Mapping[str, str], rows: Sequence[SealedRow]) -> 
     """Return where the key is, empty without one, and what opens the rows with it, where there are any."""
     file = store.with_name(store.name + SUFFIX)
     if given := env.get(VARIABLE):
-        _decoded(given, f"The environment variable {VARIABLE}")
+        decoded(given, f"The environment variable {VARIABLE}")
         return "variable", sealing_for(store, env) if rows else None
     if file.exists():
         _of_file(file)
@@ -91,21 +87,11 @@ def _present(store: Path, env: Mapping[str, str], rows: Sequence[SealedRow]) -> 
 def refusal(store: Path, why: str, hint: str, *, stored: bool) -> StoreError:
     """Return the error for a key that cannot be had now; ``stored`` is whether something may be sealed with it."""
     shown = f"to that key, which `keyring get {SERVICE} '{_name(store)}'` prints where the keyring can be used."
-    made = f"to a new key: {_MADE}"
+    made = f"to a new key: {MADE}"
     return StoreError(
         f"The key of {store} cannot be had: {why}.",
         hint=f"{hint} Without the keyring, set {VARIABLE} {shown if stored else made}".strip(),
         code="key_not_available",
-    )
-
-
-def _decoded(text: str, where: str) -> bytes:
-    with suppress(binascii.Error, ValueError):
-        key = base64.b64decode(text.strip(), validate=True)
-        if len(key) == _BYTES:
-            return key
-    raise StoreError(
-        f"{where} does not hold a key: {_BYTES} bytes in base64.", hint=f"Make one: {_MADE}", code="key_not_valid"
     )
 
 
@@ -117,11 +103,11 @@ def _of_file(file: Path) -> Key:
     try:
         with suppress(FileExistsError):
             _make(file)
-        return Key(place="file", value=_decoded(file.read_text(encoding="ascii", errors="replace"), str(file)))
+        return Key(place="file", value=decoded(file.read_text(encoding="ascii", errors="replace"), str(file)))
     except OSError as error:
         raise StoreError(
             f"The key of the store cannot be kept in {file}: {error.strerror}.",
-            hint=f"Let Pegboard write there, or set {VARIABLE}: {_MADE}",
+            hint=f"Let Pegboard write there, or set {VARIABLE}: {MADE}",
         ) from error
 
 
@@ -131,7 +117,7 @@ def _make(file: Path) -> None:
     number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         with os.fdopen(number, "wb") as opened:
-            opened.write(base64.b64encode(secrets.token_bytes(_BYTES)) + b"\n")
+            opened.write(base64.b64encode(secrets.token_bytes(BYTES)) + b"\n")
             opened.flush()
             os.fsync(opened.fileno())
         os.link(part, file)
@@ -164,7 +150,7 @@ def _kept_or_made(keyring: Any, name: str) -> str | None:
     """Return the key that a keyring keeps; None where it keeps nothing at all."""
     kept: str | None = keyring.get_password(SERVICE, name)
     if kept is None:
-        keyring.set_password(SERVICE, name, base64.b64encode(secrets.token_bytes(_BYTES)).decode())
+        keyring.set_password(SERVICE, name, base64.b64encode(secrets.token_bytes(BYTES)).decode())
         kept = keyring.get_password(SERVICE, name)
     return kept
 
@@ -189,7 +175,7 @@ def _with_keyring(store: Path, own: Key, rows: Sequence[SealedRow]) -> Sealing:
 
 
 def _key(kept: str) -> Key:
-    return Key(place="keyring", value=_decoded(kept, "The keyring"))
+    return Key(place="keyring", value=decoded(kept, "The keyring"))
 
 
 def _name(store: Path) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pegboard.ports import ACTIONS_KEPT, UNCHECKED, AuditRecord, SwitchAction, SwitchChange, Unchecked
+from pegboard.ports import ACTIONS_KEPT, UNCHECKED, AuditRecord, SwitchAction, Unchecked
+from pegboard.stores.rows.action_text import changes_from_text, changes_to_text
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.pins import count
 from pegboard.stores.sqlite.sealed import SqliteSealed
@@ -48,7 +48,7 @@ class SqliteSwitches(SqliteSealed):
     async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
         """Store switches with their action and records, if all are as expected; return whether."""
         rows = [((to_column(one.agent), to_column(one.name)), one) for one in action.changes]
-        changes = json.dumps([(one.agent, one.name, one.value, one.expected) for one in action.changes])
+        changes = changes_to_text(action.changes)
         row = to_column(action.mark), to_column(action.subject), action.at, to_column(action.by), changes
 
         def change(connection: sqlite3.Connection) -> bool:
@@ -81,10 +81,7 @@ class SqliteSwitches(SqliteSealed):
                 subject=from_column(subject),
                 at=at,
                 by=from_column(by),
-                changes=[
-                    SwitchChange(agent=agent, name=name, value=value, expected=expected)
-                    for agent, name, value, expected in json.loads(changes)
-                ],
+                changes=changes_from_text(changes),
             )
             for mark, subject, at, by, changes in rows
         ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import UsageCounts, UsageRecord, UsageSums, UsageUnit
-from pegboard.ports.usage import UNITS, Names, UsageName, folded, start_of
+from pegboard.ports.usage import UNITS, Names, UsageName, folded
+from pegboard.stores.rows.usage_names import usage_of
+from pegboard.stores.rows.waiting_counts import WaitingUsage, of_unit
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -26,45 +26,27 @@ _MINE: Final = " AND ".join(f"{name} = ?" for name in _KEY)
 _SUMS: Final = ", ".join(f"sum({name})" for name in UsageCounts._fields)
 _NUMBERS: Final = {int}
 _PLAIN: Final = {int, str}
-Key = tuple[int, str, str, str, str]
 
 
-class UsageQueue:
-    """The counts that are not written yet, one for each step and names, however long they wait."""
+class UsageQueue(WaitingUsage):
+    """The counts that are not written yet."""
 
-    __slots__ = ("waiting",)
-
-    def __init__(self) -> None:
-        self.waiting: dict[Key, UsageCounts] = {}
-        """Whether there is any is asked with every write."""
-
-    def add(self, records: Iterable[UsageRecord]) -> None:
-        """Take records; the caller flushes."""
-        for start, agent, server, tool, outcome, counts in records:
-            key = start_of(UNITS[0], start), agent, server, tool, outcome
-            self.waiting[key] = self.waiting.get(key, UsageCounts()).plus(counts)
+    __slots__ = ()
 
     def insert(self, connection: sqlite3.Connection) -> None:
         """Add what waits to the rows of each unit, and keep them few, inside the caller's transaction."""
         newest = max(self.waiting)[0]
         for unit in UNITS:
-            of_unit: dict[Key, UsageCounts] = {}
-            for (start, *names), counts in self.waiting.items():
-                key = cast("Key", (start_of(unit, start), *names))
-                of_unit[key] = of_unit.get(key, UsageCounts()).plus(counts)
+            counted = of_unit(unit, self.waiting)
             rows = [
-                (unit.seconds, start, *map(to_column, names), *counts) for (start, *names), counts in of_unit.items()
+                (unit.seconds, start, *map(to_column, names), *counts) for (start, *names), counts in counted.items()
             ]
             connection.executemany(_ADD, rows)
-            for start in {start for start, *_ in of_unit}:
+            for start in {start for start, *_ in counted}:
                 _fold(connection, unit, start)
             connection.execute(
                 "DELETE FROM usage WHERE seconds = ? AND start <= ?", (unit.seconds, newest - unit.kept - unit.seconds)
             )
-
-    def drop(self) -> None:
-        """Forget what waits: it is committed, and nothing can have come since."""
-        self.waiting = {}
 
 
 def _fold(connection: sqlite3.Connection, unit: UsageUnit, start: int) -> None:
@@ -103,7 +85,7 @@ def select_usage(
         named = record._asdict()
         key = tuple(named[name] for name in by)
         found[key] = found.get(key, UsageCounts()).plus(record.counts)
-    return UsageSums([_record(by, key, counts) for key, counts in found.items()], damaged)
+    return UsageSums([usage_of(by, key, counts) for key, counts in found.items()], damaged)
 
 
 def _summed(
@@ -133,20 +115,8 @@ def _summed(
                 names = tuple(cell if type(cell) is int else from_column(cell) for cell in names)
             except (ValueError, AttributeError):
                 return None
-        found.append(_record(by, names, UsageCounts(*counts)))
+        found.append(usage_of(by, names, UsageCounts(*counts)))
     return found
-
-
-def _record(by: Sequence[UsageName], names: Sequence[Any], counts: UsageCounts) -> UsageRecord:
-    start, agent, server, tool, outcome = _in_order(tuple(by))((*names, 0, ""))
-    return UsageRecord(start, agent, server, tool, outcome, counts)
-
-
-@cache
-def _in_order(by: tuple[UsageName, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return what puts names into the order of a record; behind them are the start and text of what has none."""
-    places = [by.index(name) if name in by else len(by) + (name != "start") for name in _KEY[1:]]
-    return itemgetter(*places)
 
 
 def _records(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[list[UsageRecord], int]:

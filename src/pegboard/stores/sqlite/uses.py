@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pegboard.ports import USE_LIFETIME, USES_KEPT, UseRecord
+from pegboard.stores.rows.waiting_uses import MOST_READ, MOST_WAITING, joined
 from pegboard.stores.sqlite.codec import from_column, to_column
 
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ Key = tuple[str, str]
 Stamp = tuple[int, int | None, int]
 """The generation of the file, the newest id (never used twice) and how many there are."""
 Read = tuple[Stamp, tuple[UseRecord, ...]]
-
-MOST_WAITING: Final = 10_000
-MOST_READ: Final = 128
-"""Of how many principals and agents what was read is kept."""
 
 
 class UseQueue:
@@ -69,7 +66,7 @@ class UseQueue:
                 self._read.clear()
             known = self._read[key] = stamp, _changed(connection, key, known, stamp)
         waiting = [use for use in self._waiting if (use.principal, use.agent) == key]
-        return _joined(known[1], waiting) if waiting else known[1]
+        return joined(known[1], waiting) if waiting else known[1]
 
     def delete(self, connection: sqlite3.Connection, wanted: dict[str, str | None]) -> int:
         """Remove and overwrite the rows whose columns have these values (None: any); return how many there were."""
@@ -89,7 +86,7 @@ def _extent(connection: sqlite3.Connection, key: Key) -> tuple[int | None, int]:
 def _changed(connection: sqlite3.Connection, key: Key, known: Read | None, stamp: Stamp) -> tuple[UseRecord, ...]:
     """Return what is stored, of which the stamp is: what is known and what is newer, where nothing else has changed."""
     if known is not None and known[0][0] == stamp[0]:
-        found = _joined(known[1], _select(connection, key, after=known[0][1] or 0))
+        found = joined(known[1], _select(connection, key, after=known[0][1] or 0))
         if len(found) == stamp[2]:
             return found
     return _select(connection, key)
@@ -115,8 +112,3 @@ def _trim(connection: sqlite3.Connection, key: Key) -> None:
     if (surplus := _extent(connection, key)[1] - USES_KEPT) > 0:
         mine = "SELECT id FROM uses WHERE principal = ? AND agent = ? ORDER BY id LIMIT ?"
         connection.execute(f"DELETE FROM uses WHERE id IN ({mine})", (*map(to_column, key), surplus))  # noqa: S608
-
-
-def _joined(stored: Sequence[UseRecord], waiting: Sequence[UseRecord]) -> tuple[UseRecord, ...]:
-    newest = {(use.need, use.tool): use for use in waiting}
-    return (*(use for use in stored if (use.need, use.tool) not in newest), *newest.values())[-USES_KEPT:]
