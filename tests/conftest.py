@@ -19,6 +19,7 @@ from hypothesis import settings
 from chromium import can_run
 from pegboard import tokens
 from pegboard.cli import person
+from postgres_server import PostgresServer
 from terminals import Terminal
 
 # How long an example takes depends on what else the machine does.
@@ -86,6 +87,14 @@ def vocabulary() -> object:
 def plain_python() -> Path:
     """Return the interpreter that has nothing but the built wheel and what it needs: no extra, so no MCP."""
     return installed("PEGBOARD_PLAIN_PYTHON", ".venv-plain/bin/python")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Return a PostgreSQL server; every address that is asked for has a schema of its own."""
+    server = PostgresServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pegboard.server_trials import Finder
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.plugin_process.source import PluginProcessSource
+    from pegboard.stores.urls import StorePlace
 
 log = logging.getLogger("pegboard")
 
@@ -489,7 +490,12 @@ def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
 
 
 def _store(configuration: Configuration, *, quickstart: bool) -> Store:
-    path = _file_of(configuration, quickstart=quickstart)
+    kind, path = _place(configuration, quickstart=quickstart)
+    if kind == "postgresql":
+        from pegboard.stores.grace import with_grace
+        from pegboard.stores.postgres import PostgresStore
+
+        return with_grace(PostgresStore(configuration.store), configuration.store_grace)
     if path is None:
         from pegboard.stores.memory import MemoryStore
 
@@ -535,21 +541,26 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
 
 def in_memory(configuration: Configuration) -> bool:
     """Return whether the store of a configuration ends with the process."""
-    return _file_of(configuration) is None
+    return _place(configuration)[0] == "memory"
 
 
 def keeps_something(configuration: Configuration) -> bool:
-    """Return whether the store of a configuration is a file that is there already."""
-    path = _file_of(configuration)
-    return path is not None and path.is_file()
+    """Return whether the store of a configuration is there already: a database of a server, or a file that exists."""
+    kind, path = _place(configuration)
+    return kind == "postgresql" or (path is not None and path.is_file())
 
 
 def _file_of(configuration: Configuration, *, quickstart: bool = False) -> Path | None:
+    """Return the file of the store; None where it is none."""
+    return _place(configuration, quickstart=quickstart)[1]
+
+
+def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePlace:
     from pegboard.stores.urls import parse_store_url
 
     if quickstart:
-        return quickstart_store()
-    return parse_store_url(configuration.store, configuration.path.absolute().parent)[1]
+        return "sqlite", quickstart_store()
+    return parse_store_url(configuration.store, configuration.path.absolute().parent)
 
 
 def quickstart_store() -> Path:

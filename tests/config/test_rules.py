@@ -521,7 +521,7 @@ RULES = {
         "bad_store",
         (
             "pegboard.yaml:1:8: store: there is no store of the kind 'mongodb:'. "
-            "Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
+            "Write sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://host/database or memory:."
         ),
     ),
     "P6: a variable that a server needs makes it unavailable": (

@@ -5,7 +5,7 @@ from config_support import Writer
 
 AGAIN = " Give it another name."
 STAR = f"the name of a plugin cannot hold '*', which stands for anything.{AGAIN}"
-STORE = " Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
+STORE = " Write sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://host/database or memory:."
 HEADER = " Headers carry ASCII text of one line."
 
 

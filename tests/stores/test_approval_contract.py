@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_store_contract import ENTRY, STRANGE, make
+from kinds import KINDS, make
+from test_store_contract import ENTRY, STRANGE
 
 from pegboard.core.access.approvals.approval import Approval, Binding
 from pegboard.core.model.tools import Frozen
@@ -37,9 +38,9 @@ def approval(number: int = 1, **changed: Any) -> Approval:
     return replace(asked, **changed)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = make(request.param, tmp_path)
+    store = make(request, request.param, tmp_path)
     await store.open()
     yield store
     await store.aclose()

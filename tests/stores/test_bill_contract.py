@@ -6,7 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from test_store_contract import ENTRY, STRANGE, make
+from kinds import KINDS, make
+from test_store_contract import ENTRY, STRANGE
 
 from pegboard.ports import PART, AuditFilter, BillCounts, BillRecord, Store
 
@@ -14,9 +15,9 @@ ONE = BillCounts(*range(1, 19))
 RECORD = BillRecord("2026-07-28", "ada", "assistant", "thread-42", ONE)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = make(request.param, tmp_path)
+    store = make(request, request.param, tmp_path)
     await store.open()
     yield store
     await store.aclose()

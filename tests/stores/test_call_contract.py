@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from kinds import KINDS, make
 
 from pegboard.ports import AuditRecord, CallDetails, SessionKey, Store
-from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.stores.sqlite import calls as sqlite_calls
 
@@ -21,11 +21,9 @@ def entry(subject: str, kind: str = "call", session: str = "thread-42") -> Audit
     return AuditRecord(datetime.now(UTC), kind, "ada", "assistant", session, 1, subject, "allowed", outcome="ok")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    made = (
-        MemoryStore(audit_keep=KEEP) if request.param == "memory" else SqliteStore(tmp_path / "x.db", audit_keep=KEEP)
-    )
+    made = make(request, request.param, tmp_path, audit_keep=KEEP)
     await made.open()
     yield made
     await made.aclose()

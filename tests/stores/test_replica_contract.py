@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from test_store_contract import STRANGE, make
+from kinds import KINDS, make
+from test_store_contract import STRANGE
 
 from pegboard.ports import Replica, Store
 from pegboard.stores.sqlite import SqliteStore
@@ -15,9 +16,9 @@ SECOND = Replica("zz99", "http://[::1]:8321", "1.3.0")
 LONG = 3600.0
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = make(request.param, tmp_path)
+    store = make(request, request.param, tmp_path)
     await store.open()
     yield store
     await store.aclose()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kinds import KINDS, make
 
 from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
@@ -27,9 +28,6 @@ from pegboard.ports import (
     SwitchChange,
     UseRecord,
 )
-from pegboard.stores.grace import with_grace
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.sqlite import SqliteStore
 
 STRANGE = [
     "",
@@ -85,14 +83,9 @@ FULL_MANIFEST = Manifest(
 )
 
 
-def make(kind: str, folder: Path) -> Store:
-    store = MemoryStore() if kind == "memory" else SqliteStore(folder / "pegboard.db")
-    return with_grace(store) if kind == "grace" else store
-
-
-@pytest.fixture(params=["memory", "sqlite", "grace"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = make(request.param, tmp_path)
+    store = make(request, request.param, tmp_path)
     await store.open()
     yield store
     await store.aclose()
@@ -472,16 +465,19 @@ COMMANDS = st.lists(
 )
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commands=COMMANDS)
 def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
-    kind: str, commands: list[tuple[str, str | None, str]], tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    commands: list[tuple[str, str | None, str]],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> None:
     """S2: a save is accepted if and only if it expects what is stored."""
 
     async def run() -> None:
-        store = make(kind, tmp_path_factory.mktemp("store"))
+        store = make(request, kind, tmp_path_factory.mktemp("store"))
         await store.open()
         texts: dict[SessionKey, str] = {}
         versions: dict[SessionKey, list[int]] = {}

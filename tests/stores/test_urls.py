@@ -35,6 +35,19 @@ def test_memory_has_no_path(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://db/pegboard",
+        "postgres://ada:p%40ss@db:5433/pegboard?sslmode=require&schema=mine",
+        "postgresql://ada@[::1]:5432,other:5433/pegboard",
+        "postgresql:///pegboard?host=/run/postgresql",
+    ],
+)
+def test_a_database_of_a_server_is_no_file(url: str) -> None:
+    assert parse_store_url(url, Path()) == ("postgresql", None)
+
+
+@pytest.mark.parametrize(
     ("url", "says"),
     [
         ("", "needs a scheme"),
@@ -49,6 +62,18 @@ def test_memory_has_no_path(url: str) -> None:
         ("sqlite:///x.db?mode=ro", "no options"),
         ("sqlite:///x\0.db", "NUL"),
         ("memory:x", "has no path"),
+        ("postgresql:db/pegboard", "two slashes"),
+        ("postgresql://db", "names no database"),
+        ("postgresql://db/", "names no database"),
+        ("postgresql://db/a/b", "names no database"),
+        ("postgresql://ada:a/b@db/pegboard", "written as %2F"),
+        ("postgresql://ada:a%b@db/pegboard", "written as %25"),
+        ("postgresql://ada:a#b@db/pegboard", "written as %23"),
+        ("postgresql://db:port/pegboard", "no number from 1 to 65535"),
+        ("postgresql://db:65536/pegboard", "no number from 1 to 65535"),
+        ("postgresql://db/pegboard?pool_size=3", "no option 'pool_size'"),
+        ("postgresql://db/pegboard?schema=", "up to 63 bytes"),
+        ("postgresql://db/peg%00board", "NUL"),
     ],
 )
 def test_anything_else_is_refused_with_what_would_be_right(url: str, says: str) -> None:
@@ -61,12 +86,12 @@ def test_anything_else_is_refused_with_what_would_be_right(url: str, says: str) 
 
 @pytest.mark.parametrize(
     "url",
-    ["postgresql://ada:hunter2@db/pegboard", "sqlite://ada:hunter2@db", "//ada:hunter2@db", "memory:hunter2"],
+    ["postgresql://ada:hunter2@db", "sqlite://ada:hunter2@db", "//ada:hunter2@db", "memory:hunter2"],
 )
 def test_the_error_does_not_repeat_a_password(url: str) -> None:
     """X5: the userinfo of a URL is never written."""
     for url in (
-        "postgresql://ada:hunter2@db/pegboard",
+        "postgresql://ada:hunter2@db",
         "sqlite://ada:hunter2@db",
         "//ada:hunter2@db",
         "memory:hunter2",

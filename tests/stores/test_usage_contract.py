@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from test_store_contract import STRANGE, make
+from kinds import KINDS, make
+from test_store_contract import STRANGE
 
 from pegboard.ports import Store, UsageCounts, UsageRecord, UsageSums
 from pegboard.ports.usage import DAY, HOUR, OTHER, STEP, UNITS
@@ -16,9 +17,9 @@ RECORD = UsageRecord(NOON, "assistant", "mail", "mail__send", "ok", ONE)
 EVERY = ("start", "agent", "server", "tool", "outcome")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = make(request.param, tmp_path)
+    store = make(request, request.param, tmp_path)
     await store.open()
     yield store
     await store.aclose()

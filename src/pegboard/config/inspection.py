@@ -21,7 +21,7 @@ from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
-from pegboard.core.model.addresses import STORE_GRACE
+from pegboard.core.model.addresses import STORE_GRACE, store_secrets
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.references import refers
@@ -156,6 +156,8 @@ def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[st
     """Return the secrets that were written into the file itself: tokens, and what is named like one."""
     found = {token.value for token in config.tokens}
     found |= {hook.url for hook in hooks_of(config.validated) if not any(secret in hook.url for secret in known)}
+    if config.validated.section.store is not None:
+        found |= store_secrets(config.validated.section.store.url)
     for spec in config.written.values():
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():

@@ -442,11 +442,13 @@ class ChangeToken(NamedTuple):
     """What a store stood at: equal tokens mean that nothing was changed between them.
 
     ``states`` differs after every change of a state, switch or pin by any process, ``permissions`` only after
-    one of a switch or pin.
+    one of a switch or pin. ``others`` differs after anything else that another process has stored, where a store can
+    tell that from a change of a state.
     """
 
     states: Hashable
     permissions: Hashable
+    others: Hashable = None
 
 
 class CallLog(Protocol):
@@ -537,6 +539,15 @@ class Store(
 
         Raises:
             StoreError: It cannot be read.
+        """
+        ...
+
+    async def changed(self, token: ChangeToken, timeout: float) -> None:
+        """Return as soon as another process may have changed something, at the latest after some seconds.
+
+        Args:
+            token: What the store was last seen to stand at.
+            timeout: For how many seconds it is waited.
         """
         ...
 

@@ -52,7 +52,7 @@ class PermissionCompiler:
         has changed.
         """
         token = await self._store.change_token(since)
-        if token is not self._token and token != self._token:
+        if token is not self._token and (self._token is None or token[:2] != self._token[:2]):
             if self._token is None or token.permissions != self._token.permissions:
                 self._other_pins = await self._pins.refresh() or self._other_pins
                 switches, personal = await self._store.all_switches(), await self._store.principal_switches()

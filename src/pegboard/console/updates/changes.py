@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -198,9 +198,17 @@ class Changes:
             while True:
                 await self._look()
                 looked.set()
-                await asyncio.sleep(LOOK_EVERY)
+                await self._wait()
         finally:
             looked.set()
+
+    async def _wait(self) -> None:
+        """Wait until it may be worth to look again."""
+        if self._token is not None:
+            with suppress(StoreError):
+                await self._board.services.store.changed(self._token, LOOK_EVERY)
+                return
+        await asyncio.sleep(LOOK_EVERY)
 
     async def _look(self) -> None:
         """Note what servers do and what other processes store; what this one stores comes with an event as well."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-STORE_RIGHT: Final = "Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
+from pegboard.core.model.postgres_addresses import SCHEMES, postgres_fault, secrets_of
+
+STORE_RIGHT: Final = (
+    "Write sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://host/database or memory:."
+)
 STORE_GRACE: Final = 30.0
 """For how many seconds calls go on that cannot reach the store, where a configuration does not say."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -39,8 +43,16 @@ def store_fault(url: str) -> str:
             return "a store in memory has no path." if rest not in ("", "//") else ""
         case "sqlite":
             return _path_fault(rest)
+        case kind if kind in SCHEMES:
+            return postgres_fault(rest)
         case kind:
             return f"there is no store of the kind '{kind}:'."
+
+
+def store_secrets(url: str) -> set[str]:
+    """Return what must not be shown of a store's address: the password of a database (X5)."""
+    scheme, rest = split_store(url)
+    return secrets_of(rest) if scheme in SCHEMES else set()
 
 
 def _path_fault(rest: str) -> str:

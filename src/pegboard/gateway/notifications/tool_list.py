@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 IN_EVERY_SESSION: Final = ("catalog_changed", "configuration_changed", "permissions_changed")
 IN_ONE_SESSION: Final = ("loaded", "unloaded", "evicted", "turn_ended")
 SWITCH_INTERVAL: Final = 1.0
-"""How often the store is asked for switches that another process has set, in seconds."""
+"""How often a store that tells of no changes is asked for switches that another process has set, in seconds."""
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
@@ -181,13 +181,14 @@ class ToolListNotifier:
 
     async def _watch_switches(self) -> None:
         """Watch the switches that other processes set; they send no event."""
-        seen: Hashable = None
+        store, seen = self.board.services.store, None
         while True:
             with contextlib.suppress(PegboardError):
-                now = (await self.board.services.store.change_token()).permissions
-                if seen is not None and now != seen:
+                before, seen = seen, await store.change_token()
+                if before is not None and seen.permissions != before.permissions:
                     self._any_list_may_differ()
-                seen = now
+                await store.changed(seen, SWITCH_INTERVAL)
+                continue
             await asyncio.sleep(SWITCH_INTERVAL)
 
     async def _refresh_all(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -259,6 +260,10 @@ class MemoryStore(MemoryApprovals):
     async def change_token(self, since: float | None = None) -> ChangeToken:  # noqa: ARG002 - nobody else has this store
         """Return how often anything was changed, and how often a switch or pin was."""
         return ChangeToken(states=self._changes, permissions=self._revision)
+
+    async def changed(self, token: ChangeToken, timeout: float) -> None:  # noqa: ARG002 - nobody else has this store
+        """Wait: no other process changes anything."""
+        await asyncio.sleep(timeout)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""

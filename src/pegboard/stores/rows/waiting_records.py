@@ -63,6 +63,12 @@ class WaitingRecords:
             self._loop = loop
             self._timer = loop.call_later(DELAY, self._start)
 
+    def take(self, most: int) -> tuple[list[AuditRecord], dict[int, CallDetails]]:
+        """Return the oldest entries, with details by place, which wait here no more."""
+        entries, details = self._entries[:most], {at: one for at, one in self._details.items() if at < most}
+        self.drop(len(entries))
+        return entries, details
+
     def drop(self, taken: int) -> None:
         """Forget the oldest entries: they are committed."""
         del self._entries[:taken]

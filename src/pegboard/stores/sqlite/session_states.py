@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,6 +177,10 @@ class SqliteStates:
         self._looked_at = time.monotonic()
         await database.follow()
         return await database.read(newest)
+
+    async def changed(self, token: ChangeToken, timeout: float) -> None:  # noqa: ARG002 - a file tells nobody
+        """Wait: whoever asks for the token then has what other processes changed meanwhile."""
+        await asyncio.sleep(timeout)
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""

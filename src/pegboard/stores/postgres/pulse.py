@@ -1,0 +1,300 @@
+"""What other processes have changed, as the database tells it: without a statement, while it can be listened to.
+
+Every transaction that changes something tells so in its last message, on one channel: who wrote, which states and
+remembered uses (the digests of their keys), and numbers that grow by one. Numbers are taken under a lock that is held
+until the commit, so they are told in their order, and one that is missing was lost. As a net the newest numbers are
+read every few seconds. Where nothing can be heard (the connection is lost, or a pooler is in front of the server),
+they are read each time that somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.errors import StoreError
+from pegboard.ports import ChangeToken
+from pegboard.support.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pegboard.stores.postgres.database import Connection, Database, Row, Statement
+
+NET_SECONDS: Final = 3.0
+"""How often the newest numbers are read while changes are told."""
+ECHO_SECONDS: Final = 2.0
+"""How long a connection may take to hear what is told to it; one that hears nothing is behind a pooler."""
+DEAF_SECONDS: Final = 60.0
+"""After how long it is tried again to listen where nothing could be heard."""
+POLL_SECONDS: Final = 0.5
+"""How often whoever waits for a change looks where nothing can be heard."""
+_UNDERWAY: Final = 0.3
+"""How long what was told may be underway."""
+_MOST_KEYS: Final = 40
+"""How many keys are told one by one: a payload has less than 8,000 bytes. More are told as all."""
+_ALL: Final = "*"
+
+_NUMBERS: Final = (
+    "SELECT a.last_value, b.last_value, c.last_value"
+    " FROM {s}.states_told AS a, {s}.permissions_told AS b, {s}.audit_id_seq AS c"
+)
+
+log = logging.getLogger(__name__)
+
+
+class Pulse:
+    """The change token of a store; ``forget`` is called with what another process has changed, or may have.
+
+    It is called with ``"s"`` for states or ``"u"`` for uses, and with a key, None for all.
+    """
+
+    def __init__(self, database: Database, forget: Callable[[str, bytes | None], None]) -> None:
+        self._database = database
+        self._forget = forget
+        self._writer = secrets.token_hex(6)
+        self._moves = {"S": 0, "P": 0, "r": 0}
+        self._last = ChangeToken(0, 0, 0)
+        self._seen: dict[str, int] = {}  # the newest number of each kind that is known
+        self._looked_at = 0.0
+        self._connection: Connection | None = None
+        self._hears = False
+        self._echo = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def hears(self) -> bool:
+        """Return whether changes of others are told: what was read counts until then."""
+        return self._hears
+
+    def start(self) -> None:
+        """Begin to listen, on the running loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="pegboard: store changes")
+
+    async def stop(self) -> None:
+        """Stop to listen."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    # -- telling -----------------------------------------------------------------------------------
+
+    def telling(
+        self,
+        *,
+        states: Iterable[bytes] = (),
+        permissions: bool = False,
+        uses: Iterable[bytes] = (),
+        others: bool = False,
+    ) -> list[Statement]:
+        """Return the statements that tell others of a change, for the end of its transaction; none where it is nothing.
+
+        The rows of the last one are for :meth:`told`.
+        """
+        words = [*_keys("s", states), *_keys("u", uses), *(["r"] if others else [])]
+        numbers = {"S": "states_told"} if any(word.startswith("s") for word in words) else {}
+        numbers |= {"P": "permissions_told"} if permissions else {}
+        if not words and not numbers:
+            return []
+        taken = ", ".join(f"nextval('{{s}}.{name}') AS n{at}" for at, name in enumerate(numbers.values()))
+        payload = "".join(f" || ' {kind}=' || n{at}" for at, kind in enumerate(numbers))
+        columns = "".join(f"n{at}, " for at in range(len(numbers)))
+        told = f"SELECT {columns}pg_notify(%s, %s{payload}) FROM (SELECT {taken or '1'}) AS numbers"  # noqa: S608 - constants
+        return [
+            *([self.in_order()] if numbers else []),
+            (told, (self._database.address.channel, " ".join([self._writer, *words]))),
+        ]
+
+    def in_order(self) -> Statement:
+        """Return the statement that keeps others from ending before: what is numbered then has the order of its end."""
+        return "SELECT pg_advisory_xact_lock(%s)", (self._database.address.number,)
+
+    def told(self, row: Row | None = None, *, states: bool = False, permissions: bool = False) -> None:
+        """Count a change of this process at once; ``row`` is what its telling returned."""
+        kinds = [kind for kind, changed in (("S", states), ("P", permissions)) if changed]
+        for at, kind in enumerate(kinds):
+            self._moves[kind] += 1
+            if not self._hears and row is not None:
+                self._number(kind, row[at])
+        if permissions and not states:
+            self._moves["S"] += 1
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    async def token(self, since: float | None) -> ChangeToken:
+        """Return what the database stands at; one statement where nothing can be heard."""
+        if self._hears:
+            self._drain()
+        if not self._hears and not (since is not None and since <= self._looked_at):
+            began = time.monotonic()
+            self._compare(await self._numbers())
+            self._looked_at = began
+        return self._token()
+
+    def _token(self) -> ChangeToken:
+        moves = self._moves
+        if self._last != (moves["S"], moves["P"], moves["r"]):
+            self._last = ChangeToken(moves["S"], moves["P"], moves["r"])
+        return self._last
+
+    async def changed(self, token: ChangeToken, timeout: float) -> None:
+        """Return as soon as another process may have changed something, at the latest after ``timeout`` seconds."""
+        if not self._hears:
+            await asyncio.sleep(min(timeout, POLL_SECONDS))
+            return
+        if self._token() != token:
+            return
+        moved = self._moved
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await moved.wait()
+
+    async def _numbers(self) -> dict[str, int]:
+        """Return the newest numbers; none of a transaction that has not ended."""
+        in_order = "SELECT pg_advisory_xact_lock_shared(%s)", (self._database.address.number,)
+        rows = await self._database.script(in_order, (_NUMBERS, ()))
+        return dict(zip("SPr", rows[-1][0], strict=True))
+
+    def _compare(self, numbers: dict[str, int]) -> bool:
+        """Take up numbers that were read; return whether something was not told before."""
+        missed = False
+        for kind, number in numbers.items():
+            if (seen := self._seen.get(kind)) is not None and number > seen:
+                self._miss(kind)
+                missed = True
+            self._seen[kind] = max(number, self._seen.get(kind, number))
+        return missed
+
+    # -- listening ---------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        backoff = Backoff(first=0.1, longest=2.0, jitter=0.3)
+        while True:
+            try:
+                await self._listen(backoff)
+            except StoreError as error:
+                log.debug("changes of the store are not heard: %s", error)
+            await backoff.wait()
+
+    async def _listen(self, backoff: Backoff) -> None:
+        """Listen until the connection is lost."""
+        import psycopg
+
+        connection = await self._database.connect()
+        try:
+            await self._database.send(connection, [(f"LISTEN {self._database.address.channel}", ())])
+            self._begin(connection)
+            echo = self._database.address.channel, f"{self._writer} ?"
+            await self._database.script(("SELECT pg_notify(%s, %s)", echo))
+            if not await _within(ECHO_SECONDS, self._echo):
+                log.info("changes of the store are not told here, as behind a pooler: they are asked for each time")
+                await asyncio.sleep(DEAF_SECONDS)
+                return
+            self._compare(await self._numbers())
+            self._hears = True
+            backoff.reset()
+            while not await _within(NET_SECONDS, self._lost):
+                if await self._missed_any():
+                    log.info("a change of the store was not told; listening begins anew")
+                    return
+        except psycopg.Error as error:
+            log.debug("changes of the store are not heard: %s", type(error).__name__)
+        finally:
+            self._end(connection)
+            await connection.close()
+
+    async def _missed_any(self) -> bool:
+        numbers = await self._numbers()
+        del numbers["r"]  # of those each is told, and nothing that counts hangs on it
+        if any(number > self._seen.get(kind, number) for kind, number in numbers.items()):
+            await asyncio.sleep(_UNDERWAY)
+            self._drain()
+        return self._compare(numbers)
+
+    def _begin(self, connection: Connection) -> None:
+        self._echo.clear()
+        self._lost.clear()
+        self._connection = connection
+        asyncio.get_running_loop().add_reader(connection.pgconn.socket, self._drain)
+
+    def _end(self, connection: Connection) -> None:
+        self._hears, self._connection = False, None
+        with suppress(Exception):
+            asyncio.get_running_loop().remove_reader(connection.pgconn.socket)
+        self._forget("s", None)
+        self._forget("u", None)
+        self._wake()
+
+    def _drain(self) -> None:
+        """Take up what has arrived by now; nothing is waited for."""
+        import psycopg
+
+        if self._connection is None:
+            return
+        line: Any = self._connection.pgconn
+        try:
+            line.consume_input()
+            while (notice := line.notifies()) is not None:
+                self._hear(notice.extra.decode())
+        except psycopg.Error:
+            asyncio.get_running_loop().remove_reader(line.socket)
+            self._hears, self._connection = False, None
+            self._lost.set()
+
+    def _hear(self, payload: str) -> None:
+        writer, *words = payload.split(" ")
+        foreign = writer != self._writer
+        if not foreign and words == ["?"]:
+            self._echo.set()
+            return
+        for word in words:
+            kind, rest = word[0], word[1:]
+            if rest.startswith("="):
+                self._number(kind, int(rest[1:]))
+            if not foreign:
+                continue
+            if kind in "su":
+                self._forget(kind, None if rest == _ALL else bytes.fromhex(rest))
+            elif kind in self._moves:
+                self._moves[kind] += 1
+        if foreign:
+            self._moves["S"] += any(word.startswith("P=") for word in words)
+            self._wake()
+
+    def _number(self, kind: str, number: int) -> None:
+        seen = self._seen.get(kind)
+        if seen is not None and number > seen + 1:
+            self._miss(kind)
+        self._seen[kind] = number if seen is None else max(seen, number)
+
+    def _miss(self, kind: str) -> None:
+        """Count a change of which nothing else is known."""
+        self._moves[kind] += 1
+        if kind != "r":
+            self._moves["S"] += kind == "P"
+            self._forget("s", None)
+        self._forget("u", None)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+
+def _keys(kind: str, keys: Iterable[bytes]) -> list[str]:
+    words = [f"{kind}{key.hex()}" for key in keys]
+    return words if len(words) <= _MOST_KEYS else [f"{kind}{_ALL}"]
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    """Return whether something happens within so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

