@@ -12,7 +12,7 @@ from pegboard.stores.memory import MemoryStore
 from pegboard.stores.postgres import PostgresStore
 from pegboard.stores.sqlite import SqliteStore
 
-KINDS = ("memory", "sqlite", "grace", "postgres")
+KINDS = ("memory", "sqlite", "postgres")
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 

@@ -83,7 +83,7 @@ FULL_MANIFEST = Manifest(
 )
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, "grace"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     store = make(request, request.param, tmp_path)
     await store.open()
