@@ -35,7 +35,7 @@ class Somebody:
         self.heard: list[object] = []
         self.gave_up = 0
 
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:
         self.asked.append((method, params))
         if self.silent:
             try:
