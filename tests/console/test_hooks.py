@@ -234,6 +234,21 @@ async def test_what_waited_before_a_restart_is_told_by_the_next_process(tmp_path
         assert receiver.documents()[0]["id"] == one.id
 
 
+async def test_of_several_processes_on_one_store_one_tells_what_all_of_them_see(tmp_path: Path) -> None:
+    """G14: what each alone sees is still told, and what comes back, too."""
+    receiver = Receiver()
+    async with site(receiver.app) as origin:
+        config = configured(tmp_path, f"{origin}/h")
+        async with telling(config) as first, telling(config) as second:
+            edit(config, "agents:", "agentz:")
+            boards = first.board, second.board
+            await until(lambda: all(board.configuration_state.refused for board in boards))
+            await until(lambda: len(receiver.taken) == 1)
+            await asked(second.board)
+            await until(lambda: len(receiver.taken) == 2)
+        assert [one["event"] for one in receiver.documents()] == ["attention", "approval"]
+
+
 async def test_an_edit_moves_the_hook_and_a_refused_edit_is_told_once(tmp_path: Path) -> None:
     first, second = Receiver(), Receiver()
     async with site(first.app) as old, site(second.app) as new:

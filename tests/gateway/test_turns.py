@@ -1,5 +1,6 @@
 """When a turn ends for clients that the gateway does not see the messages of."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,11 @@ import httpx2
 import pytest
 
 from pegboard.assembly import Pegboard
+from pegboard.board import Session
 from pegboard.gateway.handlers.turns import Turns
 from pegboard.testing import ManualClock
 
-from .clients import ADA, ERAS, Connected, connected, gateway, until
+from .clients import ADA, ERAS, Connected, connected, edit, gateway, until
 
 
 async def is_out(pegboard: Connected, meta: dict[str, Any] | None = None) -> bool:
@@ -101,3 +103,30 @@ async def test_a_turn_ends_over_a_restart_as_without_one(tmp_path: Path, turn_ga
                 with turns.activity(ada):
                     assert (await ada.call("current_time", {})).status == "ok"
     assert turns_and_leases == [(1, False), (2, False) if over else (1, True)]
+
+
+async def used(turns: Turns, session: Session) -> None:
+    """Make a call in a session, by way of one process."""
+    with turns.activity(session):
+        assert (await session.call("echo", {"text": "x"})).status == "ok"
+
+
+async def test_a_pause_counts_from_the_last_call_by_way_of_any_replica(config: Path) -> None:
+    """G3, G14: and ends one turn, wherever the next requests come to."""
+    edit(config, "turn_gap: 150ms", "turn_gap: 1h")
+    clock = ManualClock()
+    async with Pegboard.open(config) as here, Pegboard.open(config) as there:
+        sessions = [await board.session(agent="other", session_id="s") for board in (here, there)]
+        first, second = (Turns(board.services.store, clock) for board in (here, there))
+        for board, turns, session in ((here, first, sessions[0]), (there, second, sessions[1])):
+            await used(turns, session)
+            await board.services.store.entries()  # which writes what waits
+        clock.advance(7200)
+        await first.begin(sessions[0], None)
+        assert (await sessions[0].snapshot()).state.turn == 1
+        await used(first, sessions[0])
+        clock.advance(7200)
+        await asyncio.gather(*(first.begin(sessions[0], None) for _ in range(3)))
+        assert (await sessions[0].snapshot()).state.turn == 2
+        await second.begin(sessions[1], None)
+        assert (await sessions[1].snapshot()).state.turn == 2

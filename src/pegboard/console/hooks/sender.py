@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -31,6 +33,8 @@ LOOK_EVERY: Final = 10.0
 """How often it is looked at what needs somebody, in seconds."""
 _MOST: Final = 50
 _REMEMBERED: Final = 1_000
+_TOLD_ONCE: Final = 600.0
+"""For how long other processes on the store do not tell of what one of them has told, in seconds."""
 _PATHS: Final[Mapping[str, str]] = {"server": "/server?name=", "pin": "/pins?server="}
 
 
@@ -62,6 +66,7 @@ class HookSender:
         self._operations = Operations(board.services)
         self._lines: dict[Hook, _Line] = {}
         self._known: set[tuple[str, ...]] = set()
+        self._holder = secrets.token_hex(8)
         self._told: deque[str] = deque(maxlen=_REMEMBERED)
         self._tasks = BackgroundTasks()
         self._ends: list[Callable[[], None]] = []
@@ -142,10 +147,15 @@ class HookSender:
         found = await self._operations.attention(self._board.configuration_state, edits, limit=_MOST)
         grave = {_key(item): item for item in found.items if item.severity != "warning" and item.kind != "approval"}
         for key, item in grave.items():
-            if key not in self._known:
+            if key not in self._known and await self._tells(key):
                 for line in self._wanted("attention"):
                     line.put(of_attention(item, self._link(_path(item))))
         self._known = set(grave)
+
+    async def _tells(self, key: tuple[str, ...]) -> bool:
+        """Return whether this process tells of something that several on one store may see: the first of them does."""
+        name = f"hooks: {sha256(repr(key).encode()).hexdigest()[:32]}"
+        return await self._board.services.store.take_lease(name, self._holder, seconds=_TOLD_ONCE)
 
     def _link(self, path: str) -> str:
         """Return the address of a page of the console, or nothing where none is served."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from math import inf
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError, StoreUnavailableError
@@ -22,26 +22,28 @@ if TYPE_CHECKING:
 
     from pegboard.board import Session
     from pegboard.gateway.handlers.session_pool import SessionPool
-    from pegboard.ports import AuditLog, SessionKey
+    from pegboard.ports import SessionKey, Store
 
 MOST_SESSIONS = 10_000
 """Of how many sessions the last call is remembered; that of another one is looked up in the audit trail."""
 
 
 class Activity:
-    """The activity in a session: calls in flight, when the last one ended (seconds), the label of its turn.
+    """The activity in a session: calls in flight, when the last one ended, the label of its turn.
 
+    ``last`` is by the clock of the turns, ``ended_at`` the same in seconds since the epoch.
     ``known`` says that what came before this process was looked up, ``over`` that the turn is to end as soon as that
     can be stored. While it is entered, as a context manager, a call is in flight.
     """
 
-    __slots__ = ("_turns", "in_flight", "known", "label", "last", "lock", "over")
+    __slots__ = ("_turns", "ended_at", "in_flight", "known", "label", "last", "lock", "over")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.in_flight = 0
         self.known = self.over = False
         self.last: float | None = None
+        self.ended_at = 0.0
         self.label: str | None = None
         self.lock = asyncio.Lock()
 
@@ -54,6 +56,7 @@ class Activity:
         """Count it no more."""
         self.in_flight -= 1
         self.last = self._turns.left()
+        self.ended_at = time()
 
     @contextmanager
     def waiting(self) -> Generator[None]:
@@ -69,11 +72,11 @@ class Turns:
     """The turns of all sessions: ended by a new label, on request, or after a pause without a call in flight.
 
     The pause counts only for clients that give no labels, and is noticed at their next request; one that began before
-    this process did is known from ``trail``, where every call has its time (S6).
+    this process did is known from ``store``, where every call has its time (S6).
     """
 
-    def __init__(self, trail: AuditLog, clock: Callable[[], float] = monotonic) -> None:
-        self._trail = trail
+    def __init__(self, store: Store, clock: Callable[[], float] = monotonic) -> None:
+        self._store = store
         self._clock = clock
         self.idle = asyncio.Event()
         self.idle.set()
@@ -88,7 +91,9 @@ class Turns:
                 async with activity.lock:
                     await self._take_up(session, activity)
             if self._has_paused(session, activity):
-                activity.over = True
+                async with activity.lock:  # of several requests that come now one ends the turn
+                    if self._has_paused(session, activity) and not await self._is_busy_elsewhere(session, activity):
+                        activity.over = True
             if activity.over and not activity.in_flight:
                 await self._end(session, activity)
         elif label != activity.label:
@@ -119,16 +124,33 @@ class Turns:
         with suppress(StoreError):
             stored = await session.snapshot()
             if stored.version and stored.state.label is None:
-                activity.last = await self._last_recorded(session)
+                newest = await self._last_recorded(session)
+                activity.last = -inf if newest is None else self._clock() - max(0.0, time() - newest.timestamp())
             activity.known = True
 
-    async def _last_recorded(self, session: Session) -> float:
-        """Return when a session did something last, as far as that is within its ``turn_gap``."""
+    async def _is_busy_elsewhere(self, session: Session, activity: Activity) -> bool:
+        """Return whether a session was used within the pause by way of another process; that counts here, too.
+
+        What it has stored tells of a turn that it ended, and the trail of its calls.
+        """
+        used: list[float] = []
+        with suppress(StoreError):
+            stored = await self._store.load(session.key)
+            recorded = await self._last_recorded(session)
+            used = [0.0 if stored is None else stored.updated_at, 0.0 if recorded is None else recorded.timestamp()]
+        newest = max(used, default=0.0)
+        if newest <= activity.ended_at:
+            return False
+        activity.last = self._clock() - max(0.0, time() - newest)
+        return not self._has_paused(session, activity)
+
+    async def _last_recorded(self, session: Session) -> datetime | None:
+        """Return when a session did something last, where that is within its ``turn_gap``."""
         key, now = session.key, datetime.now(UTC)
         since = now - timedelta(seconds=session.agent.turn_gap)
         whose = AuditFilter(principal=key.principal, agent=key.agent, session=key.session, since=since)
-        newest = (await self._trail.part(whose, limit=1)).records
-        return self._clock() - (now - newest[0].record.at).total_seconds() if newest else -inf
+        newest = (await self._store.part(whose, limit=1)).records
+        return newest[0].record.at if newest else None
 
     def _has_paused(self, session: Session, activity: Activity) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:

@@ -38,7 +38,7 @@ class SessionRouting:
         self._app = app
         self._own = peers.own.encode() + b"-"
         self._credentials = peers.credentials
-        self._elsewhere = _Elsewhere(app, peers, door)
+        self._elsewhere = Elsewhere(app, peers, door, principals=True)
         self._arrived = OpenRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +94,7 @@ class StateRouting:
     def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator) -> None:
         self._app = app
         self._seal = peers.seal
-        self._elsewhere = _Elsewhere(app, peers, door)
+        self._elsewhere = Elsewhere(app, peers, door, principals=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -131,11 +131,15 @@ class StateRouting:
                 return None
 
 
-class _Elsewhere:
-    """The requests that are sent on from here; what belongs to a replica that has ended is handed on to ``app``."""
+class Elsewhere:
+    """The requests that are sent on from here; what belongs to a replica that has ended is handed on to ``app``.
 
-    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator) -> None:
+    ``principals``: only those of principals who are known here are.
+    """
+
+    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator, *, principals: bool = False) -> None:
         self._app = app
+        self._principals = principals
         self._forwarder = peers.forwarder
         self._door = door
         self._origins = OriginCheck(app, host=door.host)
@@ -148,8 +152,9 @@ class _Elsewhere:
                 raise too_late()
             if (refusal := self._origins.refusal_of(scope)) is not None:
                 raise refusal
-            authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-            self._door.principal(None if authorization is None else authorization.decode("latin-1"))
+            if self._principals:
+                authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+                self._door.principal(None if authorization is None else authorization.decode("latin-1"))
             body = await _body(scope, receive)
         except Refusal as refusal:
             await refusal(scope, receive, send)
@@ -168,6 +173,7 @@ class _Elsewhere:
         await self._requests.serve(forwarded, scope, body, receive, send)
 
     async def close(self, *, grace: float) -> None:
+        """End every stream; what else is in flight may go on for ``grace`` seconds."""
         await self._requests.close(grace=grace)
 
 

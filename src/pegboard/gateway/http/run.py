@@ -111,8 +111,8 @@ async def _serving(
         async with among_replicas(board.services.store, own) as peers:
             failed, drain = asyncio.Event(), Drain()
             load = partial(_loaded, authenticator, clock, peers, drain)
-            app, wrap = _app(authenticator, settled, failed, load, peers)
-            app = DrainingApp(_mounting(app, authenticator, mounts), drain)
+            app, wrap = _app(authenticator, load, settled, failed)
+            app = DrainingApp(_mounting(app, authenticator, mounts, peers), drain)
             async with _listening(app, listening, limits, wrap):
                 yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
@@ -144,10 +144,12 @@ async def _listening(
         await asyncio.shield(_stopped(app, task))
 
 
-def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount]) -> GatewayApp:
+def _mounting(
+    app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount], peers: Peers | None
+) -> GatewayApp:
     """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
 
-    These are imported when somebody opens one.
+    These are imported when somebody opens one. What belongs to one of ``peers`` is sent on to it (G14).
     """
     from pegboard.gateway.http.mounts import Mount, MountingApp
 
@@ -159,23 +161,15 @@ def _mounting(app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mo
 
         return LoginPages(board)
 
-    return MountingApp(app, (*mounts, Mount(prefixes=(PAGES,), build=build)), host=authenticator.host)
-
-
-def _app(
-    authenticator: Authenticator,
-    settled: Callable[[], None],
-    failed: asyncio.Event,
-    load: Callable[[], App],
-    peers: Peers | None,
-) -> tuple[GatewayApp, Wrap | None]:
-    """Return the app to serve, and what is put around transports; both go by the fast path, or not."""
-    app, wrap = _own_app(authenticator, load, settled, failed)
+    every = (*mounts, Mount(prefixes=(PAGES,), build=build))
+    mounted = MountingApp(app, every, host=authenticator.host)
     if peers is None:
-        return app, wrap
+        return mounted
     from pegboard.gateway.http.replica_routing import SessionRouting
+    from pegboard.gateway.http.visit_routing import VisitRouting
 
-    return SessionRouting(app, peers, authenticator), wrap
+    prefixes = [prefix for mount in every for prefix in mount.prefixes]
+    return SessionRouting(VisitRouting(mounted, prefixes, peers, authenticator), peers, authenticator)
 
 
 def _loaded(authenticator: Authenticator, clock: Callable[[], float], peers: Peers | None, drain: Drain) -> App:
@@ -185,10 +179,10 @@ def _loaded(authenticator: Authenticator, clock: Callable[[], float], peers: Pee
     return App(authenticator, clock, peers, drain)
 
 
-def _own_app(
+def _app(
     authenticator: Authenticator, load: Callable[[], App], settled: Callable[[], None], failed: asyncio.Event
 ) -> tuple[GatewayApp, Wrap | None]:
-    """Return the app of what belongs to this process, and what is put around transports."""
+    """Return the app of the protocol, and what is put around transports; both go by the fast path, or not."""
     if not authenticator.board.fast_path:
         app = load()
         settled()

@@ -1,0 +1,77 @@
+"""Pages whose state is in one process, on several: the requests of a browser stay with the replica that it came to.
+
+A cookie names that replica, and any other one sends the request on to it. It is no secret and opens nothing: who is
+signed in, the pages themselves say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+
+from pegboard.gateway.http.auth import FORWARDED, Authenticator
+from pegboard.gateway.http.replica_routing import Elsewhere
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from pegboard.gateway.http.mounts import GatewayApp
+    from pegboard.gateway.replicas.peers import Peers
+
+_REPLICA: Final = re.compile("[a-z0-9]{1,16}")
+
+
+class VisitRouting:
+    """An ASGI app that sends on the visits of other replicas to pages below some paths, and hands on all else."""
+
+    def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, door: Authenticator) -> None:
+        self._app = app
+        self._prefixes = prefixes
+        self._peers = peers
+        self._elsewhere = Elsewhere(self._begin, peers, door)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the life of the server."""
+        if scope["type"] != "http" or FORWARDED in scope or not self._covers(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        named = Request(scope).cookies.get(_cookie_name(scope), "")
+        if named == self._peers.own:
+            await self._app(scope, receive, send)
+        elif _REPLICA.fullmatch(named):
+            await self._elsewhere.serve(named, scope, receive, send)
+        else:
+            await self._begin(scope, receive, send)
+
+    async def close(self, *, grace: float) -> None:
+        """End every stream; what else is in flight may go on for ``grace`` seconds."""
+        await asyncio.gather(self._app.close(grace=grace), self._elsewhere.close(grace=grace))
+
+    def _covers(self, path: str) -> bool:
+        return any(path == prefix or path.startswith(f"{prefix}/") for prefix in self._prefixes)
+
+    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request here; from now on this replica has the visit, where there are others."""
+        named = bool(self._peers.heartbeat.others)
+        await self._app(scope, receive, _naming(self._peers.own, scope, send) if named else send)
+
+
+def _cookie_name(scope: Scope) -> str:
+    """Return the name of the cookie: browsers share cookies between the ports of a host."""
+    return f"pegboard_replica_{Request(scope).url.port or 80}"
+
+
+def _naming(replica: str, scope: Scope, send: Send) -> Send:
+    # A browser comes back from another site with it, too: from the issuer of a login.
+    cookie = f"{_cookie_name(scope)}={replica}; Path=/; HttpOnly; SameSite=Lax"
+
+    async def naming(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], (b"set-cookie", cookie.encode())]}
+        await send(message)
+
+    return naming
