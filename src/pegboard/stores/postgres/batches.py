@@ -170,8 +170,11 @@ class Batches:
         """Return what is stored and what waits, the newest last; the same object as long as nothing has changed."""
         of = key_of(principal, agent)
         stored = self._read.fresh(of) if pulse.hears else None
-        if stored is None:
-            stored = await self._stored(database, of, (principal, agent), told=pulse.hears)
+        while stored is None:
+            began = self._read.forgotten
+            read = await self._stored(database, of, (principal, agent), told=pulse.hears)
+            if began == self._read.forgotten:  # else what waited may have been stored after that was read
+                stored = read
         waiting = [*(self._batch.uses if self._batch else ()), *self._uses]
         mine = [use for use in waiting if (use.principal, use.agent) == (principal, agent)]
         return joined(stored, mine) if mine else stored
