@@ -622,12 +622,20 @@ RULES = {
         "wrong_type",
         "pegboard.yaml:1:35: servers.x.shared: expected true or false, found a string. Write it without quotes.",
     ),
-    "there are no replicas that could share": (
+    "a plugin has no process that replicas could share": (
         "plugins: {x: {python: y, instance: store}}",
         "bad_value",
         (
             "pegboard.yaml:1:36: plugins.x.instance: `instance: store` is one over all replicas, "
-            "and there are none yet. Write `instance: all` for one in this process."
+            "which only a server with a `command` can be. Write `instance: all` for one in each process."
+        ),
+    ),
+    "a server at a url is no process of any replica": (
+        "servers: {x: {url: 'http://x.example', instance: store}}",
+        "bad_value",
+        (
+            "pegboard.yaml:1:14: servers.x: `instance: store` is one process over all replicas, and a server with a "
+            "`url` is none of theirs. Write `instance: all`."
         ),
     ),
     "shared, and for each by itself": (

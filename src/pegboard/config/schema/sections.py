@@ -116,17 +116,22 @@ class Needs(Section):
         return hook(value)
 
 
-def _instance(value: object) -> object:
+def _of_plugin(value: object) -> object:
     if value == "store":
         raise bad(
-            "`instance: store` is one over all replicas, and there are none yet.",
-            "Write `instance: all` for one in this process.",
+            "`instance: store` is one over all replicas, which only a server with a `command` can be.",
+            "Write `instance: all` for one in each process.",
         )
     return value
 
 
-InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeValidator(_instance)]
+InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeValidator(_of_plugin)]
+InstanceOfServer = Literal["session", "client", "principal", "all", "store"]
 INSTANCE = "Who shares what it constructs, or its connections: one for each session, client or principal, or for all."
+INSTANCE_OF_SERVER = (
+    "Who shares its process or connection: one for each session, client or principal, for all of a process, or over "
+    "all processes on one store."
+)
 
 
 class ConfineSection(Section):
@@ -209,7 +214,7 @@ class ServerSection(Section):
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _optional("Let several principals share one process: `instance: all`.", default=False)
-    instance: InstanceOf | None = _optional(INSTANCE)
+    instance: InstanceOfServer | None = _optional(INSTANCE_OF_SERVER)
     confine: Confined = _optional(CONFINE)
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
@@ -230,6 +235,11 @@ class ServerSection(Section):
     def _shared_by_all(self) -> ServerSection:
         if self.shared and self.instance not in (None, "all"):
             raise bad(f"`shared: true` contradicts `instance: {self.instance}`.", "Remove one of them.")
+        if self.instance == "store" and self.url is not None:
+            raise bad(
+                "`instance: store` is one process over all replicas, and a server with a `url` is none of theirs.",
+                "Write `instance: all`.",
+            )
         return self
 
 

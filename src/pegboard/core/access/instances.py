@@ -53,9 +53,9 @@ def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, user: PoolUse
     private = agent.private_per is not None
     by_agent = scope == "user_agent" or (private and not server)
     match spec.instance or _own_instance(spec, user):
-        case "all" if scope == "shared" and not private:
+        case "all" | "store" if scope == "shared" and not private:
             return "shared"
-        case "all" | "principal":
+        case "all" | "store" | "principal":
             parts = {"agent": agent.name} if by_agent else {}
         case "session":
             return session_scope(agent.name, user)

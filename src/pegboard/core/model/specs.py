@@ -19,7 +19,7 @@ With who answers it is a mapping of ``by`` (a word) and ``when`` (any of these) 
 """
 
 
-Instance = Literal["session", "client", "principal", "all"]
+Instance = Literal["session", "client", "principal", "all", "store"]
 """Who shares what a plugin constructs, or the connections of a server (G9)."""
 
 

@@ -22,11 +22,13 @@ from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol,
 from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
+from pegboard.gateway.replicas.owners import owning_servers
 from pegboard.gateway.replicas.peers import among_replicas, require_address
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
     from pegboard.gateway.http.mounts import GatewayApp, Mount, MountedApp
+    from pegboard.gateway.replicas.owners import Owners
     from pegboard.gateway.replicas.peers import Peers
 
 HOST = "127.0.0.1"
@@ -108,11 +110,11 @@ async def _serving(
             board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
         )
         own = require_address(address) if address is not None else reached_at(url)
-        async with among_replicas(board.services.store, own) as peers:
+        async with among_replicas(board.services.store, own) as peers, owning_servers(board.services, peers) as owners:
             failed, drain = asyncio.Event(), Drain()
             load = partial(_loaded, authenticator, clock, peers, drain)
             app, wrap = _app(authenticator, load, settled, failed)
-            app = DrainingApp(_mounting(app, authenticator, mounts, peers), drain)
+            app = DrainingApp(_mounting(app, authenticator, mounts, peers, owners), drain)
             async with _listening(app, listening, limits, wrap):
                 yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
@@ -145,11 +147,12 @@ async def _listening(
 
 
 def _mounting(
-    app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount], peers: Peers | None
+    app: GatewayApp, authenticator: Authenticator, mounts: Sequence[Mount], peers: Peers | None, owners: Owners | None
 ) -> GatewayApp:
     """Return an app that serves the mounts, too, and the pages where principals log in to servers (G11).
 
-    These are imported when somebody opens one. What belongs to one of ``peers`` is sent on to it (G14).
+    These are imported when somebody opens one. What belongs to one of ``peers`` is sent on to it, and what
+    they ask the servers of this one is answered (G14).
     """
     from pegboard.gateway.http.mounts import Mount, MountingApp
 
@@ -169,7 +172,12 @@ def _mounting(
     from pegboard.gateway.http.visit_routing import VisitRouting
 
     prefixes = [prefix for mount in every for prefix in mount.prefixes]
-    return SessionRouting(VisitRouting(mounted, prefixes, peers, authenticator), peers, authenticator)
+    routed: GatewayApp = VisitRouting(mounted, prefixes, peers, authenticator)
+    if owners is not None:
+        from pegboard.gateway.http.replica_servers import ReplicaServers
+
+        routed = ReplicaServers(routed, owners)
+    return SessionRouting(routed, peers, authenticator)
 
 
 def _loaded(authenticator: Authenticator, clock: Callable[[], float], peers: Peers | None, drain: Drain) -> App:

@@ -77,6 +77,15 @@ class Forwarder:
             if tasks:
                 await asyncio.wait(tasks)
 
+    async def send(self, replica: Replica, target: bytes, body: bytes) -> Response:
+        """Return the response to a request of this replica's own, whose body is still to come; the caller closes it.
+
+        Raises ``httpx2.TransportError``.
+        """
+        headers = [(b"content-type", b"application/json")]
+        scope = {"method": "POST", "raw_path": target, "query_string": b"", "headers": headers}
+        return await self._client(replica.address).send(self._request(replica, scope, body), stream=True)
+
     async def close(self) -> None:
         """Let go of the connections to the others."""
         for client in self._clients.values():

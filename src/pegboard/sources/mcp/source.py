@@ -17,10 +17,12 @@ from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
+from pegboard.ports.owned_servers import OwnedServer, ServerElsewhere, ServerOwners
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log_in
+from pegboard.sources.mcp.one_owner import OneOwner
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
@@ -86,6 +88,7 @@ class McpSource:
         self._stopped: dict[tuple[str, str], Connection] = {}  # the last of no scope, for what it said
         self._closed = False
         self._store = store
+        self._one_owner = OneOwner()
         self.offering = ServerLists(self, self._run, mask=self._settings.mask, check_every=check_every)
 
     def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
@@ -120,7 +123,11 @@ class McpSource:
         self._check(server, overrides)
         listing, logins = self._listing(server), self.logins_of(server)
         if logins is None:
-            return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+
+            async def here() -> Manifest:
+                return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
+
+            return await self.where_it_runs(server, _SHARED, here, lambda other: other.describe())
         if not await logins.wanted(server):
             try:
                 return await self._run(self._any(server), server, "tools/list", listing, repeatable=True)
@@ -178,9 +185,53 @@ class McpSource:
                     return await call(connection, server, tool, arguments, context)
 
                 return await self.use(server, context.scope, context.owner, run_tool)
+            if self._one_owner.has(server):
+                return await self.where_it_runs(
+                    server,
+                    context.scope,
+                    lambda: call(self._claim(server, context.scope), server, tool, arguments, context),
+                    lambda other: other.call(tool, arguments, context),
+                )
             known = server, partial(call, self._claim(server, context.scope), server)
             self._called[server.name, context.scope] = known
         return await known[1](tool, arguments, context)
+
+    async def where_it_runs(
+        self,
+        spec: PluginSpec,
+        scope: str,
+        here: Callable[[], Awaitable[T]],
+        elsewhere: Callable[[ServerElsewhere], Awaitable[T]],
+    ) -> T:
+        """Return what a request comes to: here, or where another replica runs a server of which there is one."""
+        server = _server(spec)
+        if not self._one_owner.has(server):
+            return await here()
+        return await self._one_owner.ask(self._owned(server, scope), here, elsewhere)
+
+    def _owned(self, spec: ServerSpec, scope: str) -> OwnedServer:
+        return OwnedServer(spec.name, self.fingerprint(spec), scope)
+
+    def own_by(self, owners: ServerOwners | None) -> None:
+        """Ask from now on who runs a server with ``instance: store``; None is this process, for itself."""
+        self._one_owner.owners = owners
+        self._called.clear()
+
+    async def stop_owned(self, server: OwnedServer) -> None:
+        """Stop a server that is another replica's from now on."""
+        scopes = (server.scope, _SPARE) if server.scope == _SHARED else (server.scope,)
+        found = (self._pool.pop((server.name, server.fingerprint, scope), None) for scope in scopes)
+        await self._close([connection for connection in found if connection is not None])
+
+    def runs(self, server: OwnedServer) -> bool:
+        """Return whether a server is up, or is starting."""
+        scopes = (server.scope, _SPARE) if server.scope == _SHARED else (server.scope,)
+        found = (self._pool.get((server.name, server.fingerprint, scope)) for scope in scopes)
+        return any(one is not None and (one.live is not None or one.starting) for one in found)
+
+    def tools_changed(self, name: str) -> None:
+        """Note that the tools of a server have changed that another replica runs."""
+        self._announce(name)
 
     async def use(
         self, spec: PluginSpec, scope: str, owner: LoginOwner, work: Callable[[Connection], Awaitable[T]]
@@ -390,8 +441,12 @@ class McpSource:
         """Stop the connections of a server, and start those anew that were in use, as after a crash (G8)."""
         server = _server(spec)
         self._check(server, EMPTY)
-        for _, connection in self._of(server):
-            connection.restart()
+
+        async def here() -> None:
+            for _, connection in self._of(server):
+                connection.restart()
+
+        await self.where_it_runs(server, _SHARED, here, lambda other: other.restart())
 
     def _of(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
         """Return the connections of a server as it is configured now, each with its scope."""

@@ -70,6 +70,11 @@ class Connection:
         live = self._live
         return live if live is not None and not live.closed.is_set() else None
 
+    @property
+    def starting(self) -> bool:
+        """Return whether it is being started."""
+        return self._starting is not None
+
     async def up(self) -> OpenConnection:
         """Return the connection, started if it is not up; callers at the same time share one start.
 

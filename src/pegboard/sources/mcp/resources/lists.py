@@ -17,6 +17,7 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
+from pegboard.ports.owned_servers import ServerElsewhere
 from pegboard.ports.resources import NOBODY
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
@@ -60,6 +61,16 @@ class Connections(Protocol):
 
     def in_use(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> Connection | None:
         """Return the connection that :meth:`use` would take, if it is there."""
+        ...
+
+    async def where_it_runs(
+        self,
+        spec: PluginSpec,
+        scope: str,
+        here: Callable[[], Awaitable[T]],
+        elsewhere: Callable[[ServerElsewhere], Awaitable[T]],
+    ) -> T:
+        """Return what a request comes to: here, or where another replica runs a server of which there is one."""
         ...
 
     def by_login(self, spec: PluginSpec) -> bool:
@@ -151,7 +162,8 @@ class ServerLists:
                     connection.live.exclude(METHODS[kind], str(error))
                 raise
 
-        return await self._connections.use(spec, scope, owner, read)
+        use = partial(self._connections.use, spec, scope, owner, read)
+        return await self._connections.where_it_runs(spec, scope, use, lambda other: other.offers(kind))
 
     async def _list(self, kind: ListKind, live: OpenConnection) -> Sequence[JsonObject]:
         kept = self._kept.setdefault(live, _KeptLists())
@@ -198,12 +210,17 @@ class ServerLists:
             self._hear(spec, connection)
             return await self._run(connection, spec, method, work, repeatable=True)
 
-        return await self._connections.use(spec, context.scope, context.owner, answered)
+        use = partial(self._connections.use, spec, context.scope, context.owner, answered)
+        ask = self._connections.where_it_runs
+        return await ask(spec, context.scope, use, lambda other: other.ask(method, params, context))
 
     async def subscribe(
         self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None], owner: LoginOwner = NOBODY
     ) -> Callable[[], None] | None:
-        """Call back when a resource is updated; returns what ends that, or None where the server cannot say."""
+        """Call back when a resource is updated; returns what ends that, or None where the server cannot say.
+
+        One that another replica runs says it there.
+        """
 
         async def add(connection: Connection) -> Callable[[], None] | None:
             self._hear(spec, connection)
@@ -213,7 +230,8 @@ class ServerLists:
                 updates = self._updates[connection] = Subscriptions(connection, run, check_every=self._check_every)
             return await updates.add(uri, updated)
 
-        return await self._connections.use(spec, scope, owner, add)
+        use = partial(self._connections.use, spec, scope, owner, add)
+        return await self._connections.where_it_runs(spec, scope, use, _says_nothing)
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -246,6 +264,10 @@ class ServerLists:
         for callback in self._callbacks:
             for kind in kinds:
                 callback(name, kind)
+
+
+async def _says_nothing(_: ServerElsewhere) -> None:
+    """Return nothing."""
 
 
 async def _shown_login(live: OpenConnection) -> str | None:

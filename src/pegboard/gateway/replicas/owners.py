@@ -1,0 +1,110 @@
+"""Who runs the servers of which there is one over all replicas, as this replica knows it (G9, G14).
+
+What it takes is imported when such a server is first needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pegboard.errors import StoreError
+from pegboard.ports import Replica
+from pegboard.ports.owned_servers import HasOneOwner, OwnedServer, ServerElsewhere
+from pegboard.support.tasks import BackgroundTasks
+
+if TYPE_CHECKING:
+    from pegboard.board.services import Services
+    from pegboard.gateway.replicas.peers import Peers
+    from pegboard.gateway.replicas.served_servers import ServedServers
+    from pegboard.gateway.replicas.server_leases import ServerLeases
+
+TOLD_WITHIN = 3.0
+"""How long another replica may take to be told that the tools of a server have changed, in seconds."""
+
+
+class Owners:
+    """The owners of servers, of one replica; it is one of them."""
+
+    def __init__(self, services: Services, peers: Peers, source: HasOneOwner) -> None:
+        self.source = source
+        self._services = services
+        self._peers = peers
+        self._tasks = BackgroundTasks()
+        self._closed = False
+
+    @cached_property
+    def leases(self) -> ServerLeases:
+        """Return the leases of this replica."""
+        from pegboard.gateway.replicas.server_leases import ServerLeases
+
+        leases = ServerLeases(self._services.store, self._peers.heartbeat, self.source)
+        leases.start()
+        return leases
+
+    @cached_property
+    def served(self) -> ServedServers:
+        """Return what others ask of the servers of this replica."""
+        from pegboard.gateway.replicas.served_servers import ServedServers
+
+        return ServedServers(self._services, self.leases)
+
+    async def elsewhere(self, server: OwnedServer) -> ServerElsewhere | None:
+        """Return a server where another replica runs it; None where this one does, from now on."""
+        from pegboard.gateway.replicas.served_servers import HERE
+
+        if HERE.get():
+            return None
+        replica = await self.leases.owner(server)
+        if replica is None:
+            return None
+        from pegboard.gateway.replicas.server_calls import ServerAtItsOwner
+
+        return ServerAtItsOwner(server, replica, self._peers.forwarder, self.leases)
+
+    def tools_changed(self, name: str) -> None:
+        """Tell the others that the tools of a server have changed, where this replica runs it."""
+        if not self._closed and "leases" in self.__dict__ and self.leases.owned(name):
+            self._tasks.start(self._tell(name))
+
+    async def _tell(self, name: str) -> None:
+        from pegboard.gateway.replicas.server_messages import PATH, Question, question_to_json, written
+
+        body = written(question_to_json(Question(OwnedServer(name, "", ""), "changed")))
+        with suppress(StoreError):
+            others = [one for one in await self._services.store.replicas() if one.id != self._peers.own]
+            await asyncio.gather(*(self._told(replica, PATH.encode(), body) for replica in others))
+
+    async def _told(self, replica: Replica, target: bytes, body: bytes) -> None:
+        import httpx2
+
+        with suppress(httpx2.TransportError, TimeoutError):  # whoever does not hear of it asks when it is asked
+            async with asyncio.timeout(TOLD_WITHIN):
+                await (await self._peers.forwarder.send(replica, target, body)).aclose()
+
+    async def close(self) -> None:
+        """Stop the servers of this replica, and let others take them."""
+        self._closed = True
+        await self._tasks.aclose()
+        if "leases" in self.__dict__:
+            await self.leases.close()
+
+
+@asynccontextmanager
+async def owning_servers(services: Services, peers: Peers | None) -> AsyncGenerator[Owners | None]:
+    """Let servers with ``instance: store`` have one owner over all replicas while the context lasts."""
+    source = next((one for one in services.loader.sources if isinstance(one, HasOneOwner)), None)
+    if peers is None or source is None:
+        yield None
+        return
+    owners = Owners(services, peers, source)
+    source.on_changed(owners.tools_changed)
+    source.own_by(owners)
+    try:
+        yield owners
+    finally:
+        source.own_by(None)
+        await owners.close()

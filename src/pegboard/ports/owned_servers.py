@@ -1,0 +1,138 @@
+"""Servers of which there is one over all replicas: who runs one, and what the others ask it for (G9, G14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from pegboard.core.access.listed_items import ListKind
+from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.ports.calls import CallContext
+
+
+class OwnedServer(NamedTuple):
+    """A server as it is configured, for one scope of ``pool_scope``: of each there is one."""
+
+    name: str
+    fingerprint: str
+    scope: str
+
+
+class OtherOwnerError(Exception):
+    """Raised where a request came to a replica that does not run the server any more: nothing has run."""
+
+
+class ServerElsewhere(Protocol):
+    """A server that another replica runs. Each method raises what its source raises, and ``OtherOwnerError``."""
+
+    async def describe(self) -> Manifest:
+        """Return what the server offers."""
+        ...
+
+    async def call(self, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run one tool.
+
+        Args:
+            tool: The tool, by its own name.
+            arguments: Valid already under its schema.
+            context: On whose behalf, and the ways back.
+
+        Returns:
+            The result.
+        """
+        ...
+
+    async def offers(self, kind: ListKind) -> Sequence[JsonObject]:
+        """Return a list as it stands on the wire.
+
+        Args:
+            kind: Which list.
+
+        Returns:
+            Its items.
+        """
+        ...
+
+    async def ask(self, method: str, params: JsonObject, context: CallContext) -> JsonObject:
+        """Return the result of a request, unchanged.
+
+        Args:
+            method: As ``ResourceSource.ask`` has it.
+            params: Its parameters.
+            context: On whose behalf, and the ways back.
+
+        Returns:
+            The result as it stood on the wire.
+        """
+        ...
+
+    async def restart(self) -> None:
+        """Stop the server, and start it anew if it was in use."""
+        ...
+
+
+class ServerOwners(Protocol):
+    """Who runs which server."""
+
+    async def elsewhere(self, server: OwnedServer) -> ServerElsewhere | None:
+        """Return a server where another replica runs it; None where this one does, from now on.
+
+        Args:
+            server: The server.
+
+        Returns:
+            The way to it, or None.
+
+        Raises:
+            StoreError: It cannot be known.
+            ToolUnavailableError: Its owner does not answer, and nobody may take its place yet.
+        """
+        ...
+
+
+@runtime_checkable
+class HasOneOwner(Protocol):
+    """A source whose servers may have one owner over all replicas (``instance: store``)."""
+
+    def own_by(self, owners: ServerOwners | None) -> None:
+        """Ask from now on who runs a server of which there is one; None is this process, for itself.
+
+        Args:
+            owners: Who knows it.
+        """
+        ...
+
+    async def stop_owned(self, server: OwnedServer) -> None:
+        """Stop a server: it is not this process's any more.
+
+        Args:
+            server: The server.
+        """
+        ...
+
+    def runs(self, server: OwnedServer) -> bool:
+        """Return whether a server is up, or starts.
+
+        Args:
+            server: The server.
+
+        Returns:
+            Whether this process has it.
+        """
+        ...
+
+    def tools_changed(self, name: str) -> None:
+        """Note that another replica says so of a server that it runs.
+
+        Args:
+            name: Its name.
+        """
+        ...
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Call back when the tools of a server have changed by themselves.
+
+        Args:
+            callback: Takes its name.
+        """
+        ...
