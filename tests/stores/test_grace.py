@@ -117,6 +117,18 @@ async def test_after_a_switch_of_this_process_no_permissions_count_that_were_rea
         before = await store.change_token()
 
 
+async def test_whoever_waits_for_a_change_waits_on_while_the_store_is_lost(store: Store, double: LosableStore) -> None:
+    """It is not asked over and over; what was lost comes back as a change."""
+    token = await store.change_token()
+    double.lose()
+    await store.change_token()
+    waiting = asyncio.create_task(store.changed(token, 60))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    double.find()
+    await asyncio.wait_for(waiting, 20)
+
+
 async def test_a_grant_is_kept_for_calls_and_no_other_secret(store: Store, double: LosableStore) -> None:
     for kind in ("grant", "identity"):
         await store.seal(kind, "own", "secret", expected=0)

@@ -225,6 +225,15 @@ class GraceStore:
             raise self._unavailable()
         return self._token
 
+    async def changed(self, token: ChangeToken, timeout: float) -> None:
+        """Return as soon as the store may stand at something else, or was lost or found; at last after a while."""
+        if self._lost is None:
+            await self._store.changed(token, timeout)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._turned.wait()
+
     async def _read(self, of: LastRead[Any, T], key: Any, ask: Callable[[], Awaitable[T]]) -> T:
         if self._lost is None:
             try:
