@@ -527,7 +527,11 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
 
     Raises ``StoreError`` with the code ``store_in_memory`` where that ends with the process.
     """
-    path = _file_of(read.configuration, quickstart=read.quickstart)
+    kind, path = _place(read.configuration, quickstart=read.quickstart)
+    if kind == "postgresql":
+        from pegboard.stores.postgres.copies import PostgresCopies
+
+        return PostgresCopies(read.configuration.store)
     if path is None:
         raise StoreError(
             "The store of this configuration is in memory, and ends with the process.",

@@ -20,6 +20,7 @@ from pegboard.cli import person
 from pegboard.cli.command_line import app
 from pegboard.sources.mcp.login.grant import Grant
 from pegboard.stores.sqlite import SqliteStore
+from postgres_server import PostgresServer
 from terminals import Terminal
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
@@ -145,16 +146,20 @@ def used(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def configured(folder: Path, store: str = "state", name: str = "pegboard.yaml") -> None:
+STORE = "sqlite:///state/pegboard.db"
+OTHER = "sqlite:///other/pegboard.db"
+
+
+def configured(folder: Path, store: str = STORE, name: str = "pegboard.yaml") -> None:
     server = {"command": sys.executable, "args": [str(SERVER), str(folder / "list.json")]}
     document = {
-        "store": f"sqlite:///{store}/pegboard.db",
+        "store": store,
         "record": {"arguments": True, "results": "4kB"},
         "plugins": {"notes": {"python": "notes"}},
         "servers": {"up": server},
         "agents": {"default": {"tools": ["notes"], "discoverable": ["calculator", "up"]}},
     }
-    (folder / name).write_text(json.dumps(document))
+    (folder / name).write_text(json.dumps(document, indent=1))
 
 
 async def sealed(path: Path) -> None:
@@ -172,15 +177,6 @@ async def sealed(path: Path) -> None:
     await store.aclose()
 
 
-def moved(run: Run, folder: Path, *, aside: str = "before") -> Any:
-    """Copy the store out and into a new one at its place; return what the import said."""
-    assert run("store", "export", "copy.jsonl").code == 0
-    (folder / "state").rename(folder / aside)
-    put = run("store", "import", "copy.jsonl", "--json")
-    assert put.code == 0, put.out
-    return put.json
-
-
 def asked(run: Run) -> dict[str, str]:
     return {" ".join(one): run(*one[0].split(), *one[1:], "--json").out for one in ASKED}
 
@@ -196,18 +192,28 @@ def test_every_command_that_prints_what_the_store_has_is_asked() -> None:
     assert {one[0] for one in ASKED} | NOT_ASKED.keys() == leaves(typer.main.get_command(app))
 
 
-def test_s2_every_answer_in_json_is_byte_for_byte_what_it_was(run: Run, used: Path) -> None:
-    """S2: after a move from store to store, of trail, leases, switches, approvals, pins, counts and all else."""
-    before, after = dict[str, str](), dict[str, str]()
+def test_s2_every_answer_in_json_is_byte_for_byte_what_it_was(run: Run, used: Path, postgres: PostgresServer) -> None:
+    """S2: in a file, moved to a server, and moved back; of trail, leases, switches, approvals, pins, counts and all."""
+    before, between, after = dict[str, str](), dict[str, str](), dict[str, str]()
+    original = used / "state"
     for attempt in range(3):
         hour = time.time() // 3600
-        assert moved(run, used, aside=f"before-{attempt}")["counts"]["approval"] == 2
+        first, second = f"first-{attempt}.jsonl", f"second-{attempt}.jsonl"
+        assert run("store", "export", first).code == 0
+        configured(used, postgres.address())
+        assert run("store", "import", first, "--json").json["counts"]["approval"] == 2
+        assert run("store", "export", second).code == 0
+        between = asked(run)
+        configured(used)
+        original.rename(used / "original")
+        assert run("store", "import", second).code == 0
         after = asked(run)
-        (used / "state").rename(used / f"after-{attempt}")
-        (used / f"before-{attempt}").rename(used / "state")
+        original.rename(used / f"after-{attempt}")
+        (used / "original").rename(original)
         before = asked(run)
         if hour == time.time() // 3600:  # what is counted by the hour begins with this one
             break
+    assert before == between
     assert before == after
     assert len(json.loads(before["audit --limit 500"])) > 10
     assert all(len(text) > 3 for text in before.values()), before
@@ -224,7 +230,7 @@ def test_g11_what_is_sealed_leaves_the_store_sealed_and_is_opened_by_its_key_alo
     assert "1 secret, opened by the key in PEGBOARD_KEY and by no other." in said.out
     assert b"the token of a login" not in (kept / "copy.jsonl").read_bytes()
     assert (kept / "copy.jsonl").stat().st_mode & 0o777 == 0o600
-    configured(kept, "other", "other.yaml")
+    configured(kept, OTHER, "other.yaml")
     monkeypatch.setenv("PEGBOARD_KEY", base64.b64encode(b"o" * 32).decode())
     put = run("store", "import", "copy.jsonl", "--config", "other.yaml")
     assert "1 secret, 1 of them not opened by the key in PEGBOARD_KEY: set PEGBOARD_KEY to that of the store" in put.out
@@ -239,7 +245,7 @@ def test_a_copy_goes_through_a_pipe_and_what_is_said_does_not(kept: Path) -> Non
     assert piped.stdout.startswith(b'{"pegboard_store":1,')
     assert piped.stdout.endswith(b'"}\n')
     assert b"records of" in piped.stderr
-    configured(kept, "other", "other.yaml")
+    configured(kept, OTHER, "other.yaml")
     document = json.loads((kept / "other.yaml").read_text())
     token = "root-root-root-root-root"
     document["tokens"] = {"root": {"token": token, "agents": ["*"], "console": ["see", "configure"]}}

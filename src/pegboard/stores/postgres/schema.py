@@ -47,7 +47,8 @@ STEPS: tuple[Step, ...] = (
                 version bigint NOT NULL, updated_at float8 NOT NULL, text {_TEXT}
             )""",
             f"""CREATE TABLE {{s}}.session_data (
-                session bytea NOT NULL, key bytea NOT NULL, name {_TEXT}, text {_TEXT}, PRIMARY KEY (session, key)
+                of bytea NOT NULL, key bytea NOT NULL, principal {_TEXT}, agent {_TEXT}, session {_TEXT}, name {_TEXT},
+                text {_TEXT}, PRIMARY KEY (of, key)
             )""",
             f"CREATE TABLE {{s}}.switches (key bytea PRIMARY KEY, agent {_TEXT}, name {_TEXT}, value boolean NOT NULL)",
             f"""CREATE TABLE {{s}}.principal_switches (

@@ -41,8 +41,8 @@ _TRIM_MANIFESTS: Final = (
     " (SELECT id FROM {s}.manifests WHERE of = %s ORDER BY id DESC OFFSET %s LIMIT 1)"
 )
 _KEEP_DATA: Final = (
-    "INSERT INTO {s}.session_data (session, key, name, text) VALUES (%s, %s, %s, %s)"
-    " ON CONFLICT (session, key) DO UPDATE SET text = excluded.text"
+    "INSERT INTO {s}.session_data (of, key, principal, agent, session, name, text) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (of, key) DO UPDATE SET text = excluded.text"
 )
 _ACCEPT: Final = (
     "INSERT INTO {s}.accepted (key, configuration, text) VALUES (%s, %s, %s)"
@@ -101,24 +101,24 @@ class PostgresStore(PostgresReplicas):
 
     async def session_data(self, key: SessionKey) -> Mapping[str, str]:
         """Return what plugins keep for a session."""
-        rows = await self._rows("SELECT name, text FROM {s}.session_data WHERE session = %s", (_session(key),))
+        rows = await self._rows("SELECT name, text FROM {s}.session_data WHERE of = %s", (_session(key),))
         return {from_column(name): from_column(text) for name, text in rows}
 
     async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
         """Keep some names for a session; None removes one."""
         database, _ = self._opened()
-        own = _session(key)
+        own, names = _session(key), tuple(map(to_column, (key.principal, key.agent, key.session)))
         gone = [key_of(name) for name, text in changes.items() if text is None]
         kept = sorted((key_of(name), name, text) for name, text in changes.items() if text is not None)
         await database.script(
-            ("DELETE FROM {s}.session_data WHERE session = %s AND key = ANY(%s::bytea[])", (own, gone)),
-            *((_KEEP_DATA, (own, at, to_column(name), to_column(text))) for at, name, text in kept),
+            ("DELETE FROM {s}.session_data WHERE of = %s AND key = ANY(%s::bytea[])", (own, gone)),
+            *((_KEEP_DATA, (own, at, *names, to_column(name), to_column(text))) for at, name, text in kept),
         )
 
     async def forget_session_data(self, key: SessionKey) -> bool:
         """Remove what plugins keep for a session; return whether there was anything."""
         database, _ = self._opened()
-        query = "DELETE FROM {s}.session_data WHERE session = %s RETURNING 1"
+        query = "DELETE FROM {s}.session_data WHERE of = %s RETURNING 1"
         return bool((await database.script((query, (_session(key),))))[0])
 
     async def was_there_before(self, change: str) -> bool:
