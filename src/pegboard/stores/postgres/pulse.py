@@ -61,6 +61,7 @@ class Pulse:
         self._seen: dict[str, int] = {}  # the newest number of each kind that is known
         self._looked_at = 0.0
         self._connection: Connection | None = None
+        self._file: int | None = None  # of its socket, which is gone once the connection is lost
         self._hears = False
         self._echo = asyncio.Event()
         self._lost = asyncio.Event()
@@ -206,7 +207,7 @@ class Pulse:
         except psycopg.Error as error:
             log.debug("changes of the store are not heard: %s", type(error).__name__)
         finally:
-            self._end(connection)
+            self._end()
             await connection.close()
 
     async def _missed_any(self) -> bool:
@@ -220,13 +221,15 @@ class Pulse:
     def _begin(self, connection: Connection) -> None:
         self._echo.clear()
         self._lost.clear()
-        self._connection = connection
-        asyncio.get_running_loop().add_reader(connection.pgconn.socket, self._drain)
+        self._connection, self._file = connection, connection.pgconn.socket
+        asyncio.get_running_loop().add_reader(self._file, self._drain)
 
-    def _end(self, connection: Connection) -> None:
+    def _end(self) -> None:
+        """Listen no more; what was read does not count without that."""
         self._hears, self._connection = False, None
-        with suppress(Exception):
-            asyncio.get_running_loop().remove_reader(connection.pgconn.socket)
+        if self._file is not None:
+            asyncio.get_running_loop().remove_reader(self._file)
+            self._file = None
         self._forget("s", None)
         self._forget("u", None)
         self._wake()
@@ -243,8 +246,7 @@ class Pulse:
             while (notice := line.notifies()) is not None:
                 self._hear(notice.extra.decode())
         except psycopg.Error:
-            asyncio.get_running_loop().remove_reader(line.socket)
-            self._hears, self._connection = False, None
+            self._end()
             self._lost.set()
 
     def _hear(self, payload: str) -> None:
