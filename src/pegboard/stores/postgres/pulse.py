@@ -221,8 +221,9 @@ class Pulse:
     def _begin(self, connection: Connection) -> None:
         self._echo.clear()
         self._lost.clear()
-        self._connection, self._file = connection, connection.pgconn.socket
-        asyncio.get_running_loop().add_reader(self._file, self._drain)
+        file: int = connection.pgconn.socket
+        self._connection, self._file = connection, file
+        asyncio.get_running_loop().add_reader(file, self._drain)
 
     def _end(self) -> None:
         """Listen no more; what was read does not count without that."""

@@ -26,11 +26,17 @@ def runs_again(error: psycopg.Error) -> bool:
     return error.sqlstate in _AGAIN
 
 
-def missing_package() -> StoreError:
-    """Return the error that psycopg is not installed."""
-    return StoreError(
-        "A store in PostgreSQL needs the package psycopg, which is not installed.", hint=f"Install it: {INSTALL}."
-    )
+def require_packages() -> None:
+    """Raise ``StoreError`` where what speaks to the server is not installed."""
+    try:
+        import psycopg
+        import psycopg_pool
+    except ImportError as error:
+        raise StoreError(
+            f"A store in PostgreSQL needs the package {error.name}, which cannot be loaded.",
+            hint=f"Install it: {INSTALL}.",
+        ) from error
+    del psycopg, psycopg_pool
 
 
 def unavailable(address: PostgresAddress, why: str) -> StoreUnavailableError:
@@ -46,9 +52,9 @@ def not_opened(error: psycopg.Error, address: PostgresAddress) -> StoreError:
             f"{address.shown} refuses the user or the password.",
             hint="Correct them in `store:`; characters like @ / : # stand there as %40 %2F %3A %23.",
         )
-    if "no pg_hba.conf entry" in text:
+    if "pg_hba.conf" in text:
         return StoreError(
-            f"{address.shown} lets this user in from nowhere near here (no pg_hba.conf entry).",
+            f"{address.shown} does not let this user in from here (pg_hba.conf).",
             hint="Let whoever runs the server permit it, with encryption (`?sslmode=require`) or without.",
         )
     if re.search(r'database "[^"]*" does not exist', text):

@@ -66,7 +66,9 @@ class PostgresStates:
         from pegboard.stores.postgres.database import Database
         from pegboard.stores.postgres.opening import prepare
         from pegboard.stores.postgres.pulse import Pulse
+        from pegboard.stores.postgres.refusals import require_packages
 
+        require_packages()
         database = Database(self.address, patience=self._patience)
         try:
             await prepare(database, self._steps)

@@ -1,0 +1,64 @@
+"""The gateway on a database that several processes share, with real clients (G14, S2)."""
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+from postgres_server import PostgresServer
+
+from .clients import ERAS, HANDSHAKE, connected, process, until
+from .replica_helpers import pair, served
+
+
+@pytest.fixture
+def shared(config: Path, postgres: PostgresServer) -> Path:
+    """Return a configuration whose store is in a database."""
+    text, count = re.subn(r"(?m)^store: .*$", f"store: {postgres.address()}", config.read_text("utf-8"))
+    config.write_text(text if count else f"store: {postgres.address()}\n{text}", "utf-8")
+    return config
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_works_with_two_replicas_that_share_a_database(shared: Path, era: str) -> None:
+    """G14: whichever replica a request comes to: what was loaded at one is there at the other with the next request."""
+    async with pair(shared) as two, connected(f"{two.url}?session=named", era) as pegboard:
+        await pegboard.load("notes")
+        for number in range(6):
+            assert await pegboard.text("note_add", text=str(number)) == f"added {number}"
+        assert {base for base, _ in two.proxy.served} == {two.first.base, two.second.base}
+
+
+async def test_a_switch_at_one_replica_is_heard_by_a_listener_at_another_at_once(shared: Path) -> None:
+    """G5, G14: not when the next second is over."""
+    async with served(shared) as first, served(shared) as second, connected(second.url, HANDSHAKE) as pegboard:
+        await pegboard.names()
+        await asyncio.wait_for(pegboard.hears.wait(), 10)
+        took: list[float] = []
+        for value in (False, True, False, True, False):
+            before = pegboard.changes()
+            began = time.monotonic()
+            await first.board.permissions.set("default", "talk", value, by="operator")
+            await until(lambda before=before: pegboard.changes() > before)
+            took.append(time.monotonic() - began)
+        assert sorted(took)[2] < 0.5
+        assert "echo" not in await pegboard.names()
+
+
+async def test_what_a_client_loaded_is_there_after_the_process_was_stopped(shared: Path) -> None:
+    """S2, G1: `serve` in processes of its own, one after the other."""
+    async with process(shared) as first, connected(f"{first.url}?session=kept", HANDSHAKE) as pegboard:
+        await pegboard.load("notes")
+    async with process(shared) as second, connected(f"{second.url}?session=kept", HANDSHAKE) as pegboard:
+        assert await pegboard.text("note_add", text="again") == "added again"
+
+
+def test_code_without_an_event_loop_works_on_a_database(shared: Path) -> None:
+    """S2: everything blocks, and the store is of the loop that runs beside."""
+    with Pegboard.open_sync(shared) as board:
+        board.session(session_id="one").load("notes")
+    with Pegboard.open_sync(shared) as board:
+        assert "note_add" in [one.tool.wire for one in board.session(session_id="one").surface().tools]

@@ -1,0 +1,246 @@
+"""A database that cannot be used, and a server that cannot be reached: one clear error each, never a password (X5)."""
+
+import asyncio
+import socket
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from relays import Relay, relayed
+from test_store_contract import KEY
+
+from pegboard.cli import main
+from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
+from pegboard.ports import StateChange
+from pegboard.stores.postgres import PostgresStore
+from pegboard.stores.postgres.schema import STEPS, Step
+from postgres_server import PostgresServer
+
+PASSWORD = "hunter2-and-more"
+
+
+@pytest.fixture(scope="module")
+def server(postgres: PostgresServer) -> PostgresServer:
+    """Return the server with users of all kinds, and a database of another encoding."""
+    rules = postgres.folder / "pg_hba.conf"
+    rules.write_text(f"local all locked scram-sha-256\nlocal all outsider reject\n{rules.read_text('utf-8')}", "utf-8")
+    with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+        for statement in (
+            f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'",
+            "CREATE ROLE outsider LOGIN",
+            "CREATE ROLE guest LOGIN",
+            "CREATE ROLE reader LOGIN SUPERUSER",
+            "ALTER ROLE reader SET default_transaction_read_only = on",
+            "CREATE ROLE alone LOGIN CONNECTION LIMIT 0",
+            "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
+            "SELECT pg_reload_conf()",
+        ):
+            connection.execute(statement)
+    return postgres
+
+
+@pytest.fixture
+def database(server: PostgresServer) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        yield connection
+
+
+async def refusal(url: str, kind: type[StoreError] = StoreError) -> StoreError:
+    """Return why a store does not open; neither it nor its traceback has the password."""
+    store = PostgresStore(url)
+    with pytest.raises(kind) as caught:
+        await store.open()
+    assert type(caught.value) is kind
+    assert PASSWORD not in "".join(traceback.format_exception(caught.value))
+    await store.aclose()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "message", "hint"),
+    [
+        ("locked", "postgres", "refuses the user or the password", "%40"),
+        (f"locked:{PASSWORD}x", "postgres", "refuses the user or the password", "%40"),
+        ("nobody", "postgres", "does not know the user", "CREATE ROLE"),
+        ("outsider", "postgres", "pg_hba.conf", "Let whoever runs the server permit it"),
+        ("postgres", "nowhere", "there is no such database", "CREATE DATABASE"),
+        ("guest", "postgres", "the user has no right to the schema", "AUTHORIZATION"),
+        ("reader", "postgres", "is read-only", "primary"),
+        ("postgres", "ascii", "has the encoding SQL_ASCII", "ENCODING 'UTF8'"),
+    ],
+)
+async def test_a_database_that_cannot_be_used_is_refused_with_what_to_do(
+    server: PostgresServer, user: str, database: str, message: str, hint: str
+) -> None:
+    error = await refusal(server.address(user=user, database=database))
+    assert message in error.message
+    assert hint in error.hint
+
+
+async def test_a_user_without_rights_to_what_is_there_is_refused(server: PostgresServer) -> None:
+    store = PostgresStore(server.address("owned"))
+    await store.open()
+    await store.aclose()
+    assert "has no right to the schema 'owned'" in (await refusal(server.address("owned", user="guest"))).message
+
+
+async def test_who_has_no_connection_left_is_told_so_and_tries_again(server: PostgresServer) -> None:
+    assert "too many connections" in (await refusal(server.address(user="alone"), StoreUnavailableError)).message
+
+
+async def test_a_server_that_is_not_there_cannot_be_reached_now(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", "no-such-host.invalid", ""):
+            url = f"postgresql://ada:{PASSWORD}@{host}/pegboard?host={tmp_path}"
+            error = await refusal(url if not host else url.partition("?")[0], StoreUnavailableError)
+            assert "cannot be reached now: " in error.message
+            assert "ada" not in error.message.partition("cannot be reached")[2]
+
+
+async def test_a_server_that_is_too_far_away_cannot_be_reached_now(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G14: whoever waits is not kept for longer than a few seconds."""
+    monkeypatch.setattr("pegboard.stores.postgres.database.CONNECT_SECONDS", 2)
+    async with relayed(Relay(server.folder)) as relay:
+        relay.delay = 10
+        async with asyncio.timeout(5):
+            error = await refusal(relay.address(server.address()), StoreUnavailableError)
+    assert "cannot be reached now" in error.message
+
+
+async def test_a_full_disk_is_named_and_nothing_is_changed(
+    server: PostgresServer, database: psycopg.Connection
+) -> None:
+    store = PostgresStore(server.address())
+    await store.open()
+    table = f"{store.address.quoted}.sessions"
+    database.execute(
+        "CREATE OR REPLACE FUNCTION public.no_room() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$"
+    )
+    database.execute(f"CREATE TRIGGER no_room BEFORE INSERT ON {table} EXECUTE FUNCTION public.no_room()".encode())
+    with pytest.raises(StoreError) as caught:
+        await store.save(KEY, "text", expected=0)
+    assert "the disk of the server is full" in caught.value.message
+    assert await store.load(KEY) is None
+    database.execute(f"DROP TRIGGER no_room ON {table}".encode())
+    assert await store.save(KEY, "text", expected=0)
+    await store.aclose()
+
+
+# -- versions --------------------------------------------------------------------------------------
+
+
+async def test_many_processes_that_begin_at_once_make_the_tables_once(server: PostgresServer) -> None:
+    url = server.address()
+    stores = [PostgresStore(url) for _ in range(6)]
+    await asyncio.gather(*(store.open() for store in stores))
+    assert len({await store.digest_key() for store in stores}) == 1
+    for store in stores:
+        await store.aclose()
+
+
+async def test_an_older_process_works_beside_a_newer_one_unless_a_step_breaks_with_it(server: PostgresServer) -> None:
+    """S2: a column that it does not know has a default."""
+    url = server.address()
+    older = PostgresStore(url)
+    await older.open()
+    added = Step(statements=("ALTER TABLE {s}.sessions ADD COLUMN note text NOT NULL DEFAULT ''",))
+    newer = PostgresStore(url, steps=(*STEPS, added))
+    await newer.open()
+    version = await older.save(KEY, "one", expected=0)
+    assert version
+    assert await newer.save(KEY, "two", expected=version)
+    again = PostgresStore(url)
+    await again.open()
+    assert await again.save(replace(KEY, session="other"), "text", expected=0)
+    for store in (older, newer, again):
+        await store.aclose()
+    broken = PostgresStore(url, steps=(*STEPS, added, Step(statements=(), breaks=True)))
+    await broken.open()
+    await broken.aclose()
+    error = await refusal(url, StoreSchemaError)
+    assert f"schema version {len(STEPS) + 2}" in error.message
+    assert "newer Pegboard" in error.hint
+
+
+async def test_a_step_that_fails_leaves_the_tables_as_they_were(server: PostgresServer) -> None:
+    url = server.address()
+    broken = Step(statements=("CREATE TABLE {s}.more (id int)", "SELECT 1 / 0"))
+    with pytest.raises(StoreError):
+        await PostgresStore(url, steps=(*STEPS, broken)).open()
+    store = PostgresStore(url)
+    await store.open()
+    assert await store.sessions() == []
+    await store.aclose()
+
+
+async def test_a_schema_of_another_program_is_left_alone(server: PostgresServer, database: psycopg.Connection) -> None:
+    database.execute("CREATE SCHEMA theirs")
+    database.execute("CREATE TABLE theirs.sessions (id int)")
+    error = await refusal(server.address("theirs"), StoreSchemaError)
+    assert "tables of another program" in error.message
+    assert "?schema=" in error.hint
+
+
+async def test_tables_that_were_removed_meanwhile_are_named(
+    server: PostgresServer, database: psycopg.Connection
+) -> None:
+    store = PostgresStore(server.address("gone"))
+    await store.open()
+    database.execute("DROP SCHEMA gone CASCADE")
+    with pytest.raises(StoreSchemaError) as caught:
+        await store.load(KEY)
+    assert "are missing or of another version" in caught.value.message
+    await store.aclose()
+
+
+async def test_more_changes_than_a_message_names_are_told_as_all(server: PostgresServer) -> None:
+    """S2: what is told has less than 8,000 bytes."""
+    store = PostgresStore(server.address())
+    await store.open()
+    changes = [StateChange(key=replace(KEY, session=str(number)), text="text", expected=0) for number in range(600)]
+    versions = await store.save_together(changes)
+    assert versions is not None
+    assert len(await store.sessions()) == 600
+    await store.aclose()
+
+
+# -- what is not installed, and what the command says ----------------------------------------------
+
+
+@pytest.mark.parametrize("package", ["psycopg", "psycopg_pool"])
+async def test_a_package_that_is_missing_is_named_with_how_to_install_it(
+    server: PostgresServer, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    error = await refusal(server.address())
+    assert error.hint == "Install it: pip install 'pegboard[postgres]'."
+
+
+@pytest.mark.parametrize("written", ["literal", "variable"])
+def test_the_command_says_what_is_wrong_in_one_line_without_the_password(
+    server: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    written: str,
+) -> None:
+    """X5."""
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD + "y")
+    password = PASSWORD + "x" if written == "literal" else "${DB_PASSWORD}"
+    url = server.address(user=f"locked:{password}")
+    (tmp_path / "pegboard.yaml").write_text(f"store: {url}\nagents: {{a: {{}}}}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["session", "list"]) == 1
+    printed = "".join(capfd.readouterr())
+    assert "refuses the user or the password" in printed
+    assert PASSWORD not in printed
+    assert "Traceback" not in printed
