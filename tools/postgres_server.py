@@ -44,7 +44,9 @@ class PostgresServer:
             start_new_session=True,
         )
         assert self._keeper.stdout is not None
-        folder, pid = self._keeper.stdout.readline().strip().rsplit(" ", 1)
+        folder, _, pid = self._keeper.stdout.readline().strip().rpartition(" ")
+        if not folder:
+            raise RuntimeError("the PostgreSQL server of the tests did not start: what it said stands above")
         self.folder = Path(folder)
         """Where its socket is."""
         self.pid = int(pid)
@@ -77,7 +79,7 @@ def keep(durable: str) -> None:
         """Run a program of the package; making the files takes seconds where each is waited for on a busy disk."""
         return run(command, (*options, "--no-sync") if command == "initdb" else options, **how)
 
-    vars(packaged)["pgexec"] = without_waiting
+    packaged.__dict__["pgexec"] = without_waiting
     folder = Path(tempfile.mkdtemp(prefix="pegboard-pg-"))
     try:
         server = packaged.get_server(folder / "data", cleanup_mode=None, start=False)
