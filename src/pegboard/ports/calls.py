@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -15,24 +13,22 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes how far a call is: progress, total and message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
+class CallContext(NamedTuple):
     """A call's circumstances: on whose behalf it is made, and the ways back.
 
     ``scope`` names the pool from which a connection is taken (G9), ``owner`` is whose login to its server counts (G11).
-    ``progress`` takes what the tool
-    reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
-    ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
+    ``progress`` takes what the tool reports (progress, total, message). ``meta`` is the request's ``_meta`` for the
+    upstream. ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
     """
 
     principal: str = "local"
     agent: str = ""
     session: str = ""
     scope: str = "shared"
-    owner: LoginOwner = field(default_factory=partial(LoginOwner, "local"))
+    owner: LoginOwner = LoginOwner("local")
     progress: Progress | None = None
     client: Client | None = None
-    meta: JsonObject = field(default=EMPTY)
+    meta: JsonObject = EMPTY
 
 
 class ArgumentValidator(Protocol):

@@ -83,14 +83,7 @@ class CallRequest:
         """Return what a source is told of the call (G9, G11)."""
         key = info.key
         return CallContext(
-            principal=key.principal,
-            agent=key.agent,
-            session=key.session,
-            scope=decided.scope,
-            owner=decided.owner,
-            progress=self.progress,
-            client=self.client,
-            meta=self.meta,
+            key.principal, key.agent, key.session, decided.scope, decided.owner, self.progress, self.client, self.meta
         )
 
     def times(self, ran: float | None = None) -> CallTimes:

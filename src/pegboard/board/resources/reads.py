@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pegboard.board.calls.pipeline import failure_of
 from pegboard.board.catalog.loader import SERVER_WAIT
@@ -95,7 +95,7 @@ async def _read_anywhere(
     key: SessionKey, servers: Sequence[ReachedServer], uri: str, context: CallContext
 ) -> JsonObject | None:
     """Return what the first server in order has, of those that answer in time."""
-    silent = replace(context, progress=None)
+    silent = context._replace(progress=None)
     tasks = [asyncio.create_task(server.ask(key, "resources/read", {"uri": uri}, silent)) for server in servers]
     try:
         if tasks:
