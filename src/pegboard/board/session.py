@@ -16,7 +16,7 @@ from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
-from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.snapshot import Snapshot, read, read_start, unchanged
 from pegboard.board.views.check_input import checked_message, checked_search, checked_share, checked_turn
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
@@ -470,7 +470,7 @@ class Session:
         began, calls = time.monotonic(), self._calls
         with self._info.conversation.requests.start(arrived) as request:
             try:
-                snapshot = await self._read(arrived)
+                snapshot = self._unchanged(arrived) or await self._read(arrived)
                 call = calls.request(
                     services=self._services,
                     name=name,
@@ -607,14 +607,23 @@ class Session:
 
         With ``start`` it is as if nothing had been stored of it.
         """
-        services = self._services
-        if services.loader.closed:
-            raise board_closed()
-        services.loop.check()
+        services = self._checked_services()
         if start:
             return await read_start(services, self._info)
         self._newest = snapshot = await read(services, self._info, since, known=self._newest)
         return snapshot
+
+    def _unchanged(self, since: float | None) -> Snapshot | None:
+        """Return what :meth:`_read` would, where that is what it returned last and nothing is waited for; else None."""
+        return unchanged(self._checked_services(), self._info, since, self._newest)
+
+    def _checked_services(self) -> Services:
+        """Return the services; raises ``UsageError`` where the board is closed or works in another loop."""
+        services = self._services
+        if services.loader.closed:
+            raise board_closed()
+        services.loop.check()
+        return services
 
     async def _prepared(self, *, start: bool = False) -> Snapshot:
         """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""

@@ -143,6 +143,13 @@ async def read(
     return snapshot
 
 
+def unchanged(services: Services, info: SessionInfo, since: float | None, known: Snapshot | None) -> Snapshot | None:
+    """Return what :func:`read` would, where that is ``known`` and nothing is waited for; else None."""
+    if known is None or since is None or known.conditional or known.info is not info:
+        return None
+    return known if services.compiler.known(since) is known.as_of else None
+
+
 async def read_start(services: Services, info: SessionInfo) -> Snapshot:
     """Return the session as if nothing had been stored of it: what no load changes (G4)."""
     as_of = await services.compiler.refresh()

@@ -551,6 +551,17 @@ class Store(
         """
         ...
 
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return what :meth:`change_token` would, where nothing has to be read for it: it waits for nothing.
+
+        Args:
+            since: What other processes had stored by then (``time.monotonic()``) is enough.
+
+        Returns:
+            The token; None where it has to be read, or the store is not open.
+        """
+        ...
+
     async def was_there_before(self, change: str) -> bool:
         """Return whether what is stored was in use before a change of Pegboard; only to the first who asks.
 

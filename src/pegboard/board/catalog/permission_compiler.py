@@ -75,6 +75,11 @@ class PermissionCompiler:
             self._as_of = object()
         return self._as_of
 
+    def known(self, since: float) -> object | None:
+        """Return what :meth:`refresh` would, where nothing has changed and nothing has to be read; else None."""
+        token = self._store.known_token(since)
+        return self._as_of if token is not None and (token is self._token or token == self._token) else None
+
     def _outdate(self, agents: Container[str] | None = None) -> None:
         """Compile these agents anew when they are asked for, out of what was compiled last; None is every one.
 

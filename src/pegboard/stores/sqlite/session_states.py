@@ -161,9 +161,9 @@ class SqliteStates:
         ``PRAGMA data_version`` tells of commits through other connections only; a value of it that was read
         after ``since`` (``time.monotonic()``) is not read again.
         """
-        database, token = self._opened(), self._token
-        if token is not None and since is not None and since <= self._looked_at:
-            return token
+        database = self._opened()
+        if since is not None and (known := self.known_token(since)) is not None:
+            return known
 
         def newest(connection: sqlite3.Connection) -> ChangeToken:
             data_version = database.generation, connection.execute("PRAGMA data_version").fetchone()[0]
@@ -181,6 +181,10 @@ class SqliteStates:
     async def changed(self, token: ChangeToken, timeout: float) -> None:  # noqa: ARG002 - a file tells nobody
         """Wait: whoever asks for the token then has what other processes changed meanwhile."""
         await asyncio.sleep(timeout)
+
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return what the file stood at when it was looked at last, where that was after ``since``."""
+        return self._token if since <= self._looked_at and self._database is not None else None
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""
