@@ -17,7 +17,6 @@ from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fa
 from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
-from pegboard.sources.mcp.wire.timeouts import TimeLimits
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ class Connection:
         self.notified: Callable[[OpenConnection, Any], None] | None = None
         self.one_at_a_time = False
         self.login: ShownLogin | None = None
-        self.limits = TimeLimits()
         self.closing = False
         self.history = ConnectionHistory(settings.mask, settings.monotonic)
         self._settings = settings
@@ -68,7 +66,7 @@ class Connection:
     def live(self) -> OpenConnection | None:
         """Return the connection if it stood when last heard of: an end unseen is found when it is written to."""
         live = self._live
-        return live if live is not None and not live.closed.is_set() else None
+        return live if live is not None and live.is_open else None
 
     @property
     def starting(self) -> bool:
@@ -117,7 +115,7 @@ class Connection:
 
     def restart(self) -> None:
         """Stop it, and start it anew without any pause; one that is idle stays so, and one that begins goes on."""
-        running = [live for live in self._owners.values() if not live.closed.is_set()]
+        running = [live for live in self._owners.values() if live.is_open]
         if self._starting is not None and not running:
             return
         if running or self.history.fault is not None:
@@ -250,7 +248,7 @@ class Connection:
                 pass
         reason = live.reason if live.stopped else live.exit or reason
         fault = fault_of(live, reason, "", self.mask)
-        if not live.stopped and (dead or live.closed.is_set()):
+        if not live.stopped and (dead or not live.is_open):
             self.history.failed(fault, live)
         return fault.text
 
@@ -271,7 +269,7 @@ class Connection:
         return True
 
     async def _retire(self, live: OpenConnection) -> None:
-        while live.server_requests.calls and not live.closed.is_set():
+        while live.server_requests.calls and live.is_open:
             live.server_requests.drained.clear()
             await live.server_requests.drained.wait()
         live.stop("its credentials were renewed")

@@ -109,7 +109,7 @@ async def listen(live: OpenConnection, changed: Callable[[], None]) -> None:
 
 async def _subscribe(live: OpenConnection, changing: frozenset[str], changed: Callable[[], None]) -> None:
     backoff, lost = Backoff(first=1.0, longest=30.0), False
-    while not live.closed.is_set():
+    while live.is_open:
         try:
             async with live.client.listen(
                 tools_list_changed="tools" in changing,

@@ -15,6 +15,7 @@ from typing import cast
 
 from mcp import MCPError
 from mcp.shared.dispatcher import coerce_request_id
+from opentelemetry.context import get_current
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
@@ -38,9 +39,9 @@ Send = Callable[["CallAroundSdk", bytes], Awaitable[Message]]
 class CallAroundSdk:
     """A call under way: what the server reports meanwhile and its outcome, in the order of arrival."""
 
-    __slots__ = ("_progress", "_reports", "_wake", "call", "given_up", "in_flight", "number", "outcome")
+    __slots__ = ("_loop", "_progress", "_reports", "_wake", "call", "given_up", "in_flight", "number", "outcome")
 
-    def __init__(self, number: int, call: Call) -> None:
+    def __init__(self, number: int, call: Call, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
         self.call = call
         call.before_answer = self.before_answer
@@ -50,6 +51,7 @@ class CallAroundSdk:
         """Called where whoever waits is cancelled."""
         self._progress = call.progress
         self._reports: deque[Report | Thunk] = deque()
+        self._loop = loop
         self._wake: asyncio.Future[None] | None = None
 
     def finish(self, outcome: Message | Exception) -> None:
@@ -91,7 +93,7 @@ class CallAroundSdk:
                     raise self.outcome
                 if self.outcome is not None:
                     return self.outcome
-                self._wake = asyncio.get_running_loop().create_future()
+                self._wake = self._loop.create_future()
                 await self._wake
         except asyncio.CancelledError:
             if self.given_up is not None:
@@ -120,6 +122,7 @@ class FastPath:
         self.pending: dict[int, CallAroundSdk] = {}
         self.modern = False
         self.is_open = False
+        self._loop = asyncio.get_running_loop()
         self._envelope: Message = {}
         self._numbers = itertools.count(_FIRST_ID)
 
@@ -135,13 +138,13 @@ class FastPath:
 
     def takes(self, name: str) -> bool:
         """Return whether a call may go here; one that is being traced goes by the SDK, which passes the trace on."""
-        return self.is_open and name not in self.live.header_tools and get_current_span() is INVALID_SPAN
+        return self.is_open and name not in self.live.header_tools and not _is_traced()
 
     async def call(self, call: Call) -> Message:
         """Return the raw result; raises ``UseSdkError``, ``MCPError`` and those of :mod:`..wire.request_outcomes`."""
         if not self.takes(call.name):
             raise UseSdkError
-        pending = CallAroundSdk(next(self._numbers), call)
+        pending = CallAroundSdk(next(self._numbers), call, self._loop)
         body = self._request(pending.number, call)
         self.pending[pending.number] = pending
         try:
@@ -198,6 +201,12 @@ class FastPath:
         for pending in self.pending.values():
             in_flight = pending.in_flight
             pending.finish(GoneError("Connection closed", in_flight, dead=not in_flight.sent))
+
+
+def _is_traced() -> bool:
+    """Return whether a span is open; most processes have nothing at all in their context."""
+    context = get_current()
+    return bool(context) and get_current_span(context) is not INVALID_SPAN
 
 
 def cancellation(number: int) -> bytes:

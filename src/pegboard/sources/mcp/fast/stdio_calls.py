@@ -79,7 +79,7 @@ class StdioFastPath(FastPath):
         if len(self.pending) == 1:
             self._flush()
         elif len(self._unsent) == 1:  # with others under way, what comes in this turn of the loop goes out at once
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         return pending.wait() if self._writable.is_set() else self._wait_until_writable(pending)
 
     async def _wait_until_writable(self, pending: CallAroundSdk) -> Message:

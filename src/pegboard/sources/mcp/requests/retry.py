@@ -79,7 +79,7 @@ async def run(
 async def _once(
     connection: Connection, live: OpenConnection, spec: ServerSpec, what: str, work: Work, made: Call | None
 ) -> Any:
-    limit = TimeLimit(connection.limits, spec.timeout)
+    limit = TimeLimit(live.limits, spec.timeout)
     if made is not None:
         made.limit = limit
     connection.usage.begin()

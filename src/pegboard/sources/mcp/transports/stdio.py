@@ -55,7 +55,7 @@ class _Lines:
         while True:
             line = process.next_line()
             if line is None:
-                if process.eof or process.live.closed.is_set():
+                if process.eof or not process.live.is_open:
                     process.note_unread(final=process.eof and await process.dies())
                     break
                 process.fresh.clear()
@@ -63,7 +63,7 @@ class _Lines:
             elif line.strip():
                 if (message := self._message(line)) is not None:
                     return message
-                if process.live.closed.is_set():  # more of the same may come without end
+                if not process.live.is_open:  # more of the same may come without end
                     break
         self._transport.close_fast_path()
         raise StopAsyncIteration

@@ -14,6 +14,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
+from pegboard.sources.mcp.wire.timeouts import TimeLimits
 from pegboard.sources.mcp.wire.upstream_call import Call
 
 if TYPE_CHECKING:
@@ -90,8 +91,9 @@ class OpenConnection:
     - ``notify`` takes the notifications about lists other than that of tools, ``on_progress`` the progress of calls
       that are not the SDK's. ``announced`` are the lists of which a stream reports changes; ``subscribed`` is set
       once no change can be missed.
-    - ``closed`` is set when no request can be answered any more, ``ended`` when all that belonged to it has been
-      stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a message over the limit.
+    - ``is_open`` until no request can be answered any more; then ``closed`` is set, and ``ended`` when all that
+      belonged to it has been stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a
+      message over the limit.
     - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
       and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
       message.
@@ -105,6 +107,7 @@ class OpenConnection:
         self.name = spec.name
         self.message_limit = spec.message_limit
         self.server_requests = ServerRequests(spec.name)
+        self.limits = TimeLimits()
         self.in_flight: dict[int | str, InFlight] = {}
         self.fast_call: Callable[[Call], Awaitable[dict[str, Any]]] | None = None
         self.header_tools: set[str] = set()
@@ -117,6 +120,7 @@ class OpenConnection:
         self.on_progress: Callable[[object], object] = _ignore
         self.subscribed = asyncio.Event()
         self.up = False
+        self.is_open = True
         self.closed = asyncio.Event()
         self.ended = asyncio.Event()
         self.stopped = False
@@ -150,8 +154,9 @@ class OpenConnection:
 
     def close(self, reason: str) -> None:
         """End the connection; the first reason stands."""
-        if not self.closed.is_set():
+        if self.is_open:
             self.reason = self.reason or reason
+            self.is_open = False
             self.closed.set()
 
     def close_oversized(self) -> None:
@@ -166,7 +171,7 @@ class OpenConnection:
 
     def alive(self) -> bool:
         """Return whether a request that is sent now can be answered."""
-        return not self.closed.is_set() and (self.alive_check is None or self.alive_check())
+        return self.is_open and (self.alive_check is None or self.alive_check())
 
     # -- its troubles ------------------------------------------------------------------------------
 

@@ -7,37 +7,38 @@ from math import inf
 
 
 class TimeLimits:
-    """The time limits that run over one connection, with one timer."""
+    """The time limits that run over one connection, with one timer; ``loop`` is the one in which it is made."""
 
     def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self._ends: dict[TimeLimit, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._next = inf
         """When the timer looks."""
 
-    def add(self, limit: TimeLimit, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, limit: TimeLimit, seconds: float) -> None:
         """Let a limit run out in so many seconds."""
-        ends = self._ends[limit] = loop.time() + seconds
+        ends = self._ends[limit] = self.loop.time() + seconds
         if ends < self._next:
-            self._arm(loop, ends)
+            self._arm(ends)
 
     def remove(self, limit: TimeLimit) -> float | None:
         """Forget a limit; return when it would have run out by the loop's clock, or None where it does not run."""
         return self._ends.pop(limit, None)
 
-    def _arm(self, loop: asyncio.AbstractEventLoop, ends: float) -> None:
+    def _arm(self, ends: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._next = loop.call_at(ends, self._look, loop), ends
+        self._timer, self._next = self.loop.call_at(ends, self._look), ends
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _look(self) -> None:
         self._timer, self._next = None, inf
-        now = loop.time()
+        now = self.loop.time()
         for limit in [limit for limit, ends in self._ends.items() if ends <= now]:
             del self._ends[limit]
             limit.run_out()
         if self._ends:
-            self._arm(loop, min(self._ends.values()))
+            self._arm(min(self._ends.values()))
 
 
 class TimeLimit:
@@ -49,24 +50,23 @@ class TimeLimit:
     __slots__ = ("_limits", "_over", "_requests", "_task", "ran_out")
 
     def __init__(self, limits: TimeLimits, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
+        task = asyncio.current_task(limits.loop)
         assert task is not None
         self.ran_out = self._over = False
         self._task = task
         self._requests = task.cancelling()
         self._limits = limits
-        limits.add(self, seconds, loop)
+        limits.add(self, seconds)
 
     def resume(self, seconds: float) -> None:
         """Let the clock run again, unless what it limits is over."""
         if not self._over:
-            self._limits.add(self, seconds, asyncio.get_running_loop())
+            self._limits.add(self, seconds)
 
     def pause(self) -> float | None:
         """Stop the clock; return how many seconds are left, or None where it does not run."""
         ends = self._limits.remove(self)
-        return None if ends is None else max(ends - asyncio.get_running_loop().time(), 0.0)
+        return None if ends is None else max(ends - self._limits.loop.time(), 0.0)
 
     def run_out(self) -> None:
         """End what the task does."""
