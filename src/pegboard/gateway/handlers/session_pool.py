@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort, Caller
 
 _MOST: Final = 1024
+Key = tuple[str, str | None, str, str, str, bool, bool]
 
 
 class SessionPool:
@@ -19,14 +20,18 @@ class SessionPool:
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
-        self._sessions: dict[tuple[str, str | None, str, str, str, bool, bool], Session] = {}
+        self._sessions: dict[Key, Session] = {}
+
+    def known(self, caller: Caller, session_id: str, *, modern: bool) -> Session | None:
+        """Return what :meth:`get` would, where it is kept here; else None."""
+        return self._sessions.get(_key(caller, session_id, modern=modern))
 
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era.
 
         Raises ``UnknownAgentError``, and ``UsageError`` where the agent does not list the sub-app (any more).
         """
-        key = caller.agent, caller.sub_app, caller.principal, session_id, caller.client, modern, caller.draws_ui
+        key = _key(caller, session_id, modern=modern)
         session = self._sessions.get(key)
         if session is None:
             if len(self._sessions) >= _MOST:
@@ -44,3 +49,7 @@ class SessionPool:
     def clear(self) -> None:
         """Forget every session object: the configuration has changed."""
         self._sessions.clear()
+
+
+def _key(caller: Caller, session_id: str, *, modern: bool) -> Key:
+    return caller.agent, caller.sub_app, caller.principal, session_id, caller.client, modern, caller.draws_ui

@@ -78,9 +78,11 @@ class ToolCalls:
 
         Raises ``MCPError`` for an unknown tool, and where its server demands that the client opens a URL.
         """
-        request = call.request
-        session = await self._sessions.get(request.caller, request.session, modern=request.modern)
-        activity = await self._turns.begin(session, request.turn)
+        request, sessions, turns = call.request, self._sessions, self._turns
+        session = sessions.known(request.caller, request.session, modern=request.modern)
+        if session is None:
+            session = await sessions.get(request.caller, request.session, modern=request.modern)
+        activity = turns.under_way(session, request.turn) or await turns.begin(session, request.turn)
         if call.connection is not None:
             with activity:
                 return await self._run_handshake(session, activity, call, call.connection)

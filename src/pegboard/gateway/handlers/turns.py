@@ -49,13 +49,20 @@ class Activity:
 
     def __enter__(self) -> None:
         """Count a call as in flight."""
+        turns = self._turns
         self.in_flight += 1
-        self._turns.entered()
+        turns.in_flight += 1
+        if turns.in_flight == 1:
+            turns.idle.clear()
 
     def __exit__(self, *_: object) -> None:
         """Count it no more."""
+        turns = self._turns
         self.in_flight -= 1
-        self.last = self._turns.left()
+        turns.in_flight -= 1
+        if not turns.in_flight:
+            turns.idle.set()
+        self.last = turns.clock()
         self.ended_at = time()
 
     @contextmanager
@@ -72,16 +79,23 @@ class Turns:
     """The turns of all sessions: ended by a new label, on request, or after a pause without a call in flight.
 
     The pause counts only for clients that give no labels, and is noticed at their next request; one that began before
-    this process did is known from ``store``, where every call has its time (S6).
+    this process did is known from ``store``, where every call has its time (S6). ``idle`` is set while no call at all
+    is ``in_flight``.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self.idle = asyncio.Event()
         self.idle.set()
-        self._in_flight = 0
+        self.in_flight = 0
         self._seen: OrderedDict[tuple[str, str, str], Activity] = OrderedDict()
+        self._newest: tuple[SessionKey, Activity] | None = None
+
+    def under_way(self, session: Session, label: str | None) -> Activity | None:
+        """Return the activity of a session in which other calls of the same turn are in flight; else None."""
+        activity = self._activity(session.key)
+        return activity if activity.in_flight and activity.known and label == activity.label else None
 
     async def begin(self, session: Session, label: str | None) -> Activity:
         """End the turn before a request is served, where it is over; return the activity of the session."""
@@ -125,7 +139,7 @@ class Turns:
             stored = await session.snapshot()
             if stored.version and stored.state.label is None:
                 newest = await self._last_recorded(session)
-                activity.last = -inf if newest is None else self._clock() - max(0.0, time() - newest.timestamp())
+                activity.last = -inf if newest is None else self.clock() - max(0.0, time() - newest.timestamp())
             activity.known = True
 
     async def _is_busy_elsewhere(self, session: Session, activity: Activity) -> bool:
@@ -141,7 +155,7 @@ class Turns:
         newest = max(used, default=0.0)
         if newest <= activity.ended_at:
             return False
-        activity.last = self._clock() - max(0.0, time() - newest)
+        activity.last = self.clock() - max(0.0, time() - newest)
         return not self._has_paused(session, activity)
 
     async def _last_recorded(self, session: Session) -> datetime | None:
@@ -155,20 +169,7 @@ class Turns:
     def _has_paused(self, session: Session, activity: Activity) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
             return False
-        return self._clock() - activity.last > session.agent.turn_gap
-
-    def entered(self) -> None:
-        """Count a call as in flight."""
-        self._in_flight += 1
-        if self._in_flight == 1:
-            self.idle.clear()
-
-    def left(self) -> float:
-        """Count it no more; return when that was."""
-        self._in_flight -= 1
-        if not self._in_flight:
-            self.idle.set()
-        return self._clock()
+        return self.clock() - activity.last > session.agent.turn_gap
 
     def ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
@@ -180,6 +181,8 @@ class Turns:
         return self._activity(session.key)
 
     def _activity(self, key: SessionKey) -> Activity:
+        if self._newest is not None and self._newest[0] is key:
+            return self._newest[1]
         names = key.principal, key.agent, key.session
         activity = self._seen.get(names)
         if activity is None:
@@ -190,6 +193,7 @@ class Turns:
             if oldest.in_flight:
                 break
             self._seen.popitem(last=False)
+        self._newest = key, activity
         return activity
 
 
