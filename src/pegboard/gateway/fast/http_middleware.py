@@ -123,7 +123,8 @@ class FastCallMiddleware:
         stream.watch()
         message: Message | None = None
         try:
-            message = await self._fast.answer(caller, call, connection, stream.notify, stream.on_gone)
+            back = self._fast.ways_back(caller, stream.notify, stream.on_gone)
+            message = await self._fast.answer(caller, call, connection, back)
         except asyncio.CancelledError:
             if not stream.cancelled:
                 raise

@@ -50,6 +50,8 @@ class FastStdioCalls:
         self._started = started
         self._ended = ended
         self._calls = FastToolCalls(gateway)
+        self._back = self._calls.ways_back(caller, self._notify)
+        self._loop = asyncio.get_running_loop()
         self._tasks: dict[str | int, asyncio.Task[None]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
 
@@ -82,7 +84,7 @@ class FastStdioCalls:
         number = call.number if type(call.number) is int else coerce_request_id(call.number)
         if number in self._tasks:
             return False
-        self._tasks[number] = asyncio.get_running_loop().create_task(self._answer(call, number, connection))
+        self._tasks[number] = self._loop.create_task(self._answer(call, number, connection), name="call")
         self._started(call.number)
         return True
 
@@ -93,7 +95,7 @@ class FastStdioCalls:
         """
         message: Message | None = None
         try:
-            message = await self._calls.answer(self._caller, call, connection, self._notify)
+            message = await self._calls.answer(self._caller, call, connection, self._back)
         finally:
             task = self._tasks.pop(number)
             if message is None and task not in self._cancelled:

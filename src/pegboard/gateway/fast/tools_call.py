@@ -18,7 +18,7 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import Notify
 from pegboard.gateway.fast.questions import FastQuestions, OnGone
 from pegboard.gateway.handlers.answers import client_error
-from pegboard.gateway.handlers.tool_calls import IncomingCall
+from pegboard.gateway.handlers.tool_calls import IncomingCall, WaysBack
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
@@ -53,6 +53,16 @@ class FastCall(NamedTuple):
     arrived: float
 
 
+class _Newest(NamedTuple):
+    """What the newest call belongs to, and what that was decided by."""
+
+    caller: Caller
+    declared: object
+    version: str
+    meta: Message
+    request: RequestIdentity
+
+
 class FastToolCalls:
     """The reading and answering of plain calls, for one way in."""
 
@@ -62,7 +72,18 @@ class FastToolCalls:
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
         self._metas = _PlainMetas()
         self._tracing = _Tracing()
-        self._newest: tuple[Caller, str, Message, RequestIdentity] | None = None
+        self._newest: _Newest | None = None
+
+    def ways_back(self, caller: Caller, notify: Notify, on_gone: OnGone | None = None) -> WaysBack:
+        """Return the ways back to whoever calls, on the stream that ``notify`` writes to."""
+
+        async def ask(method: str, params: JsonObject) -> JsonObject:
+            return await self.questions.ask(caller, notify, on_gone, method, params)
+
+        async def notify_list_changed() -> None:
+            await notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+        return WaysBack(notify=notify, ask=ask, notify_list_changed=notify_list_changed)
 
     def parse(self, message: Message | None, *, modern: bool) -> FastCall | None:
         """Return the call in a message, or None where the SDK is to judge it."""
@@ -82,21 +103,14 @@ class FastToolCalls:
             return None
         return FastCall(number, name, arguments, params, meta.get("progressToken"), arrived)
 
-    async def answer(
-        self,
-        caller: Caller,
-        call: FastCall,
-        connection: Connection | None,
-        notify: Notify,
-        on_gone: OnGone | None = None,
-    ) -> Message:
+    async def answer(self, caller: Caller, call: FastCall, connection: Connection | None, back: WaysBack) -> Message:
         """Return the whole answer to a call; ``connection`` is that of the handshake era.
 
         The result is decided where the SDK's handler decides it: in ``ToolCalls``.
         """
         self._gateway.metrics.routed("direct")
         try:
-            result = await self._gateway.calls.run(self._incoming(caller, call, connection, notify, on_gone))
+            result = await self._gateway.calls.run(self._incoming(caller, call, connection, back))
         except Exception as error:
             return error_response(call.number, client_error(error, "tools/call", self._gateway.board.services.masker))
         if connection is None:
@@ -104,44 +118,30 @@ class FastToolCalls:
             result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
         return {"jsonrpc": "2.0", "id": call.number, "result": result}
 
-    def _incoming(
-        self, caller: Caller, call: FastCall, connection: Connection | None, notify: Notify, on_gone: OnGone | None
-    ) -> IncomingCall:
-        async def ask(method: str, params: JsonObject) -> JsonObject:
-            return await self.questions.ask(caller, notify, on_gone, method, params)
+    def _incoming(self, caller: Caller, call: FastCall, connection: Connection | None, back: WaysBack) -> IncomingCall:
+        _, name, arguments, params, token, arrived = call
+        request = self._identity(caller, connection, params)
+        progress = None if token is None else _progress(token, back.notify)
+        return IncomingCall(request, name, arguments, params, connection, progress, back, arrived)
 
-        async def notify_list_changed() -> None:
-            await notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-
-        version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
-        token = call.progress_token
-        return IncomingCall(
-            request=self._identity(on_connection(caller, connection), version, call.params),
-            name=call.name,
-            arguments=call.arguments,
-            params=call.params,
-            connection=connection,
-            progress=None if token is None else _progress(token, notify),
-            notify_list_changed=notify_list_changed,
-            notify=notify,
-            ask=ask,
-            arrived=call.arrived,
-        )
-
-    def _identity(self, caller: Caller, version: str, params: Message) -> RequestIdentity:
+    def _identity(self, caller: Caller, connection: Connection | None, params: Message) -> RequestIdentity:
         """Return what a call belongs to; the newest is used again where nothing of its ``_meta`` is passed on.
 
         Equal is not the same there: 1 equals true.
         """
-        meta = params.get("_meta", _NONE)
+        meta: Message = params.get("_meta", _NONE)
+        if connection is None:
+            version, declared = LATEST_MODERN_VERSION, None
+        else:
+            version, declared = connection.protocol_version, connection.client_capabilities
         newest = self._newest
-        if newest is not None and newest[2] == meta and newest[1] == version:
-            known = newest[0]
+        if newest is not None and newest.declared is declared and newest.version == version and newest.meta == meta:
+            known = newest.caller
             if known is caller or known == caller:
-                return newest[3]
-        request = request_of(caller, version, params)
+                return newest.request
+        request = request_of(on_connection(caller, connection), version, params)
         if not request.meta:
-            self._newest = caller, version, meta, request
+            self._newest = _Newest(caller, declared, version, meta, request)
         return request
 
 

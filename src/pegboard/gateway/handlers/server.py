@@ -34,7 +34,7 @@ from pegboard.gateway.handlers.prometheus import PrometheusMetrics
 from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.subscriptions import SubscriptionHandlers
-from pegboard.gateway.handlers.tool_calls import IncomingCall, ToolCalls
+from pegboard.gateway.handlers.tool_calls import IncomingCall, ToolCalls, WaysBack
 from pegboard.gateway.handlers.turns import Turns, begin_request
 from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
 from pegboard.gateway.notifications.tool_list import ToolListNotifier
@@ -220,9 +220,7 @@ class Gateway:
             params=ctx.params or {},
             connection=None if request.modern else connection,
             progress=ctx.session.report_progress if "progress_token" in (ctx.meta or {}) else None,
-            notify_list_changed=notify_list_changed,
-            notify=notifier(ctx),
-            ask=asker(ctx),
+            back=WaysBack(notify=notifier(ctx), ask=asker(ctx), notify_list_changed=notify_list_changed),
         )
 
     async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:

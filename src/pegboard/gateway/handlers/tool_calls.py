@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp.shared.exceptions import MCPError
 
@@ -28,14 +28,24 @@ if TYPE_CHECKING:
     from pegboard.ports import Client, Progress
 
 
-@dataclass(slots=True, kw_only=True)
-class IncomingCall:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaysBack:
+    """The ways back to the client of a call, on its stream.
+
+    ``notify`` sends a notification, and in the handshake era ``ask`` a request; ``notify_list_changed`` notifies it
+    that its list of tools has changed.
+    """
+
+    notify: Notify
+    ask: Ask
+    notify_list_changed: NotifyListChanged
+
+
+class IncomingCall(NamedTuple):
     """One call of a tool as a client made it, and the ways back to that client.
 
-    ``params`` is as it was sent; ``connection`` is that of the handshake era, None in the other;
-    ``notify_list_changed`` notifies it that its list of tools has changed. On the stream of the call
-    ``notify`` sends a notification, and in the handshake era ``ask`` a request. ``arrived`` is when it
-    came (``time.monotonic()``).
+    ``params`` is as it was sent; ``connection`` is that of the handshake era, None in the other. ``arrived`` is when
+    it came (``time.monotonic()``).
     """
 
     request: RequestIdentity
@@ -44,9 +54,7 @@ class IncomingCall:
     params: Mapping[str, Any]
     connection: Connection | None
     progress: Progress | None
-    notify_list_changed: NotifyListChanged
-    notify: Notify
-    ask: Ask
+    back: WaysBack
     arrived: float | None = None
 
 
@@ -86,7 +94,7 @@ class ToolCalls:
         if call.connection is not None:
             with activity:
                 return await self._run_handshake(session, activity, call, call.connection)
-        client = ModernClient(call.params.get("_meta") or {}, call.notify)
+        client = ModernClient(call.params.get("_meta") or {}, call.back.notify)
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
         with activity:
@@ -113,7 +121,8 @@ class ToolCalls:
     ) -> dict[str, Any]:
         caller = call.request.caller
         forwarder = forwarder_of(connection)
-        client = HandshakeClient(connection, caller, self._questions, forwarder, call.notify, call.ask)
+        back = call.back
+        client = HandshakeClient(connection, caller, self._questions, forwarder, back.notify, back.ask)
         listener = self._tool_list.join(connection, caller, session.key)
         token = CALLING.set(listener)
         try:
@@ -121,7 +130,7 @@ class ToolCalls:
         finally:
             CALLING.reset(token)
             if listener.changed_by_call:
-                await self._tool_list.notify_caller(listener, call.notify_list_changed)
+                await self._tool_list.notify_caller(listener, back.notify_list_changed)
 
     def _result(self, session: Session, call: IncomingCall, answer: CallAnswer) -> dict[str, Any]:
         """Return the raw result of an answer; raises what a client has to read as an error of the protocol."""
