@@ -127,7 +127,8 @@ class StdioDispatcher:
         """Count a request as answered, or as cancelled."""
         self._in_flight.discard(number)
         self._one_ended.set()
-        self._apply_backpressure()
+        if self._paused:
+            self._apply_backpressure()
 
     def _apply_backpressure(self) -> None:
         """Read no more while too much is in flight or waits for the client to read it."""

@@ -173,11 +173,14 @@ class ThreadReader:
 
 
 class LoopWriter:
-    """A writer that writes at once what the system accepts, and the rest when the loop calls."""
+    """A writer that writes at once what the system accepts, and the rest when the loop calls.
 
-    def __init__(self, number: int, wrote: Callable[[], None]) -> None:
+    ``changed`` is called where another number of bytes waits than before.
+    """
+
+    def __init__(self, number: int, changed: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._number, self._wrote = number, wrote
+        self._number, self._changed = number, changed
         self._rest = bytearray()
         self._soon: list[bytes] = []
         self._gone = False
@@ -209,14 +212,15 @@ class LoopWriter:
         self._put(data)
 
     def _put(self, data: bytes) -> None:
-        if self._rest:
-            self._rest += data
-            return
-        done = self._try(data)
-        if done < len(data) and not self._gone:
-            self._rest += memoryview(data)[done:]
+        done = 0
+        if not self._rest:
+            done = self._try(data)
+            if done == len(data) or self._gone:
+                return
             self._empty.clear()
             self._loop.add_writer(self._number, self._writable)
+        self._rest += memoryview(data)[done:]
+        self._changed()
 
     def _try(self, data: bytes | bytearray) -> int:
         try:
@@ -235,7 +239,7 @@ class LoopWriter:
         if not self._rest:
             self._loop.remove_writer(self._number)
             self._empty.set()
-        self._wrote()
+        self._changed()
 
     async def finish(self, within: float) -> None:
         """Write what waits, for as many seconds, and leave the descriptor as it was."""
@@ -250,11 +254,14 @@ class LoopWriter:
 
 
 class ThreadWriter:
-    """A writer in a daemon thread, so that a client that does not read cannot keep the process from ending."""
+    """A writer in a daemon thread, so that a client that does not read cannot keep the process from ending.
 
-    def __init__(self, number: int, wrote: Callable[[], None]) -> None:
+    ``changed`` is called where another number of bytes waits than before.
+    """
+
+    def __init__(self, number: int, changed: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._number, self._wrote = number, wrote
+        self._number, self._changed = number, changed
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._count = 0
         self._thread = threading.Thread(target=self._run, name="pegboard-stdout", daemon=True)
@@ -269,6 +276,7 @@ class ThreadWriter:
         """Write as soon as the thread can."""
         self._count += len(data)
         self._queue.put(data)
+        self._changed()
 
     def _run(self) -> None:
         with contextlib.suppress(OSError, RuntimeError):
@@ -280,7 +288,7 @@ class ThreadWriter:
 
     def _done(self, count: int) -> None:
         self._count -= count
-        self._wrote()
+        self._changed()
 
     async def finish(self, within: float) -> None:
         """Write what waits, for as many seconds."""
@@ -294,13 +302,16 @@ class LineChannel:
     def __init__(self, wire_in: int, wire_out: int) -> None:
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._receive: Receive = self.lines.put_nowait
-        self._wrote: Callable[[], None] | None = None
-        self._writer = writer_of(wire_out, self._progressed, 2)
+        self._waiting_changed: Callable[[], None] | None = None
+        self._writer = writer_of(wire_out, self._changed, 2)
         self._reader = reader_of(wire_in, self._read)
 
-    def connect(self, receive: Receive, wrote: Callable[[], None], before: list[bytes | None]) -> None:
-        """Pass lines on from now: those given, then those that wait, then what comes."""
-        self._receive, self._wrote = receive, wrote
+    def connect(self, receive: Receive, waiting_changed: Callable[[], None], before: list[bytes | None]) -> None:
+        """Pass lines on from now: those given, then those that wait, then what comes.
+
+        ``waiting_changed`` is called where another number of bytes is ``waiting`` than before.
+        """
+        self._receive, self._waiting_changed = receive, waiting_changed
         while not self.lines.empty():
             before.append(self.lines.get_nowait())
         for line in before:
@@ -309,9 +320,9 @@ class LineChannel:
     def _read(self, line: bytes | None) -> None:
         self._receive(line)
 
-    def _progressed(self) -> None:
-        if self._wrote is not None:
-            self._wrote()
+    def _changed(self) -> None:
+        if self._waiting_changed is not None:
+            self._waiting_changed()
 
     @property
     def waiting(self) -> int:
@@ -348,13 +359,13 @@ def reader_of(number: int, receive: Receive) -> Reader:
     return reader
 
 
-def writer_of(number: int, wrote: Callable[[], None], *others: int) -> Writer:
-    """Return what writes to a descriptor.
+def writer_of(number: int, changed: Callable[[], None], *others: int) -> Writer:
+    """Return what writes to a descriptor, and calls ``changed`` where another number of bytes waits than before.
 
     It is written to without blocking where that is nobody else's affair: a pipe or socket of its own.
     """
     mode = os.fstat(number)
     shared = any(os.path.samestat(mode, os.fstat(other)) for other in others)
     if os.name == "posix" and not shared and (stat.S_ISFIFO(mode.st_mode) or stat.S_ISSOCK(mode.st_mode)):
-        return LoopWriter(number, wrote)
-    return ThreadWriter(number, wrote)
+        return LoopWriter(number, changed)
+    return ThreadWriter(number, changed)
