@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from threading import get_ident
 
 from pegboard.errors import UsageError
 
@@ -16,6 +17,7 @@ class LoopGuard:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
 
     def check(self) -> None:
         """Take the running event loop for the board's, unless that runs in another thread.
@@ -23,12 +25,13 @@ class LoopGuard:
         Raises:
             UsageError: it does.
         """
+        loop = self._loop
+        if loop is not None and self._thread == get_ident() and loop.is_running():
+            return  # a thread runs one loop at a time: asking which takes longer
         here = asyncio.get_running_loop()
-        if here is self._loop:
-            return
-        if self._loop is not None and self._loop.is_running():
+        if loop is not None and loop.is_running():
             raise UsageError(
                 "The board works in an event loop that runs in another thread.",
                 hint="Open a board in each loop, with the same store, or one for all with `Pegboard.open_sync`.",
             )
-        self._loop = here
+        self._loop, self._thread = here, get_ident()

@@ -112,7 +112,9 @@ class Recorder:
     def note_later(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms (S2), with what is kept of it, and emit its event."""
         self._audit.record_later(record, details)
-        self.emit(event, record)
+        if event is not None:
+            self._metrics.recorded(event, record)
+            self._events.emit_record(event, record)
 
     async def denied(
         self,

@@ -117,9 +117,10 @@ class SessionMetrics:
             self._calls.append(record)
             if len(self._calls) >= AT_ONCE:
                 self._count_calls()
-            self._tell()
+            if not self._told:
+                self._tell()
             return
-        if self._usage.add(event, record):
+        if self._usage.add(event, record) and not self._told:
             self._tell()
         name = _OF.get(event)
         if name is None:
@@ -212,7 +213,8 @@ class SessionMetrics:
     def texts_of_call(self, key: SessionKey, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool) -> None:
         """Note what a model wrote to call, None where it did before, and was answered: counted with the next bill."""
         self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta)
-        self._tell()
+        if not self._told:
+            self._tell()
 
     def take_news(self) -> list[News]:
         """Return what has come since this was called last; its counts have no price."""
@@ -221,13 +223,13 @@ class SessionMetrics:
         return [_news_of(counted) for counted in news]
 
     def _is_news(self, counted: Counted) -> None:
-        self._tell()
+        if not self._told:
+            self._tell()
         self._news.add(counted)
 
     def _tell(self) -> None:
-        if not self._told:
-            self._told = True
-            self.on_news()
+        self._told = True
+        self.on_news()
 
     def report(
         self, price: Price, count: Callable[[str], int], everything: Callable[[str], Everything]

@@ -50,8 +50,12 @@ class WaitingRecords:
 
     def add_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
-        self.add(entry, details=details)
-        self.schedule()
+        if details is None:
+            self._entries.append(entry)
+        else:
+            self.add(entry, details=details)
+        if self._timer is None or self._loop is None or not self._loop.is_running():
+            self.schedule()
 
     def schedule(self) -> None:
         """See to it that a running loop flushes soon."""
