@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -164,9 +164,9 @@ class McpSource:
 
         return work
 
-    async def call(
+    def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> CallResult:
+    ) -> Coroutine[Any, Any, CallResult]:
         """Run one tool; what it returns passes through unchanged (G7).
 
         A call that a dead server never read is made again. One that may have run is made again only where
@@ -174,27 +174,34 @@ class McpSource:
         ``spec.timeout`` seconds; the server is notified that nobody waits any more.
         """
         known = self._called.get((spec.name, context.scope))
-        if known is None or known[0] is not spec or overrides:
-            from pegboard.sources.mcp.requests.retry import call
+        if known is not None and known[0] is spec and not overrides:
+            return known[1](tool, arguments, context)
+        return self._call_first(spec, overrides, tool, arguments, context)
 
-            server = _server(spec)
-            self._check(server, overrides)
-            if self.logins_of(server) is not None:
+    async def _call_first(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run one tool of a server that was not called so far, may want a login, or may run at another replica."""
+        from pegboard.sources.mcp.requests.retry import call
 
-                async def run_tool(connection: Connection) -> CallResult:
-                    return await call(connection, server, tool, arguments, context)
+        server = _server(spec)
+        self._check(server, overrides)
+        if self.logins_of(server) is not None:
 
-                return await self.use(server, context.scope, context.owner, run_tool)
-            if self._one_owner.has(server):
-                return await self.where_it_runs(
-                    server,
-                    context.scope,
-                    lambda: call(self._claim(server, context.scope), server, tool, arguments, context),
-                    lambda other: other.call(tool, arguments, context),
-                )
-            known = server, partial(call, self._claim(server, context.scope), server)
-            self._called[server.name, context.scope] = known
-        return await known[1](tool, arguments, context)
+            async def run_tool(connection: Connection) -> CallResult:
+                return await call(connection, server, tool, arguments, context)
+
+            return await self.use(server, context.scope, context.owner, run_tool)
+        if self._one_owner.has(server):
+            return await self.where_it_runs(
+                server,
+                context.scope,
+                lambda: call(self._claim(server, context.scope), server, tool, arguments, context),
+                lambda other: other.call(tool, arguments, context),
+            )
+        run = partial(call, self._claim(server, context.scope), server)
+        self._called[server.name, context.scope] = server, run
+        return await run(tool, arguments, context)
 
     async def where_it_runs(
         self,

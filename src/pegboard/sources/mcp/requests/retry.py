@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
-from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
+from pegboard.sources.mcp.wire.convert import meta_for_upstream
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
@@ -29,19 +29,14 @@ _MOST_BLOCKS: Final = 10
 _UNAUTHORIZED: Final = 401
 
 
-async def call(
+def call(
     connection: Connection, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext
-) -> CallResult:
+) -> Coroutine[Any, Any, CallResult]:
     """Run one tool of the server; see :meth:`pegboard.sources.mcp.source.McpSource.call`."""
     meta = meta_for_upstream(context.meta)
     made = Call(tool.name, arguments, meta, context.progress, context.client)
     repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-    work = partial(call_tool, made)
-    result = result_of(await run(connection, spec, tool.name, work, repeatable=repeatable, made=made))
-    if result.is_error:
-        for block in result.content[:_MOST_BLOCKS]:
-            connection.read_refusals(str(block.get("text", "")))
-    return result
+    return run(connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made)
 
 
 async def run(
@@ -110,6 +105,9 @@ async def _once(
         connection.usage.end()
     if connection.history.forget_failures():
         connection.history.changed()
+    if made is not None and answer.is_error:
+        for block in answer.content[:_MOST_BLOCKS]:
+            connection.read_refusals(str(block.get("text", "")))
     return answer
 
 

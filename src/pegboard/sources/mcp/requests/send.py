@@ -13,10 +13,11 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.connection.failure_reasons import http_failure
 from pegboard.sources.mcp.requests.input_required import final_result
+from pegboard.sources.mcp.wire.convert import result_of
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
@@ -56,8 +57,8 @@ class InOrder:
             pass
 
 
-async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
-    """Return the raw result of a tool; what the server asks and logs meanwhile is passed on to its client.
+async def call_tool(call: Call, live: OpenConnection) -> CallResult:
+    """Return the result of a tool; what the server asks and logs meanwhile is passed on to its client.
 
     Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
     error of structured content that does not fit the output schema. Raises ``GoneError``,
@@ -82,7 +83,7 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
     content: list[Any] | None = raw.get("content")
     if not isinstance(content, list) or [block for block in content if not isinstance(block, dict)]:
         raise InvalidAnswerError("its result has no list of content blocks")
-    return raw
+    return result_of(raw)
 
 
 async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> dict[str, Any]:

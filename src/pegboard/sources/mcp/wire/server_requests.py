@@ -72,7 +72,8 @@ class ServerRequests:
     def begin(self, call: Call) -> None:
         """Take a call that is being made."""
         self.calls.add(call)
-        self.logs.watch(call)
+        if self.logs.supported:
+            self.logs.watch(call)
 
     def end(self, call: Call) -> bool:
         """Forget a call that is over, and cancel what it still asks; return whether it asks anything."""
@@ -163,9 +164,7 @@ class LogMessages:
 
     def watch(self, call: Call) -> None:
         """Let whoever makes a call hear what the server logs outside of calls too."""
-        if not self.supported or call.client is None:
-            return
-        listener = call.client.listener
+        listener = call.client.listener if call.client is not None else None
         if listener is not None and listener not in self._listeners and listener.open:
             self._prune()
             self._listeners[listener] = listener.watch(self._level_changed)
