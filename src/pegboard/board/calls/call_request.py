@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of
 from pegboard.board.observability.conversations import Request
@@ -132,7 +132,7 @@ async def denied(
             details=details_of(services.masker, recording_of(services, snapshot, tool), ended),
         )
     made = answer(refusal.status, refusal.message, tool=tool)
-    return replace(made, result=made.result if result is None else result, reason=reason.code)
+    return made._replace(result=made.result if result is None else result, reason=reason.code)
 
 
 async def guarded(call: CallRequest, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:

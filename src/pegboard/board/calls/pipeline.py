@@ -360,7 +360,7 @@ def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     """Return the answer to a call that its source could not bring to an end."""
     message = services.masker.text(error.text)
     failed = answer(failure_of(error), message, tool=tool)
-    return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
+    return failed._replace(server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
 
 def _called(

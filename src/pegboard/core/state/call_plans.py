@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.availability import tool_fault
@@ -165,8 +165,7 @@ def _not_loaded(permissions: CompiledPermissions, state: State, tool: Tool) -> P
     return LoadFirst(tool=tool, then=then)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallAnswer:
+class CallAnswer(NamedTuple):
     """What a call came to.
 
     Attributes:
