@@ -179,13 +179,16 @@ class ConnectionHistory:
         """Return how long the next start has to wait, in seconds."""
         return max(self._retry_at - self._monotonic(), 0.0)
 
-    def forget_failures(self) -> bool:
-        """Let the next failure be the first again, and return whether there was one."""
-        if not self._failures and self.fault is None:
-            return False
+    def answered(self) -> None:
+        """Note that a request was answered: the next failure is the first again."""
+        if self._failures or self.fault is not None:
+            self.forget_failures()
+            self.changed()
+
+    def forget_failures(self) -> None:
+        """Let the next failure be the first again."""
         self._failures, self._retry_at, self.fault = 0, 0.0, None
         self._backoff.reset()
-        return True
 
 
 class PrintedLines:

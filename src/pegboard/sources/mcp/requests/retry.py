@@ -103,12 +103,17 @@ async def _once(
         raise refused from error
     finally:
         connection.usage.end()
-    if connection.history.forget_failures():
-        connection.history.changed()
-    if made is not None and answer.is_error:
-        for block in answer.content[:_MOST_BLOCKS]:
-            connection.read_refusals(str(block.get("text", "")))
+    connection.history.answered()
+    if made is not None:
+        _read_refusals(connection, answer)
     return answer
+
+
+def _read_refusals(connection: Connection, result: CallResult) -> None:
+    """Note what a tool that failed says was refused to its server."""
+    if result.is_error:
+        for block in result.content[:_MOST_BLOCKS]:
+            connection.read_refusals(str(block.get("text", "")))
 
 
 def _unauthorized(refused: ToolUnavailableError) -> bool:
