@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
@@ -52,14 +52,14 @@ class Source(Protocol):
         """
         ...
 
-    async def call(
+    def call(
         self,
         spec: PluginSpec,
         overrides: JsonObject,
         tool: Tool,
         arguments: JsonObject,
         context: CallContext,
-    ) -> CallResult:
+    ) -> Coroutine[Any, Any, CallResult]:
         """Run one tool.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -59,8 +59,7 @@ class ReachedServer:
 
     async def ask(self, key: SessionKey, method: str, params: JsonObject, context: CallContext) -> JsonObject:
         """Return the result of a request, unchanged (G7); raises as ``ResourceSource.ask`` does."""
-        scoped = replace(
-            context,
+        scoped = context._replace(
             principal=key.principal,
             agent=key.agent,
             session=key.session,

@@ -39,7 +39,7 @@ log = logging.getLogger("pegboard.sources.mcp")
 
 T = TypeVar("T")
 PoolKey = tuple[str, str, str]
-RunTool = Callable[[Tool, JsonObject, CallContext], Awaitable[CallResult]]
+RunTool = Callable[[Tool, JsonObject, CallContext], Coroutine[Any, Any, CallResult]]
 
 
 class McpSource:

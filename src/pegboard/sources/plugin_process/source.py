@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
@@ -39,9 +39,9 @@ _NOBODY: Final = CallContext()
 class Processes(Protocol):
     """What starts, pools and stops processes, and calls in them: servers and the processes of plugins alike."""
 
-    async def call(
+    def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> CallResult:
+    ) -> Coroutine[Any, Any, CallResult]:
         """Call in the process of the call's scope, which is started where there is none."""
         ...
 
