@@ -443,10 +443,11 @@ class Session:
             UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = {} if arguments is None else arguments
-        how = name, given, progress, request_meta or EMPTY, client, arrived, waiting
+        meta = request_meta or EMPTY
         if tracing.tracer(arrived) is None:
-            return (await self._call(*how))[1]
-        return await self._traced(name, given, call_id, None, partial(self._call, *how))
+            return (await self._call(name, given, progress, meta, client, arrived, waiting))[1]
+        call = partial(self._call, name, given, progress, meta, client, arrived, waiting)
+        return await self._traced(name, given, call_id, None, call)
 
     @cached_property
     def _calls(self) -> _Calls:

@@ -96,7 +96,7 @@ class FastToolCalls:
         arguments: Message = params.get("arguments", _NONE)
         meta: Message = params.get("_meta", _NONE)
         name = params.get("name")
-        if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
+        if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or not params.keys() <= _PARAMS:
             return None
         arrived = monotonic()
         if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):

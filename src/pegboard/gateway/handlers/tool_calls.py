@@ -91,9 +91,21 @@ class ToolCalls:
         if session is None:
             session = await sessions.get(request.caller, request.session, modern=request.modern)
         activity = turns.under_way(session, request.turn) or await turns.begin(session, request.turn)
-        if call.connection is not None:
-            with activity:
-                return await self._run_handshake(session, activity, call, call.connection)
+        if call.connection is None:
+            return await self._run_modern(session, activity, call)
+        back, listener = call.back, self._tool_list.join(call.connection, request.caller, session.key)
+        forwarder = forwarder_of(call.connection)
+        client = HandshakeClient(call.connection, request.caller, self._questions, forwarder, back.notify, back.ask)
+        with activity:
+            token = CALLING.set(listener)
+            try:
+                return self._result(session, call, await _answered(session, activity, call, call.progress, client))
+            finally:
+                CALLING.reset(token)
+                if listener.changed_by_call:
+                    await self._tool_list.notify_caller(listener, back.notify_list_changed)
+
+    async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
         client = ModernClient(call.params.get("_meta") or {}, call.back.notify)
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
@@ -115,22 +127,6 @@ class ToolCalls:
             return await self._pending.begin(owner, client, call.progress, work)
         answers: dict[str, Any] = call.params.get("inputResponses") or {}
         return await self._pending.resume(state, answers, owner, client, call.progress, work)
-
-    async def _run_handshake(
-        self, session: Session, activity: Activity, call: IncomingCall, connection: Connection
-    ) -> dict[str, Any]:
-        caller = call.request.caller
-        forwarder = forwarder_of(connection)
-        back = call.back
-        client = HandshakeClient(connection, caller, self._questions, forwarder, back.notify, back.ask)
-        listener = self._tool_list.join(connection, caller, session.key)
-        token = CALLING.set(listener)
-        try:
-            return self._result(session, call, await _answered(session, activity, call, call.progress, client))
-        finally:
-            CALLING.reset(token)
-            if listener.changed_by_call:
-                await self._tool_list.notify_caller(listener, back.notify_list_changed)
 
     def _result(self, session: Session, call: IncomingCall, answer: CallAnswer) -> dict[str, Any]:
         """Return the raw result of an answer; raises what a client has to read as an error of the protocol."""
