@@ -52,7 +52,8 @@ def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
     """Return a result on the wire; structured content that is no object has no place before 2026-07-28."""
-    wire: dict[str, Any] = {"content": list(result.content), "isError": result.is_error}
+    content = [dict(block) for block in result.content]  # any other mapping is written at a third of the speed
+    wire: dict[str, Any] = {"content": content, "isError": result.is_error}
     structured = result.structured
     if structured is not None and (modern or isinstance(structured, Mapping)):
         wire["structuredContent"] = structured
