@@ -55,7 +55,7 @@ class Recorder:
     def measured(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
         """Return the keyed digest of a call's arguments, and how many characters they have as JSON."""
         try:
-            text = _encoded(arguments).encode(errors="surrogatepass")
+            text = _encoded(arguments).encode("ascii")
         except (ValueError, TypeError, RecursionError):
             return "", None
         found = keyed.copy()

@@ -90,10 +90,11 @@ class ToolCalls:
         session = sessions.known(request.caller, request.session, modern=request.modern)
         if session is None:
             session = await sessions.get(request.caller, request.session, modern=request.modern)
-        activity = turns.under_way(session, request.turn) or await turns.begin(session, request.turn)
+        key = session.key
+        activity = turns.under_way(key, request.turn) or await turns.begin(session, request.turn)
         if call.connection is None:
             return await self._run_modern(session, activity, call)
-        back, listener = call.back, self._tool_list.join(call.connection, request.caller, session.key)
+        back, listener = call.back, self._tool_list.join(call.connection, request.caller, key)
         forwarder = forwarder_of(call.connection)
         client = HandshakeClient(call.connection, request.caller, self._questions, forwarder, back.notify, back.ask)
         with activity:

@@ -92,9 +92,9 @@ class Turns:
         self._seen: OrderedDict[tuple[str, str, str], Activity] = OrderedDict()
         self._newest: tuple[SessionKey, Activity] | None = None
 
-    def under_way(self, session: Session, label: str | None) -> Activity | None:
+    def under_way(self, key: SessionKey, label: str | None) -> Activity | None:
         """Return the activity of a session in which other calls of the same turn are in flight; else None."""
-        activity = self._activity(session.key)
+        activity = self._activity(key)
         return activity if activity.in_flight and activity.known and label == activity.label else None
 
     async def begin(self, session: Session, label: str | None) -> Activity:

@@ -163,11 +163,11 @@ class FastPath:
         params: Message = {"name": call.name, "arguments": given}
         if about:
             params["_meta"] = about
-        request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
         try:
-            return to_json(request, inf_nan_mode="null")
+            text = to_json(params, inf_nan_mode="null")
         except ValueError:
             raise UseSdkError from None
+        return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (number, text)
 
     def notified(self, message: Message, call: Call | None = None) -> bool:
         """Pass a notification to the call that it belongs to; return whether there is one."""
