@@ -39,7 +39,8 @@ class Requests:
         self.in_flight = 0
         self.answers = 0
         """How many answers had something loaded."""
-        self._brought: dict[str, tuple[float, float]] = {}
+        self.brought: dict[str, tuple[float, float]] = {}
+        """The number and time of the answer with which each tool came, where that is a matter."""
 
     def start(self, arrived: float | None = None) -> Request:
         """Return a request that starts now, or came at ``arrived`` (``time.monotonic()``); enter it at once."""
@@ -48,17 +49,13 @@ class Requests:
     def bring(self, tools: Iterable[str]) -> None:
         """Note what a request loads, before that is stored; what was answered before any other came is forgotten."""
         if self.in_flight <= 1:
-            self._brought.clear()
-        self._brought.update(dict.fromkeys(tools, _NOT_ANSWERED))
+            self.brought.clear()
+        self.brought.update(dict.fromkeys(tools, _NOT_ANSWERED))
 
     def answered(self, tools: Iterable[str]) -> None:
         """Note that a request is answered that has loaded something."""
         self.answers += 1
-        self._brought.update(dict.fromkeys(tools, (self.answers, time.monotonic())))
-
-    def answer_with(self, tool: str) -> tuple[float, float] | None:
-        """Return the number and time of the answer with which a tool came, or None where that is no matter."""
-        return self._brought.get(tool)
+        self.brought.update(dict.fromkeys(tools, (self.answers, time.monotonic())))
 
 
 _NOT_ANSWERED: Final = (math.inf, math.inf)
@@ -104,7 +101,7 @@ class Request:
 
     def started_before_load_of(self, tool: str) -> bool:
         """Return whether another request loaded a tool whose answer was not returned when this one started (D2)."""
-        came = self._with.answer_with(tool)
+        came = self._with.brought.get(tool)
         if came is None or tool in self.brought:
             return False
         number, answered = came
@@ -178,7 +175,7 @@ class Conversation:
         They are the user's message and, of each search of the turn, the queries that found the tool; all queries of a
         search that did not find it and after which nothing was called yet.
         """
-        if turn != self._turn:
+        if turn != self._turn or not (self._message or self._needs):
             return ()
         needs = [need for need in self._answered(tool) if tool not in need.called]
         for need in needs:
