@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -50,7 +49,7 @@ class CallAroundSdk:
         self.given_up: Callable[[CallAroundSdk], None] | None = None
         """Called where whoever waits is cancelled."""
         self._progress = call.progress
-        self._reports: deque[Report | Thunk] = deque()
+        self._reports: list[Report | Thunk] = []
         self._loop = loop
         self._wake: asyncio.Future[None] | None = None
 
@@ -88,7 +87,9 @@ class CallAroundSdk:
         try:
             while True:
                 while self._reports:
-                    await self._pass_on(self._reports.popleft())
+                    reports, self._reports = self._reports, []
+                    for report in reports:
+                        await self._pass_on(report)
                 if isinstance(self.outcome, Exception):
                     raise self.outcome
                 if self.outcome is not None:
