@@ -115,7 +115,8 @@ async def test_the_change_token_as_of_a_moment_is_not_read_twice(store: SqliteSt
     came = time.monotonic()
     before = await store.change_token(came)
     await other.set_switch("assistant", "research", False)
-    assert await store.change_token(came) == before
+    assert await store.change_token(came) == store.known_token(came) == before
+    assert store.known_token(time.monotonic()) is None
     after = await store.change_token(time.monotonic())
     assert after != before
     assert await store.change_token(came) == after

@@ -333,6 +333,17 @@ async def test_the_change_token_differs_after_every_change_of_a_state_or_a_switc
     assert len(set(seen)) == len(seen)
 
 
+async def test_the_change_token_is_known_without_waiting_as_of_a_moment_before_it_was_read(store: Store) -> None:
+    """P4: a call that came before does not read it again, and is bound by what this process has changed since."""
+    came = time.monotonic()
+    before = await store.change_token(came)
+    assert store.known_token(came) == before
+    await store.set_switch("assistant", "research", True)
+    assert store.known_token(came) != before
+    assert store.known_token(came) in (None, await store.change_token(came))
+    assert store.known_token(came) == await store.change_token(came) != before
+
+
 async def test_a_manifest_comes_back_with_every_field_of_every_tool(store: Store) -> None:
     """G8: the first list comes from stored manifests."""
     default, full = Tool(plugin="", name=""), FULL_TOOL

@@ -234,6 +234,13 @@ class GraceStore:
             async with asyncio.timeout(timeout):
                 await self._turned.wait()
 
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return what the store stands at, where that is known without waiting; None while it is lost."""
+        token = self._store.known_token(since) if self._lost is None else None
+        if token is not None:
+            self._token, self._known_at = token, max(self._known_at, min(since, self._clock()))
+        return token
+
     async def _read(self, of: LastRead[Any, T], key: Any, ask: Callable[[], Awaitable[T]]) -> T:
         if self._lost is None:
             try:

@@ -130,13 +130,18 @@ class Pulse:
 
     async def token(self, since: float | None) -> ChangeToken:
         """Return what the database stands at; one statement where nothing can be heard."""
+        if (known := self.known(since)) is not None:
+            return known
+        began = time.monotonic()
+        self._compare(await self._numbers())
+        self._looked_at = began
+        return self._token()
+
+    def known(self, since: float | None) -> ChangeToken | None:
+        """Return what the database stands at, where that is known without a statement."""
         if self._hears:
             self._drain()
-        if not self._hears and not (since is not None and since <= self._looked_at):
-            began = time.monotonic()
-            self._compare(await self._numbers())
-            self._looked_at = began
-        return self._token()
+        return self._token() if self._hears or (since is not None and since <= self._looked_at) else None
 
     def _token(self) -> ChangeToken:
         moves = self._moves

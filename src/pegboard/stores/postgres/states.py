@@ -191,6 +191,10 @@ class PostgresStates:
         """Return what the database stands at: without a statement, while changes are told."""
         return await self._opened()[1].token(since)
 
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return the same, where it is known without a statement."""
+        return None if self._pulse is None or self._database is None else self._pulse.known(since)
+
     async def changed(self, token: ChangeToken, timeout: float) -> None:
         """Return as soon as another process may have changed something, at the latest after ``timeout`` seconds."""
         if self._pulse is None or self._database is None:
