@@ -258,6 +258,17 @@ async def test_beyond_a_bound_texts_are_estimated_by_what_was_counted_before() -
     assert list(await texts.take(count)) == []
 
 
+@pytest.mark.parametrize("text", ["hello there", "привет всем"])
+async def test_arguments_are_estimated_by_their_size_whatever_their_alphabet(text: str) -> None:
+    """F4: what is estimated is not written as JSON for it: the trail has its size, in which all else is escaped."""
+    texts, sent = CallTexts(), len(json.dumps({"text": text}))
+    for _ in range(3 * KEPT):
+        texts.add(KEY, {"text": text}, answered(""), meta=False, sent=sent)
+    (one,) = await texts.take(count)
+    assert one.arguments == 3 * KEPT * (len(json.dumps({"text": text}, separators=(",", ":"), ensure_ascii=False)) // 2)
+    assert one.estimated > 0
+
+
 async def test_what_is_structured_counts_where_there_is_no_text_and_a_picture_does_not() -> None:
     """F4: a model reads one of both; what a picture takes is up to its provider."""
     texts = CallTexts()

@@ -490,7 +490,9 @@ class Session:
                 else:
                     snapshot, answered = await calls.run_meta_tool(call, await self._planned_for(snapshot), tool)
                 self._requests.note_answer(answered, meta=tool is not None)
-                self._services.metrics.texts_of_call(self._info.key, arguments, answered, meta=tool is not None)
+                self._services.metrics.texts_of_call(
+                    self._info.key, arguments, answered, meta=tool is not None, sent=call.sent
+                )
                 changed = bool(snapshot.unloaded or request.brought)
                 if changed:
                     self._note_shown(snapshot, request)

@@ -37,6 +37,7 @@ _OUTCOMES: Final[Mapping[str, UsageOutcome]] = {
     "needs_approval": "waits",
 }
 _encoded: Final = encoding_by(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str))
+_escaped: Final = encoding_by(json.JSONEncoder(sort_keys=True, default=str))
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +55,10 @@ class _Ratio:
 
 @dataclass(slots=True, eq=False)
 class _Texts:
-    """The arguments or results of some calls: all characters, and what of them is counted."""
+    """The arguments or results of some calls: all characters, and what of them is counted.
+
+    The characters of arguments are those of the JSON that the trail digests: what is estimated need not be written.
+    """
 
     characters: int = 0
     counted: int = 0
@@ -88,18 +92,33 @@ class CallTexts:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[Key, str, UsageOutcome], _Row] = {}
-        self._kept: list[tuple[_Texts, _Ratio, str]] = []
+        self._kept: list[tuple[_Texts, _Ratio, str, int]] = []
         self._tools: dict[str, tuple[_Ratio, _Ratio]] = {}
 
-    def add(self, key: Key, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool) -> None:
-        """Note what the model wrote, if it did, and was answered; ``meta`` is whether it called a meta-tool."""
+    def add(
+        self, key: Key, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool, sent: int | None = None
+    ) -> None:
+        """Note what the model wrote, if it did, and was answered.
+
+        Args:
+            key: the session.
+            arguments: what it wrote, None where that was noted before.
+            answered: the answer.
+            meta: whether it called a meta-tool.
+            sent: how many characters the arguments have in the JSON that the trail digests, where that is known.
+        """
         tool = "" if meta or answered.tool is None else answered.tool.wire
         outcome: UsageOutcome = "listed" if meta else _OUTCOMES.get(answered.status, "refused")
         row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
         if arguments is not None:
-            self._note(row.arguments, row.of_tool[0], _written(arguments))
+            size = len(_written(arguments, _escaped)) if sent is None else sent
+            row.arguments.characters += size
+            if self._counts(row.of_tool[0]):
+                self._keep(row.arguments, row.of_tool[0], _written(arguments), size)
         for text in texts_of(answered.result):
-            self._note(row.results, row.of_tool[1], text)
+            row.results.characters += len(text)
+            if self._counts(row.of_tool[1]):
+                self._keep(row.results, row.of_tool[1], text, len(text))
 
     def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _Row:
         if len(self._rows) >= MOST:
@@ -110,23 +129,27 @@ class CallTexts:
             of_tool = self._tools.setdefault(name, (_Ratio(), _Ratio()))
         return self._rows.setdefault((key, tool, outcome), _Row(of_tool))
 
-    def _note(self, of: _Texts, ratio: _Ratio, text: str) -> None:
-        of.characters += len(text)
-        if ratio.left > 0 and text and len(self._kept) < 2 * KEPT:
+    def _counts(self, ratio: _Ratio) -> bool:
+        """Return whether another text of a tool is counted."""
+        return ratio.left > 0 and len(self._kept) < 2 * KEPT
+
+    def _keep(self, of: _Texts, ratio: _Ratio, text: str, size: int) -> None:
+        """Keep a text, which has so many characters where all are counted, as far as it is counted itself."""
+        if text:
             piece = text if len(text) <= PIECE else text[:PIECE]
             ratio.left -= len(piece)
-            self._kept.append((of, ratio, piece))
+            self._kept.append((of, ratio, piece, size * len(piece) // len(text)))
 
     async def take(self, count: CountMany | None) -> Iterator[CallTotals]:
         """Return what has come since the last time; with None nothing more is counted, and the rest is estimated."""
         rows, self._rows = self._rows, {}
         kept, self._kept = self._kept, []
         if count is not None and kept:
-            counts = await count([piece for _, _, piece in kept])
-            for (of, ratio, piece), tokens in zip(kept, counts, strict=True):
-                of.counted += len(piece)
+            counts = await count([piece for _, _, piece, _ in kept])
+            for (of, ratio, _, size), tokens in zip(kept, counts, strict=True):
+                of.counted += size
                 of.tokens += tokens
-                ratio.characters += len(piece)
+                ratio.characters += size
                 ratio.tokens += tokens
         return (_tokens(*names, row) for names, row in rows.items())
 
@@ -163,9 +186,9 @@ def texts_of(result: CallResult) -> Sequence[str]:
     return found
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, by: Callable[[Any], str] = _encoded) -> str:
     """Return a value as JSON, which a model wrote or reads; nothing where it is none."""
     try:
-        return _encoded(value)
+        return by(value)
     except (ValueError, TypeError, RecursionError):
         return ""

@@ -210,9 +210,17 @@ class SessionMetrics:
         counted.meta_calls += 1
         self._is_news(counted)
 
-    def texts_of_call(self, key: SessionKey, arguments: JsonObject | None, answered: CallAnswer, *, meta: bool) -> None:
-        """Note what a model wrote to call, None where it did before, and was answered: counted with the next bill."""
-        self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta)
+    def texts_of_call(
+        self,
+        key: SessionKey,
+        arguments: JsonObject | None,
+        answered: CallAnswer,
+        *,
+        meta: bool,
+        sent: int | None = None,
+    ) -> None:
+        """Note what a model wrote to call and was answered, as :meth:`CallTexts.add`: counted with the next bill."""
+        self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta, sent=sent)
         if not self._told:
             self._tell()
 
