@@ -1,5 +1,6 @@
 """A store that a test loses: that of a server which cannot be reached for a while, over a real store."""
 
+import asyncio
 import inspect
 from collections.abc import Container
 from typing import Any, cast
@@ -19,6 +20,9 @@ class LosableStore:
         self.lost = False
         self.requests: Container[str] = ()
         self.asked: list[str] = []
+        self.answers = asyncio.Event()
+        """Cleared while its server is silent."""
+        self.answers.set()
 
     def lose(self, *requests: str) -> None:
         """Lose it: for some requests, or for every one."""
@@ -35,6 +39,7 @@ class LosableStore:
 
         async def request(*args: Any, **named: Any) -> Any:
             self.asked.append(name)
+            await self.answers.wait()
             if self.lost and (not self.requests or name in self.requests):
                 raise store_unavailable("The store of the test", "the server has gone away")
             return await found(*args, **named)

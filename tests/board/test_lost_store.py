@@ -258,6 +258,7 @@ class Outages:
     async def find(self, _: bool) -> None:
         if not self.lost.board.services.store_health.reachable:
             await self.lost.found()
+            self.read.append(self.on)  # it was looked at: what is known to be others has to be read before it counts
         self.lost.double.find()
         self.gone = False
 

@@ -10,7 +10,7 @@ import pytest
 from losable_store import LosableStore
 from pegboard.errors import StoreUnavailableError, store_unavailable
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, SessionKey, Store, SwitchAction, SwitchChange
-from pegboard.stores.grace import GraceStore
+from pegboard.stores.grace import GraceStore, grace_store
 from pegboard.stores.grace.last_read import MOST, LastRead
 from pegboard.stores.grace.unwritten import Unwritten
 from pegboard.testing import ManualClock, MemoryStore
@@ -76,6 +76,34 @@ async def test_a_request_that_fails_alone_is_no_loss(store: Store, double: Losab
         await store.save(OTHER, "two", expected=0)
     assert cast("GraceStore", store).health.reachable
     await store.set_switch("helper", "notes", value=True)
+
+
+async def test_a_server_that_is_silent_is_not_waited_for(
+    double: LosableStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connections may stand for long when the network is cut."""
+    monkeypatch.setattr(grace_store, "PATIENCE", 0.05)
+    store = cast("Store", GraceStore(cast("Store", double), grace=30, clock=clock))
+    await store.open()
+    await store.save(KEY, "one", expected=0)
+    token = await store.change_token()
+    double.answers.clear()
+    found = await store.load(KEY)
+    assert found is not None
+    assert found.text == "one"
+    assert await store.change_token() == token
+    health = cast("GraceStore", store).health
+    assert health.why == "The store cannot be reached now: it did not answer within 0.05 s."
+    clock.advance(31)
+    for read in (store.change_token, lambda: store.load(KEY), lambda: store.save(OTHER, "two", expected=0)):
+        with pytest.raises(StoreUnavailableError):
+            await read()
+    waiting = asyncio.create_task(store.changed(token, 60))
+    await asyncio.sleep(0)
+    double.answers.set()
+    await asyncio.wait_for(waiting, 20)
+    assert await store.save(OTHER, "two", expected=0)
+    await store.aclose()
 
 
 async def test_what_this_process_has_changed_is_not_what_was_read_before(store: Store, double: LosableStore) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from pegboard.core.model.addresses import STORE_GRACE
-from pegboard.errors import StoreError, StoreUnavailableError
+from pegboard.errors import StoreError, StoreUnavailableError, store_unavailable
 from pegboard.ports import (
     AuditRecord,
     BillRecord,
@@ -46,6 +46,9 @@ _FIRST: Final = 0.05
 _OF_PERMISSIONS: Final = frozenset({"set_switch", "set_together", "change_pins", "accept"})
 """The requests that change what ``ChangeToken.permissions`` tells of."""
 
+PATIENCE: Final = 2.0
+"""How long a call waits for what it knows already, in seconds: a connection that is cut may be silent for long."""
+
 log = logging.getLogger("pegboard")
 
 
@@ -65,6 +68,7 @@ class GraceStore:
     ) -> None:
         self._store = store
         self._grace = grace
+        self._patience = min(PATIENCE, grace / 2)
         self._clock = clock
         self._states: LastRead[SessionKey, StoredState | None] = LastRead()
         self._grants: LastRead[str, SealedText | None] = LastRead()
@@ -77,6 +81,7 @@ class GraceStore:
         self._unwritten = Unwritten()
         self._listeners: list[Callable[[StoreHealth], None]] = []
         self._tasks = BackgroundTasks()
+        self._looking: asyncio.Task[ChangeToken] | None = None
         self._turned = asyncio.Event()  # it was lost, or is back
 
     def __getattr__(self, name: str) -> Any:
@@ -132,16 +137,19 @@ class GraceStore:
             pause = PULSE if self._lost is None else backoff.next()
             if self._lost is None:
                 backoff.reset()
-            self._turned.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._turned.wait()
 
     async def _look(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = self._tasks.start(self._asked_token(None))
         try:
-            await self._asked_token(None)
+            await self._in_time(self._looking)
         except StoreUnavailableError as error:
             self._note_lost(error)
+        except TimeoutError:
+            self._note_lost(self._too_slow())
         except StoreError as error:  # it answers
             log.debug("the store does not say what it stands at: %s", error)
         else:
@@ -161,7 +169,7 @@ class GraceStore:
             error.message,
             left,
         )
-        self._turned.set()
+        self._turn()
         self._tell()
 
     async def _note_back(self) -> None:
@@ -175,10 +183,15 @@ class GraceStore:
             written,
             dropped,
         )
-        self._turned.set()
+        self._turn()
         self._tell()
         with suppress(StoreError):  # what cannot be written waits in the store's own queue
             await self._store.record()
+
+    def _turn(self) -> None:
+        """Wake whoever waits until the store is lost or back."""
+        turned, self._turned = self._turned, asyncio.Event()
+        turned.set()
 
     def _tell(self) -> None:
         for call in self._listeners:
@@ -187,6 +200,20 @@ class GraceStore:
     def _unavailable(self) -> StoreUnavailableError:
         assert self._lost is not None
         return StoreUnavailableError(self._lost.message, hint=self._lost.hint)
+
+    async def _in_time(self, task: asyncio.Task[T]) -> T:
+        """Return what a request comes to; one that takes too long goes on to its end, and is not waited for.
+
+        Raises ``TimeoutError``.
+        """
+        done, _ = await asyncio.wait({task}, timeout=self._patience)
+        if not done:
+            task.add_done_callback(_retrieve)
+            raise TimeoutError
+        return task.result()
+
+    def _too_slow(self) -> StoreUnavailableError:
+        return store_unavailable("The store", f"it did not answer within {self._patience:g} s")
 
     def _require_grace(self) -> None:
         """Raise ``StoreUnavailableError`` where what was read last does not count any more."""
@@ -217,9 +244,11 @@ class GraceStore:
         """Return what the store stands at, or stood at when it was asked or changed last."""
         if self._lost is None:
             try:
-                return await self._asked_token(since)
+                return await self._in_time(self._tasks.start(self._asked_token(since)))
             except StoreUnavailableError as error:
                 self._note_lost(error)
+            except TimeoutError:
+                self._note_lost(self._too_slow())
         self._require_grace()
         if self._token is None:
             raise self._unavailable()
@@ -243,12 +272,14 @@ class GraceStore:
 
     async def _read(self, of: LastRead[Any, T], key: Any, ask: Callable[[], Awaitable[T]]) -> T:
         if self._lost is None:
+            known = key in of
             try:
-                return await of.read(key, ask)
-            except StoreUnavailableError:  # whether it is lost is known by its token
-                if key in of and self._counts():
+                reading = of.read(key, ask)
+                return await (self._in_time(self._tasks.start(reading)) if known else reading)
+            except (StoreUnavailableError, TimeoutError) as error:  # whether it is lost is known by its token
+                if known and self._counts():
                     return of[key]
-                raise
+                raise (self._too_slow() if isinstance(error, TimeoutError) else error) from None
         self._require_grace()
         if key not in of:
             raise self._unavailable()
@@ -257,8 +288,8 @@ class GraceStore:
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or the one that was read or written last."""
         if self._digest_key is None:
-            with suppress(StoreUnavailableError):
-                await self.digest_key()  # the first call of the session may come when the store is lost
+            with suppress(StoreUnavailableError, TimeoutError):  # the first call may come when the store is lost
+                await self._in_time(self._tasks.start(self.digest_key()))
         return await self._read(self._states, key, lambda: self._store.load(key))
 
     async def digest_key(self) -> bytes:
@@ -342,3 +373,9 @@ class GraceStore:
             grant = None if text is None else SealedText(key, text, version, given.get("expires_at"))
             self._grants.put(key, grant)
         return version
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Take the error of a request that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
