@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from .clients import ADA, BOB, HANDSHAKE, MODERN, Connected, connected, edit, un
 from .conftest import ECHO, MODULE
 from .replica_helpers import Pair, pair
 
+PLAIN = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 TOKENS = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
 
 
@@ -38,6 +40,14 @@ def database(server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = {"plugins": plugins, "agents": {"default": {"tools": ["talk"], "discoverable": ["*"]}}, "tokens": TOKENS}
     path.write_text(json.dumps({**text, "store": {"url": server.address(), "grace": "12s"}}))
     return path
+
+
+def with_one_server(database: Path) -> Path:
+    """Return a configuration with a server of which there is one over all gateways."""
+    one = {"command": sys.executable, "args": [str(PLAIN)], "prefix": "", "instance": "store"}
+    agents = {"default": {"tools": ["one"]}}
+    database.write_text(json.dumps({**json.loads(database.read_text()), "servers": {"one": one}, "agents": agents}))
+    return database
 
 
 @asynccontextmanager
@@ -87,6 +97,21 @@ async def test_a_restart_of_the_database_stops_no_call_and_loses_nothing(
         await until(counted)
         with pytest.raises(MCPError):
             await ada.call("note_add", text="denied")
+
+
+async def test_a_server_of_which_there_is_one_runs_on_for_both_gateways(server: PostgresServer, database: Path) -> None:
+    """G9, G14: who runs it is known without the store."""
+    async with pair(with_one_server(database)) as two, users(two) as (ada, bob):
+        running = {await who.text("pid") for who in (ada, bob)}
+        await asyncio.to_thread(server.down)
+        try:
+            assert {await who.text("pid") for who in (ada, bob, ada, bob)} == running
+            assert reachable(two) == [False, False]
+        finally:
+            await asyncio.to_thread(server.up)
+        await until(lambda: reachable(two) == [True, True])
+        assert {await who.text("pid") for who in (ada, bob)} == running
+    assert len(running) == 1
 
 
 async def test_after_the_grace_everything_answers_clearly_until_the_database_is_back(
