@@ -7,7 +7,7 @@ import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from pegboard.gateway.http.auth import FORWARDED, Refusal
+from pegboard.gateway.http.auth import FORWARDED
 from pegboard.gateway.replicas.server_messages import PATH, question_from_json, written
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ReplicaServers:
         try:
             question = question_from_json(json.loads((await receive())["body"]))
         except (ValueError, KeyError):
-            await Refusal(400, "This is no question of a replica.")(scope, receive, send)
+            await _done(send, 400)  # another version asks
             return
         if question.what == "changed":
             self._owners.source.tools_changed(question.server.name)
