@@ -288,3 +288,16 @@ def test_the_blocking_twin_decides_and_asks_as_the_session_does(tmp_path: Path) 
         session.surface()
         session.load("add")
         assert [tool.wire for tool in session.changes().joined] == ["add"]
+
+
+async def test_who_asked_before_is_told_without_deciding_anew_as_long_as_it_holds(board: Pegboard) -> None:
+    """A1, P4: adapters need not decide a call twice that nobody approves; a switch counts at once."""
+    ada = await board.session(agent="ada", session_id="s")
+    assert await ada.runs_unasked("count") is False
+    for _ in range(2):  # the first call constructs the plugin
+        await ada.call("count", {"path": "a.txt"})
+        await ada.call("post", {"to": "carol"})
+
+    assert [await ada.runs_unasked(name) for name in ("count", "post", "pay", "unknown")] == [True, False, False, False]
+    await board.permissions.set("ada", "count", value=False)
+    assert await ada.runs_unasked("count") is False

@@ -147,6 +147,24 @@ class Session:
         state = newest.stored if newest is not None else info.start
         return meta_tools_by_name(services, info, permissions, state).get(name) or find_called(permissions, name)
 
+    async def runs_unasked(self, name: str) -> bool:
+        """Return whether a call of this name was decided before and needs no approval, which still holds (A1, P4).
+
+        Where it was not, :meth:`decide` says so.
+
+        Args:
+            name: the wire name that the model wrote.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
+        snapshot = await self._read()
+        decided = snapshot.decided.get(name)
+        if decided is None or decided.permissions is not snapshot.permissions:
+            return False
+        return decided.rules is None and decided.stored == snapshot.stored
+
     # -- what a model or a host asks for ---------------------------------------------------------
 
     async def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:

@@ -389,6 +389,8 @@ class _Run:
 
     async def _needs_approval(self, name: str, context: Context, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
         """Return whether a person approves a call first, who is asked by this (A1)."""
+        if await self._run.come(lambda session: session.runs_unasked(name)):
+            return False
         decision = await self._run.come(lambda session: session.decide(name, arguments, ask=True))
         if decision.status != "needs_approval" or decision.approval is None:
             return False
