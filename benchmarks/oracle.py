@@ -18,6 +18,7 @@ from benchmarks.stitched import Recording, Turn
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.by_message import RANKED, with_anticipated
+from pegboard.core.anticipation.sentences import sentences
 from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.destructive import is_destructive
@@ -193,9 +194,12 @@ class Oracle:
         for number, turn in enumerate(turns, 1):
             self.turn, self.answers, self.limit = number, set[str](), 0
             yield Said(tokens=count(turn.user))
-            needed = self._ranked(turn.user, RANKED) if self._anticipates() else None
-            if needed is not None and all(need.stands_out for need in needed.needs):
-                yield from self._load_ahead(tools_of(needed))
+            for text in (turn.user, *sentences(turn.user)) if self._anticipates() else ():
+                needed = self._ranked(text, RANKED)
+                if all(need.stands_out for need in needed.needs):
+                    yield from self._load_ahead(tools_of(needed))
+                elif text is turn.user:
+                    break
             for wire in turn.gold:
                 tool = self.recording.world.catalog.by_wire(wire)
                 assert tool is not None

@@ -91,6 +91,18 @@ async def test_a_surface_stays_the_same_for_a_turn_and_grows_at_its_end(board: P
     assert [tool.plugin for tool in second.anticipated] == ["orders"]
 
 
+async def test_each_sentence_of_a_message_may_need_something(board: Pegboard) -> None:
+    """S5: what the second sentence needs is there too, though the whole is about the first."""
+    session = await board.session(session_id="s")
+    whole = await session.surface(message=f"{RAIN} How strong is the wind there? Place an order for an umbrella.")
+    assert whole.names == (*META, *WEATHER_TOOLS, "place_order")
+    talk = await board.session(session_id="talk")
+    assert (await talk.surface(message=f"{RAIN} Have a nice evening, and thanks again!")).names == (
+        *META,
+        *WEATHER_TOOLS,
+    )
+
+
 async def test_what_a_model_used_brings_its_siblings_to_the_next_step(board: Pegboard) -> None:
     """S5: with the first use of a plugin the rest of it comes, where that is cheap."""
     session = await board.session(session_id="s")

@@ -94,13 +94,25 @@ def test_where_no_plugin_is_clear_the_best_few_tools_come_within_their_bounds() 
 
 
 def test_a_message_that_goes_on_with_the_work_in_hand_brings_nothing_else() -> None:
-    """S5: what speaks for another plugin has to be as much as for those in use."""
+    """S5: where a plugin in use is clearly meant, nothing speaks for another one."""
     permissions = permissions_of()
     desk = Desk(permissions)
     desk.load("git")
     desk.use("git/log")
     found = hits(permissions, "log", "ps", "diff")
     assert names(permissions, loaded_by(permissions, found, desk.state)) == ["log", "diff", "blame", "push"]
+
+
+def test_where_the_work_in_hand_is_not_clearly_meant_the_best_few_of_another_plugin_come() -> None:
+    """S5: a message may go on with the work in hand and need something else."""
+    permissions = permissions_of()
+    desk = Desk(permissions)
+    desk.load("git")
+    desk.use("git/log")
+    found = hits(permissions, "log", "ps")
+    assert names(permissions, loaded_by(permissions, found, desk.state)) == ["log", "diff", "blame", "push", "ps"]
+    far = hits(permissions, "log", "ps", falls=0.6)
+    assert names(permissions, loaded_by(permissions, far, desk.state)) == ["log", "diff", "blame", "push"]
 
 
 def test_the_siblings_of_what_was_used_join_behind_it() -> None:

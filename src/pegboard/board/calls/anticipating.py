@@ -13,6 +13,7 @@ from pegboard.board.snapshot import Change, Note, Snapshot, change
 from pegboard.board.views.rank_context import rank_context
 from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.by_message import RANKED, Hit, with_anticipated
+from pegboard.core.anticipation.sentences import sentences
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm
@@ -61,21 +62,26 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
 
 
-async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit] | None:
-    """Return the known tools that a message needs most probably, best first; nothing is asked or started for it.
+async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Sequence[Hit]]:
+    """Return for each need of a message the known tools that it means most probably, best first.
 
-    None where it needs nothing: what it finds does not stand out from what any text finds. Earlier messages do not
-    count: what they needed is loaded already, and they hide that the subject changes.
+    There is none where what the message finds does not stand out from what any text finds; else it is one, and each of
+    its sentences that stands out is another. Nothing is asked or started for it. Earlier messages do not count: what
+    they needed is loaded already, and they hide that the subject changes.
     """
     if anticipation_of(services, snapshot) is None:
         return ()
     among = searchable(snapshot.permissions, snapshot.state.loadout)
     await services.ranker.prepare(among)
     context = await rank_context(services, snapshot, [message], messages=())
-    ranking = services.ranker.rank([message], among, context, limit=RANKED)
-    if not all(need.stands_out for need in ranking.needs):
-        return None
-    return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
+    found: list[Sequence[Hit]] = []
+    for text in (message, *sentences(message)):
+        ranking = services.ranker.rank([text], among, context, limit=RANKED)
+        if all(need.stands_out for need in ranking.needs):
+            found.append([(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)])
+        elif not found:
+            break
+    return found
 
 
 async def anticipate(
@@ -87,17 +93,17 @@ async def anticipate(
     Where that cannot be stored nothing is loaded ahead: the surface is as it was, and the model searches.
     """
     now = (snapshot.state.turn, message)
-    hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
-    if hits is None:
+    needs = await _ranked_for(services, snapshot, message) if now != ranked else ((),)
+    if not needs:
         return snapshot, now
 
     def decide(newest: Snapshot) -> Change[None]:
-        state, brought = _brought(services, newest, hits)
+        state, brought = _brought(services, newest, needs)
         key, turn = newest.info.key, newest.state.turn
         notes = [_note(services, key, turn, lease.subject, "loaded") for lease in brought]
         return Change(state=state, result=None, notes=notes)
 
-    if _brought(services, snapshot, hits)[1]:
+    if _brought(services, snapshot, needs)[1]:
         try:
             snapshot, _ = await change(services, snapshot, decide)
         except StoreError as error:
@@ -105,13 +111,16 @@ async def anticipate(
     return snapshot, now
 
 
-def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tuple[State, tuple[Lease, ...]]:
+def _brought(services: Services, snapshot: Snapshot, needs: Sequence[Sequence[Hit]]) -> tuple[State, tuple[Lease, ...]]:
     permissions, anticipation = snapshot.permissions, anticipation_of(services, snapshot)
     if anticipation is None:
         return snapshot.stored, ()
     terms = command_context(services, snapshot.info, permissions)
-    state, brought = with_anticipated(permissions, snapshot.state, hits, anticipation, terms)
-    return (state if brought else snapshot.stored), brought
+    state, brought = snapshot.state, list[Lease]()
+    for hits in needs:
+        state, more = with_anticipated(permissions, state, hits, anticipation, terms)
+        brought += more
+    return (state if brought else snapshot.stored), tuple(brought)
 
 
 def _note(services: Services, key: SessionKey, turn: int, subject: Ref, event: str | None) -> Note:

@@ -20,7 +20,7 @@ RANKED: Final = 20
 _SPEAKING: Final = 3
 """How many of a plugin's best tools speak for it."""
 CLEAR: Final = 1.5
-"""How many times the evidence of the next plugin a plugin needs to be the one that is meant."""
+"""How many times the evidence of another plugin a plugin needs to be the one that is meant."""
 
 Hit = tuple[Tool, float]
 
@@ -61,9 +61,9 @@ def _probable(
     """Return the state with what a message needs most probably.
 
     ``hits`` are the best tools for the message, best first, loaded or not. The plugin that clearly is
-    meant comes whole where that is cheap, else its best few tools. Without one the best few tools come,
-    of plugins for which at least as much speaks as for those in use: a message that goes on with the work in
-    hand brings nothing. The same hits bring the same in a turn, however often they are given.
+    meant comes whole where that is cheap, else its best few tools. Without one the best few tools come, of plugins
+    than which none in use is clearly meant: a message that goes on with the work in hand brings nothing. The same
+    hits bring the same in a turn, however often they are given.
     """
     evidence = _plugin_evidence(hits)
     if not evidence:
@@ -76,7 +76,7 @@ def _probable(
             return after, brought
         return _best_few(permissions, state, [tool for tool in best if tool.plugin == first], anticipation, terms)
     in_use = max((evidence.get(name, 0.0) for name in used_plugins(permissions, state)), default=0.0)
-    probable = [tool for tool in best if evidence[tool.plugin] >= in_use]
+    probable = [tool for tool in best if CLEAR * evidence[tool.plugin] > in_use]
     return _best_few(permissions, state, probable, anticipation, terms)
 
 
