@@ -142,6 +142,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.changes(), SurfaceChanges)
     assert_type(await session.run_cost(read=1, of=2), RunCost)
     assert_type(await session.decide("git_log", {"n": 3}, ask=True), CallDecision)
+    assert_type(await session.runs_unasked("git_log"), bool)
     assert_type(await session.instructions(), str)
     assert_type(await session.load("git", "shell", keep="turn"), Outcome)
     assert_type(await session.unload("git"), Outcome)
