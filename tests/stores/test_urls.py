@@ -72,7 +72,8 @@ def test_a_database_of_a_server_is_no_file(url: str) -> None:
         ("postgresql://db:port/pegboard", "no number from 1 to 65535"),
         ("postgresql://db:65536/pegboard", "no number from 1 to 65535"),
         ("postgresql://db/pegboard?pool_size=3", "no option 'pool_size'"),
-        ("postgresql://db/pegboard?schema=", "up to 63 bytes"),
+        ("postgresql://db/pegboard?schema=a%25s", "up to 63 letters"),
+        ("postgresql://db/pegboard?schema=", "up to 63 letters"),
         ("postgresql://db/peg%00board", "NUL"),
     ],
 )

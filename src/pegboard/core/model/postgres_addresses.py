@@ -15,7 +15,7 @@ OPTIONS: Final = frozenset({
 })  # fmt: skip
 """What may stand behind '?': what libpq takes for a connection, and the schema of the tables."""
 _SECRET: Final = ("password", "sslpassword")
-_LONGEST_NAME: Final = 63
+_SCHEMA: Final = "[A-Za-z_][A-Za-z0-9_]{0,62}"
 _WRONG_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -64,8 +64,8 @@ def _option_fault(rest: str) -> str:
         if name not in OPTIONS:
             known = name if re.fullmatch(r"[a-z_]{1,40}", name) else "…"
             return f"a postgresql store has no option '{known}' after '?'."
-        if name == "schema" and not (value and len(value.encode(errors="surrogatepass")) <= _LONGEST_NAME):
-            return f"the schema of the postgresql store is a name of up to {_LONGEST_NAME} bytes."
+        if name == "schema" and not re.fullmatch(_SCHEMA, value):
+            return "the schema of the postgresql store is a name of up to 63 letters, digits and underscores."
     return ""
 
 

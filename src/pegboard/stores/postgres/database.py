@@ -140,18 +140,21 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
         """Borrow a connection; those that the server has closed meanwhile are thrown away."""
-        pool = self._pool or await self._opened()
         from psycopg_pool import PoolClosed, PoolTimeout
 
         while True:
+            pool = self._pool or await self._opened()
             try:
                 connection = await pool.getconn()
-            except (PoolTimeout, PoolClosed) as error:
+            except PoolClosed:  # somebody else's connection was lost meanwhile
+                continue
+            except PoolTimeout as error:
                 self._retire(pool)
                 raise unavailable(self._address, f"no connection was free within {CONNECT_SECONDS} seconds") from error
             if not _is_stale(connection):
                 break
             await connection.close()
+            self._retire(pool)
             await pool.putconn(connection)
         try:
             yield connection
@@ -161,7 +164,7 @@ class Database:
             await pool.putconn(connection)
 
     def _retire(self, pool: AsyncConnectionPool[Any]) -> None:
-        """Begin with a new pool: the old one would wait longer and longer between its attempts."""
+        """Begin with a new pool: a server that is gone is known at once, and not when the old one has waited for it."""
         if self._pool is pool:
             self._pool = None
             task = asyncio.get_running_loop().create_task(pool.close(timeout=0))
@@ -224,6 +227,7 @@ class Database:
 
         Raises ``RefusedError`` where the work does: then nothing is stored.
         """
+        import psycopg
 
         async def attempt(connection: Connection) -> tuple[T, list[Row]]:
             begins = ("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (_LIMITS, (f"{round(self._patience * 1000)}ms",))
@@ -232,7 +236,8 @@ class Database:
                 result = await work(transaction)
             except BaseException:
                 if not connection.broken and not transaction.begins:
-                    await self.send(connection, [("ROLLBACK", ())])
+                    with suppress(psycopg.Error):
+                        await self.send(connection, [("ROLLBACK", ())])
                 raise
             message = [*transaction.begins, *transaction.last, ("COMMIT", ())]
             told = await self.send(connection, message, locks=True)
