@@ -65,6 +65,7 @@ PROGRAMS = (
     "retrieval",
     "scale",
     "soak",
+    "stores",
 )
 """They take long, install or start much, and run only when they are named."""
 

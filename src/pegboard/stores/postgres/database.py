@@ -81,13 +81,14 @@ class Transaction:
 class Database:
     """One database that is open; ``patience`` is for how many seconds a transaction waits for others."""
 
-    __slots__ = ("_address", "_opening", "_patience", "_pool", "_retired")
+    __slots__ = ("_address", "_opening", "_patience", "_pool", "_retired", "_spare")
 
     def __init__(self, address: PostgresAddress, *, patience: float) -> None:
         self._address = address
         self._patience = patience
         self._pool: AsyncConnectionPool[Any] | None = None
         self._opening = asyncio.Lock()
+        self._spare: Connection | None = None
         self._retired: set[asyncio.Task[None]] = set()
 
     @property
@@ -95,8 +96,17 @@ class Database:
         """Return where it is."""
         return self._address
 
-    async def connect(self) -> Connection:
-        """Return a new connection, which the caller closes.
+    async def connection(self) -> Connection:
+        """Return a connection that nobody else uses, which the caller closes; see :meth:`_connected`."""
+        spare, self._spare = self._spare, None
+        if spare is not None and not _is_stale(spare):
+            return spare
+        if spare is not None:
+            await spare.close()
+        return await self._connected()
+
+    async def _connected(self) -> Connection:
+        """Return a new connection.
 
         Raises ``StoreUnavailableError`` where the server cannot be reached now, ``StoreError`` where it refuses.
         """
@@ -117,11 +127,13 @@ class Database:
         return {**own, "autocommit": True, "prepare_threshold": None, "cursor_factory": AsyncClientCursor}
 
     async def _opened(self) -> AsyncConnectionPool[Any]:
-        """Return the pool; one connection is made before it, which says why there is none."""
+        """Return the pool; one connection is made before it, which says why there is none, and is kept to listen on."""
         async with self._opening:
             if self._pool is None:
-                connection = await self.connect()
-                await connection.close()
+                connection = await self._connected()
+                if self._spare is not None:
+                    await self._spare.close()
+                self._spare = connection
                 from psycopg_pool import AsyncConnectionPool
 
                 _log.setLevel(logging.CRITICAL)  # what it says of a lost server, our errors say
@@ -264,6 +276,9 @@ class Database:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        if self._spare is not None:
+            await self._spare.close()
+            self._spare = None
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close(timeout=1.0)
