@@ -97,7 +97,7 @@ class ToolCalls:
         back, listener = call.back, self._tool_list.join(call.connection, request.caller, key)
         forwarder = forwarder_of(call.connection)
         client = HandshakeClient(call.connection, request.caller, self._questions, forwarder, back.notify, back.ask)
-        with activity:
+        with activity, listener:
             token = CALLING.set(listener)
             try:
                 return self._result(session, call, await _answered(session, activity, call, call.progress, client))

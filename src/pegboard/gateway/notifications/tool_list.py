@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 IN_EVERY_SESSION: Final = ("catalog_changed", "configuration_changed", "permissions_changed")
 IN_ONE_SESSION: Final = ("loaded", "unloaded", "evicted", "turn_ended")
 SWITCH_INTERVAL: Final = 1.0
-"""How often a store that tells of no changes is asked for switches that another process has set, in seconds."""
+"""How often a store that tells of no changes is asked for what another process has changed, in seconds."""
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
@@ -43,7 +43,8 @@ Digest = Callable[[Caller, str | None], Awaitable[str]]
 class HandshakeListener:
     """A connection of the handshake era, and the digest of the list that its client has.
 
-    ``changed_by_call``: the call that is being served may have changed it.
+    ``changed_by_call``: the call that is being served may have changed it. ``calls`` are in flight; ``version`` is that
+    of the stored state of its session when the list was looked at last.
     """
 
     connection: Connection
@@ -51,6 +52,21 @@ class HandshakeListener:
     key: SessionKey
     digest: str | None = None
     changed_by_call: bool = False
+    calls: int = 0
+    version: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether other clients can be in its session: it is not that of the transport."""
+        return self.key.session != self.caller.transport_session
+
+    def __enter__(self) -> None:
+        """Count a call as in flight."""
+        self.calls += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Count it no more."""
+        self.calls -= 1
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +101,7 @@ class ToolListNotifier:
             self._unsubscribe.append(self.board.on(event, self._any_list_may_differ))
         for event in IN_ONE_SESSION:
             self._unsubscribe.append(self.board.on(event, self._in_session))
-        self._tasks.start(self._watch_switches())
+        self._tasks.start(self._watch_store())
 
     def close(self) -> None:
         """End every stream gracefully and stop watching."""
@@ -179,17 +195,37 @@ class ToolListNotifier:
             self._stale = True
             self._tasks.start(self._refresh_all())
 
-    async def _watch_switches(self) -> None:
-        """Watch the switches that other processes set; they send no event."""
-        store, seen = self.board.services.store, None
+    async def _watch_store(self) -> None:
+        """Watch what other processes change of the lists: switches and pins, and sessions; they send no event."""
+        store, seen, again = self.board.services.store, None, False
         while True:
             with contextlib.suppress(PegboardError):
                 before, seen = seen, await store.change_token()
                 if before is not None and seen.permissions != before.permissions:
                     self._any_list_may_differ()
+                if again or (before is not None and seen.states != before.states):
+                    again = await self._follow_sessions()
                 await store.changed(seen, SWITCH_INTERVAL)
                 continue
             await asyncio.sleep(SWITCH_INTERVAL)
+
+    async def _follow_sessions(self) -> bool:
+        """Notify clients whose sessions were changed by way of others; return whether some have calls in flight.
+
+        Those are notified before their calls are answered, if these have changed their lists, else at the next look.
+        """
+        busy = False
+        for listener in [one for one in self._listeners.values() if one.is_shared and one.digest is not None]:
+            stored = await self.board.services.store.load(listener.key)
+            version = 0 if stored is None else stored.version
+            if version == listener.version:
+                continue
+            if listener.calls:
+                busy = True
+                continue
+            listener.version = version
+            self._tasks.start(self._refresh(listener))
+        return busy
 
     async def _refresh_all(self) -> None:
         await asyncio.sleep(0)
