@@ -16,7 +16,7 @@ from authorization.site import LoginSite
 from pegboard.gateway.replicas.request_state import LONGEST, StateSeal
 from pegboard.ports import Replica
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, until
+from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, edit, until
 from .question_helpers import BRANCH, FORM, SAMPLE, Person, call, client, configure, modern, of_token, resumed, upstream
 from .replica_helpers import Mortal, announced, mortal, pair, served
 from .round_robin import round_robin
@@ -26,6 +26,7 @@ from .test_logins_over_the_wire import Person as User
 __all__ = ["running_site", "site"]
 
 DELETE: dict[str, Any] = {"path": "a.txt"}
+STORES = pytest.mark.parametrize("config", ["sqlite", "postgres"], indirect=True)
 YES = {"action": "accept", "content": {}}
 NOT_THERE = "This requestState stands for no call of yours that is under way"
 TOKENS = f"""
@@ -36,11 +37,13 @@ tokens:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """Return a configuration with tools that a person approves."""
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a configuration with tools that a person approves; over a database where a test asks for that."""
     (tmp_path / "files_tools.py").write_text(TOOLS)
     path = tmp_path / "pegboard.yaml"
     path.write_text(CONFIG)
+    if getattr(request, "param", "sqlite") == "postgres":
+        edit(path, "sqlite:///state.db", request.getfixturevalue("postgres").address())
     return path
 
 
@@ -102,6 +105,7 @@ async def test_an_approval_through_another_replica_runs_the_call_once(config: Pa
     assert ran(config) == ["deleted a.txt"]
 
 
+@STORES
 @pytest.mark.parametrize("era", ERAS)
 async def test_an_operator_at_another_replica_lets_a_waiting_call_go_on_at_once(config: Path, era: str) -> None:
     """G14, A3: it is seen there, and nobody waits for the user of the client any more."""
@@ -139,6 +143,7 @@ async def test_a_refusal_at_another_replica_ends_a_waiting_call_at_once(config: 
     assert ran(config) == []
 
 
+@STORES
 async def test_a_call_that_was_allowed_elsewhere_runs_once_however_often_it_is_made(config: Path) -> None:
     """G14, A2: made again at both replicas at the same moment."""
     async with pair(config) as two, http() as web:
@@ -152,6 +157,7 @@ async def test_a_call_that_was_allowed_elsewhere_runs_once_however_often_it_is_m
     assert ran(config) == ["deleted a.txt"]
 
 
+@STORES
 async def test_a_handle_is_resumed_at_another_replica_once(config: Path) -> None:
     """G14, A2: by the library, from what the store has."""
     async with pair(config) as two:
@@ -227,7 +233,7 @@ async def kill(owner: Mortal) -> None:
     await owner.end(signal.SIGKILL)
 
 
-@pytest.mark.both_paths
+@STORES
 async def test_an_approval_is_given_where_the_replica_that_asked_was_killed(config: Path) -> None:
     """G14: the call goes on at another one with the answer, once, however often it is asked for."""
     async with mortal(config) as owner, pair(config) as two, http() as web:
@@ -245,6 +251,7 @@ async def test_an_approval_is_given_where_the_replica_that_asked_was_killed(conf
     assert ran(config) == ["deleted a.txt"]
 
 
+@STORES
 async def test_fields_are_filled_in_where_the_replica_that_asked_was_stopped(config: Path) -> None:
     """G14, T13: what the user of the client types goes with the call; an answer that fits nothing runs nothing."""
     async with mortal(config) as owner, served(config) as other, http() as web:

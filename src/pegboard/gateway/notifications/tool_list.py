@@ -30,6 +30,8 @@ IN_EVERY_SESSION: Final = ("catalog_changed", "configuration_changed", "permissi
 IN_ONE_SESSION: Final = ("loaded", "unloaded", "evicted", "turn_ended")
 SWITCH_INTERVAL: Final = 1.0
 """How often a store that tells of no changes is asked for what another process has changed, in seconds."""
+LISTENING_INTERVAL: Final = 0.2
+"""The same while a client listens."""
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
@@ -205,7 +207,8 @@ class ToolListNotifier:
                     self._any_list_may_differ()
                 if again or (before is not None and seen.states != before.states):
                     again = await self._follow_sessions()
-                await store.changed(seen, SWITCH_INTERVAL)
+                listening = self._listeners or self._streams
+                await store.changed(seen, LISTENING_INTERVAL if listening else SWITCH_INTERVAL)
                 continue
             await asyncio.sleep(SWITCH_INTERVAL)
 
