@@ -15,10 +15,11 @@ from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.errors import StoreError, UsageError
 from pegboard.ports import AskRefusedError, Client
+from pegboard.support.backoff import Backoff
 from pegboard.support.visible_text import visible
 
-LOOK_EVERY: Final = 0.2
-"""How often it is looked whether an operator has answered what a client is asked, in seconds."""
+LOOK_EVERY: Final = 1.0
+"""How often it is looked whether an operator has answered what a client is asked, in seconds; sooner at first."""
 LONGEST: Final = 16_000
 """How many characters of arguments a client is shown."""
 _FORM: Final[JsonObject] = {"type": "object", "properties": {}}
@@ -74,8 +75,9 @@ async def _first(services: Services, approval: Approval, asked: Coroutine[Any, A
 async def _decided(services: Services, approval: Approval) -> None:
     """Return once an approval waits no more; a store that cannot be read is looked at again."""
     newest: Approval | None = approval
+    pauses = Backoff(first=0.1, longest=LOOK_EVERY)
     while newest is not None and newest.status == "waiting":
-        await asyncio.sleep(LOOK_EVERY)
+        await pauses.wait()
         with suppress(StoreError):
             newest = await services.store.approval(approval.id)
 

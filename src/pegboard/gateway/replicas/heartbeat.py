@@ -128,7 +128,10 @@ class Heartbeat:
     async def _beat_on(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            await self._beat()
+            try:
+                await self._beat()
+            except Exception:  # whatever a store does, a replica that lives is not given up
+                log.exception("a heartbeat failed")
 
     async def _beat(self) -> None:
         try:
