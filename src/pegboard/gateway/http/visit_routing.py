@@ -30,13 +30,13 @@ class VisitRouting:
 
     def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, door: Authenticator) -> None:
         self._app = app
-        self._prefixes = prefixes
+        self._prefixes = tuple(prefixes)
         self._peers = peers
         self._elsewhere = Elsewhere(self._begin, peers, door)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
-        if scope["type"] != "http" or FORWARDED in scope or not self._covers(scope["path"]):
+        if scope["type"] != "http" or not self._covers(scope["path"]) or FORWARDED in scope:
             await self._app(scope, receive, send)
             return
         named = Request(scope).cookies.get(_cookie_name(scope), "")
@@ -52,6 +52,8 @@ class VisitRouting:
         await asyncio.gather(self._app.close(grace=grace), self._elsewhere.close(grace=grace))
 
     def _covers(self, path: str) -> bool:
+        if not path.startswith(self._prefixes):
+            return False
         return any(path == prefix or path.startswith(f"{prefix}/") for prefix in self._prefixes)
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
