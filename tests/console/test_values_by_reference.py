@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -91,7 +90,7 @@ async def used(board: Pegboard) -> list[str]:
     session = await board.session(session_id="s", principal="ada")
     surface = await session.surface()
     answers = [await session.call(f"up__{name}", {}) for name in ("look", "fail", "crash", "crash", "look")]
-    answers = [replace(one, server_error=None) for one in answers]  # the server's own, for a gateway, which masks it
+    answers = [one._replace(server_error=None) for one in answers]  # the server's own, for a gateway, which masks it
     search = await session.search("uses")
     outcome = await session.load("gone")
     explained = await session.explain("up__look")

@@ -27,7 +27,7 @@ class ReplicaServers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
         if scope["type"] == "http" and FORWARDED in scope and scope["path"] == PATH:
-            await self._answer(scope, receive, send)
+            await self._answer(receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -35,7 +35,7 @@ class ReplicaServers:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""
         await self._app.close(grace=grace)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, receive: Receive, send: Send) -> None:
         try:
             question = question_from_json(json.loads((await receive())["body"]))
         except (ValueError, KeyError):
