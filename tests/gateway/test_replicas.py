@@ -19,6 +19,7 @@ from pegboard.ports import Replica
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, connected, edit, modern_request, process, until
 from .replica_helpers import NOBODY, PING, Pair, announced, bearer, begun, error_of, mortal, pair, served
+from .test_lost_store import losing
 
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody listens."""
@@ -168,6 +169,25 @@ async def test_an_owner_that_lives_and_is_not_reached_is_one_clear_error(config:
             f"Replica faraway serves this, and cannot be reached at {NOWHERE} now. Try again; if it stays so, "
             "check its --address."
         )
+
+
+async def test_a_replica_that_has_lost_its_store_still_sends_on_to_those_it_knows(config: Path) -> None:
+    """G14, S2: of a session that it knows nothing of it says why, and takes nobody for ended."""
+    async with served(config) as owner, losing(config) as running, httpx2.AsyncClient(timeout=30) as http:
+        headers = await begun(http, owner.url)
+        assert (await http.post(running.url, json=PING, headers=headers)).status_code == 200
+        running.double.lose()
+        assert (await http.post(running.url, json=PING, headers=headers)).status_code == 200
+        unknown = await http.post(running.url, json=PING, headers=headers | {"mcp-session-id": f"who-{NOBODY}"})
+        assert unknown.status_code == 503
+        assert error_of(unknown).startswith("It cannot be found out which replica serves this: ")
+        running.double.find()
+
+        async def known_again() -> bool:
+            answer = await http.post(running.url, json=PING, headers=headers | {"mcp-session-id": f"who-{NOBODY}"})
+            return answer.status_code == 404
+
+        await until(known_again)
 
 
 async def test_an_owner_that_is_silent_and_not_reached_has_ended(config: Path) -> None:

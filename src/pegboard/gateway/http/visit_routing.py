@@ -11,12 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.requests import Request
-
 from pegboard.gateway.http.auth import FORWARDED, Authenticator
 from pegboard.gateway.http.replica_routing import Elsewhere
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from pegboard.gateway.http.mounts import GatewayApp
@@ -39,7 +38,7 @@ class VisitRouting:
         if scope["type"] != "http" or not self._covers(scope["path"]) or FORWARDED in scope:
             await self._app(scope, receive, send)
             return
-        named = Request(scope).cookies.get(_cookie_name(scope), "")
+        named = _request(scope).cookies.get(_cookie_name(scope), "")
         if named == self._peers.own:
             await self._app(scope, receive, send)
         elif _REPLICA.fullmatch(named):
@@ -64,7 +63,13 @@ class VisitRouting:
 
 def _cookie_name(scope: Scope) -> str:
     """Return the name of the cookie: browsers share cookies between the ports of a host."""
-    return f"pegboard_replica_{Request(scope).url.port or 80}"
+    return f"pegboard_replica_{_request(scope).url.port or 80}"
+
+
+def _request(scope: Scope) -> Request:
+    from starlette.requests import Request  # no start needs it
+
+    return Request(scope)
 
 
 def _naming(replica: str, scope: Scope, send: Send) -> Send:
