@@ -96,17 +96,17 @@ class Database:
         """Return where it is."""
         return self._address
 
-    async def connection(self) -> Connection:
-        """Return a connection that nobody else uses, which the caller closes; see :meth:`_connected`."""
+    async def connect_to_listen(self) -> Connection:
+        """Return a connection as :meth:`connect` does; the first one was made with the pool."""
         spare, self._spare = self._spare, None
         if spare is not None and not _is_stale(spare):
             return spare
         if spare is not None:
             await spare.close()
-        return await self._connected()
+        return await self.connect()
 
-    async def _connected(self) -> Connection:
-        """Return a new connection.
+    async def connect(self) -> Connection:
+        """Return a new connection, which the caller closes.
 
         Raises ``StoreUnavailableError`` where the server cannot be reached now, ``StoreError`` where it refuses.
         """
@@ -130,7 +130,7 @@ class Database:
         """Return the pool; one connection is made before it, which says why there is none, and is kept to listen on."""
         async with self._opening:
             if self._pool is None:
-                connection = await self._connected()
+                connection = await self.connect()
                 if self._spare is not None:
                     await self._spare.close()
                 self._spare = connection
@@ -212,11 +212,22 @@ class Database:
             with suppress(psycopg.Error):
                 await cursor.close()
 
+    def limits(self) -> Statement:
+        """Return the statement that bounds how long its transaction waits for others, and how long it is waited for."""
+        return _LIMITS, (f"{round(self._patience * 1000)}ms",)
+
     async def script(self, *statements: Statement) -> list[list[Row]]:
-        """Return the rows of each statement of one message, which is one transaction of its own."""
+        """Return the rows of each statement of one message, which is one transaction of its own.
+
+        Raises ``RefusedError`` where one divides by nothing, as those do that found something else than expected.
+        """
+        import psycopg
 
         async def attempt(connection: Connection) -> list[list[Row]]:
-            return await self.send(connection, statements, locks=True)
+            try:
+                return await self.send(connection, statements, locks=True)
+            except psycopg.errors.DivisionByZero:
+                raise RefusedError from None
 
         return await self._again(attempt)
 
@@ -242,7 +253,7 @@ class Database:
         import psycopg
 
         async def attempt(connection: Connection) -> tuple[T, list[Row]]:
-            begins = ("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (_LIMITS, (f"{round(self._patience * 1000)}ms",))
+            begins = ("BEGIN ISOLATION LEVEL READ COMMITTED", ()), self.limits()
             transaction = Transaction(self, connection, list(begins))
             try:
                 result = await work(transaction)

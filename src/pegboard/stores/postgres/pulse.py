@@ -192,7 +192,7 @@ class Pulse:
         """Listen until the connection is lost."""
         import psycopg
 
-        connection = await self._database.connection()
+        connection = await self._database.connect_to_listen()
         try:
             await self._database.send(connection, [(f"LISTEN {self._database.address.channel}", ())])
             self._begin(connection)

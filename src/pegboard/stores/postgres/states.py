@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pegboard.errors import StoreError
@@ -15,7 +15,7 @@ from pegboard.stores.postgres.schema import STEPS, Step
 from pegboard.stores.postgres.texts import from_column, key_of, to_column
 
 if TYPE_CHECKING:
-    from pegboard.stores.postgres.database import Database, Row, Transaction
+    from pegboard.stores.postgres.database import Database, Row, Statement, Transaction
     from pegboard.stores.postgres.pulse import Pulse
 
 T = TypeVar("T")
@@ -32,7 +32,12 @@ _CHANGE: Final = (
     f"UPDATE {{s}}.sessions SET version = {_VERSION}, updated_at = {_NOW}, text = %s WHERE key = %s AND version = %s"  # noqa: S608
     " RETURNING version, updated_at"
 )
-_REMOVE: Final = "DELETE FROM {s}.sessions WHERE key = %s AND version = %s RETURNING 0, 0"
+_REMOVE: Final = (
+    "DELETE FROM {s}.sessions WHERE key = %s AND version = %s RETURNING 0::bigint AS version, 0::float8 AS updated_at"
+)
+_ABSENT: Final = (
+    "SELECT 0::bigint AS version, 0::float8 AS updated_at WHERE NOT EXISTS (SELECT FROM {s}.sessions WHERE key = %s)"
+)
 
 
 class PostgresStates:
@@ -144,25 +149,29 @@ class PostgresStates:
         """Store several states if all are of the expected versions; return the new ones or None (S2)."""
         from pegboard.stores.postgres.database import RefusedError
 
+        database, pulse = self._opened()
+        if audit:
+            await self._batches.flush(database, pulse)
         keys, mark = [_own(one.key) for one in changes], object()
         in_order = sorted(range(len(changes)), key=keys.__getitem__)  # two writers lock the same rows in the same order
         self._reading |= dict.fromkeys(keys, mark)
-
-        async def swap(transaction: Transaction) -> dict[int, Row]:
-            return {at: await _swapped(transaction, keys[at], changes[at]) for at in in_order}
-
         try:
-            stored = await self._write(swap, audit=audit, states=keys)
-        except RefusedError:
+            answers = await database.script(
+                database.limits(),
+                *(_swap(keys[at], changes[at]) for at in in_order),
+                *self._batches.inserting(pulse, audit),
+                *pulse.telling(states=keys, others=bool(audit)),
+            )
+        except BaseException as error:  # whether it is stored is not known where the connection was lost
             for own in keys:
                 self._keep(own, None, None)
-            return None
-        except BaseException:  # whether it is stored is not known where the connection was lost
-            for own in keys:
-                self._keep(own, None, None)
+            if isinstance(error, RefusedError):
+                return None
             raise
+        pulse.told(answers[-1][0], states=True)
+        stored = {at: answers[place][0] for place, at in enumerate(in_order, 1)}
         for at, (own, one) in enumerate(zip(keys, changes, strict=True)):
-            version, updated_at = stored[at]
+            version, updated_at, _ = stored[at]
             state = None if one.text is None else StoredState(text=one.text, version=version, updated_at=updated_at)
             self._keep(own, mark, state)
         return [stored[at][0] for at in range(len(changes))]
@@ -223,30 +232,27 @@ class PostgresStates:
         work: Callable[[Transaction], Awaitable[T]],
         *,
         audit: Sequence[AuditRecord] = (),
-        states: Iterable[bytes] = (),
         permissions: bool = False,
         others: bool = False,
     ) -> T:
         """Return what the work returns once it is committed with its records, after the calls that waited.
 
-        ``states`` are those that it changes, ``permissions`` is whether it changes more, ``others`` whether it changes
-        what others may show.
+        ``permissions`` is whether it changes what agents may, ``others`` whether it changes what others may show.
         """
         database, pulse = self._opened()
         if audit:
             await self._batches.flush(database, pulse)
-        states = tuple(states)
 
         async def with_records(transaction: Transaction) -> T:
             result = await work(transaction)
             transaction.last = [
                 *self._batches.inserting(pulse, audit),
-                *pulse.telling(states=states, permissions=permissions, others=others or bool(audit)),
+                *pulse.telling(permissions=permissions, others=others or bool(audit)),
             ]
             return result
 
         result, told = await database.transact(with_records)
-        pulse.told(told[0] if told else None, states=bool(states), permissions=permissions)
+        pulse.told(told[0] if told else None, permissions=permissions)
         return result
 
     async def _write_or_none(self, work: Callable[[Transaction], Awaitable[T]], **more: Any) -> T | None:
@@ -277,17 +283,19 @@ class PostgresStates:
             await self._batches.flush(database, pulse)
 
 
-async def _swapped(transaction: Transaction, own: bytes, one: StateChange) -> Row:
-    """Return version and time of the state that is stored or removed now; raise where it is of another version."""
+def _swap(own: bytes, one: StateChange) -> Statement:
+    """Return the statement that stores or removes a state and returns its version and time; else it divides by 0."""
     if one.text is None and one.expected == 0:
-        transaction.refuse_unless(not await transaction.run("SELECT 1 FROM {s}.sessions WHERE key = %s", (own,)))
-        return 0, 0.0
-    if one.text is None:
-        return await transaction.require(_REMOVE, (own, one.expected))
-    if one.expected == 0:
+        query, values = _ABSENT, (own,)
+    elif one.text is None:
+        query, values = _REMOVE, (own, one.expected)
+    elif one.expected == 0:
         names = map(to_column, (one.key.principal, one.key.agent, one.key.session))
-        return await transaction.require(_ADD, (own, *names, 0, to_column(one.text)))
-    return await transaction.require(_CHANGE, (one.expected, to_column(one.text), own, one.expected))
+        query, values = _ADD, (own, *names, 0, to_column(one.text))
+    else:
+        query, values = _CHANGE, (one.expected, to_column(one.text), own, one.expected)
+    swapped = f"WITH stored AS ({query}) SELECT max(version), max(updated_at), 1 / count(*) FROM stored"  # noqa: S608
+    return swapped, values
 
 
 def _own(key: SessionKey) -> bytes:
