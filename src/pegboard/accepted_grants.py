@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pegboard.config.grants import Digest, grants_of
 from pegboard.core.access.grants import Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
 from pegboard.core.access.permissions import LOCAL
+from pegboard.core.model.addresses import store_name
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, SessionKey
 from pegboard.support import user_folders
@@ -61,7 +62,8 @@ class AcceptedGrants:
         Raises:
             StoreError: what was accepted cannot be read or stored.
         """
-        self._store = edited.store if self._store is None else self._store  # the one that is open, whatever is edited
+        if self._store is None:  # the one that is open stays so, whatever is edited
+            self._store = store_name(edited.store)
         waited = self.waiting
         while True:
             await self._read()

@@ -207,6 +207,25 @@ async def wait_for(read: object, wanted: list[object]) -> bool:
     return False
 
 
+async def test_what_somebody_else_sends_on_the_channel_does_no_harm(
+    store: PostgresStore, peer: PostgresStore, postgres: PostgresServer
+) -> None:
+    """S2: any user of the database may."""
+    version = await store.save(KEY, "one", expected=0)
+    assert version
+    async with await psycopg.AsyncConnection.connect(postgres.conninfo, autocommit=True) as other:
+        for payload in ("", " ", "x sxyz", "x S=", "x S=x", "x  P=9", "x u*", "\u00e9 ?", "x s" + "00" * 3_000):
+            await other.execute("SELECT pg_notify(%s, %s)", (store.address.channel, payload))
+    token = await peer.change_token()
+    await store.save(KEY, "two", expected=version)
+    assert await moved(peer, token)
+    found = await peer.load(KEY)
+    assert found is not None
+    assert found.text == "two"
+    assert store._pulse is not None
+    assert store._pulse.hears
+
+
 # -- what is between the store and its server ------------------------------------------------------
 
 

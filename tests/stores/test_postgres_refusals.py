@@ -13,6 +13,7 @@ import pytest
 from relays import Relay, relayed
 from test_store_contract import KEY
 
+from pegboard import Pegboard
 from pegboard.cli import main
 from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
 from pegboard.ports import StateChange
@@ -223,6 +224,25 @@ async def test_a_package_that_is_missing_is_named_with_how_to_install_it(
     monkeypatch.setitem(sys.modules, package, None)
     error = await refusal(server.address())
     assert error.hint == "Install it: pip install 'pegboard[postgres]'."
+
+
+async def test_nothing_that_is_written_down_has_the_password(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X5, P10: what was accepted is kept outside of the store, too, with which store it was."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        connection.execute("GRANT CREATE ON DATABASE postgres TO locked")
+    config = tmp_path / "pegboard.yaml"
+    url = server.address(user=f"locked:{PASSWORD}")
+    for agents in ("{a: {}}", "{a: {}, b: {}}"):
+        config.write_text(f"reload: ask\nstore: {url}\nagents: {agents}\n", "utf-8")
+        async with Pegboard.open(config, cached=True) as board:
+            await board.accept()
+    written = [file.read_bytes() for folder in ("state", "cache") for file in (tmp_path / folder).rglob("*.json")]
+    assert any(server.folder.name.encode() in text for text in written)
+    assert not any(PASSWORD.encode() in text for text in written)
 
 
 @pytest.mark.parametrize("written", ["literal", "variable"])

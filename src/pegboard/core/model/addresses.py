@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pegboard.core.model.postgres_addresses import SCHEMES, postgres_fault, secrets_of
+from pegboard.core.model.postgres_addresses import SCHEMES, postgres_fault, secrets_of, without_login
 
 STORE_RIGHT: Final = (
     "Write sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://host/database or memory:."
@@ -53,6 +53,16 @@ def store_secrets(url: str) -> set[str]:
     """Return what must not be shown of a store's address: the password of a database (X5)."""
     scheme, rest = split_store(url)
     return secrets_of(rest) if scheme in SCHEMES else set()
+
+
+def store_name(url: str) -> str:
+    """Return what tells a store from others, without who logs in there: it may be written down (X5).
+
+    >>> store_name("sqlite:////srv/state.db"), store_name("postgresql://ada:secret@db/pegboard")
+    ('sqlite:////srv/state.db', 'postgresql://db/pegboard')
+    """
+    scheme, rest = split_store(url)
+    return f"postgresql:{without_login(rest)}" if scheme in SCHEMES else url
 
 
 def _path_fault(rest: str) -> str:

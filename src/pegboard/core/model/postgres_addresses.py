@@ -105,6 +105,20 @@ def postgres_parts(rest: str) -> PostgresParts:
     )
 
 
+def without_login(rest: str) -> str:
+    """Return what tells the database from others of what stands behind ``postgresql:``: host, port, name, schema.
+
+    >>> without_login("//ada:secret@db:5433/pegboard?sslmode=require&schema=mine")
+    '//db:5433/pegboard?schema=mine'
+    """
+    parts = postgres_parts(rest)
+    options = dict(parts.options)
+    places = rest[2:].partition("?")[0].partition("/")[0].rpartition("@")[2]
+    host, schema = options.get("host", ""), options.get("schema", "")
+    asked = "&".join(f"{name}={value}" for name, value in (("host", host), ("schema", schema)) if value)
+    return f"//{places}/{parts.database}{'?' if asked else ''}{asked}"
+
+
 def secrets_of(rest: str) -> set[str]:
     """Return what must not be shown of what stands behind ``postgresql:``, as it is written and as it is meant.
 

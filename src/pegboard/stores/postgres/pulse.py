@@ -250,19 +250,27 @@ class Pulse:
         try:
             line.consume_input()
             while (notice := line.notifies()) is not None:
-                self._hear(notice.extra.decode())
+                self._hear(notice.extra)
         except psycopg.Error:
             self._end()
             self._lost.set()
 
-    def _hear(self, payload: str) -> None:
+    def _hear(self, payload: bytes) -> None:
+        """Take up one message; of one that is not ours, which any user of the database may send, that it came."""
+        try:
+            self._take_up(payload.decode())
+        except ValueError:
+            self._miss("S")
+            self._miss("P")
+
+    def _take_up(self, payload: str) -> None:
         writer, *words = payload.split(" ")
         foreign = writer != self._writer
         if not foreign and words == ["?"]:
             self._echo.set()
             return
         for word in words:
-            kind, rest = word[0], word[1:]
+            kind, rest = word[:1], word[1:]
             if rest.startswith("="):
                 self._number(kind, int(rest[1:]))
             if not foreign:
