@@ -25,7 +25,7 @@ from sdk_servers import sdk_command
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, Connected, connected, until
 from .question_helpers import BRANCH, FORM, Person, call, client, configure, upstream
-from .replica_helpers import Pair, Served, announced, mortal, pair, served
+from .replica_helpers import NOBODY, Pair, Served, announced, bearer, mortal, pair, served
 
 PLAIN = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 ASKED: dict[str, dict[str, Any]] = {
@@ -59,9 +59,13 @@ def changed(path: Path, **parts: Any) -> Path:
     return path
 
 
+def lines(log: Path) -> str:
+    return log.read_text()
+
+
 def processes(log: Path) -> set[str]:
     """Return the processes of the server that were started."""
-    return {line.rpartition(" ")[2] for line in log.read_text().splitlines()}
+    return {line.rpartition(" ")[2] for line in lines(log).splitlines()}
 
 
 @asynccontextmanager
@@ -307,8 +311,28 @@ async def test_nobody_else_gets_to_the_servers_of_a_gateway(one: Path) -> None:
     async with served(one) as only, httpx2.AsyncClient() as http:
         body = {"server": ["one", "", "shared"], "what": "call", "given": {}, "context": {}}
         assert (await http.post(f"{only.base}/replicas/servers", json=body)).status_code == 404
-        forged = {"pegboard-replica": f"1 abc def 1.000 {'0' * 32} {'0' * 64}"}
-        assert (await http.post(f"{only.base}/replicas/servers", json=body, headers=forged)).status_code == 403
+        for header in ("pegboard-replica", "pegboard-replica-asks"):
+            forged = {header: f"1 abc def 1.000 {'0' * 32} {'0' * 64}"}
+            assert (await http.post(f"{only.base}/replicas/servers", json=body, headers=forged)).status_code == 403
+
+
+async def test_a_request_of_a_client_that_is_sent_on_never_becomes_a_question_of_a_replica(
+    one: Path, log: Path
+) -> None:
+    """G14: it comes with the credential of a replica, and is the client's all the same."""
+    async with pair(changed(one, tokens=TOKENS)) as two, httpx2.AsyncClient() as http:
+        async with connected(two.first.url, MODERN, token=ADA) as ada:
+            await ada.text("pid")
+        board = two.first.board
+        spec = board.services.loader.specs["one"]
+        server = ["one", board.services.loader.source_of(spec).fingerprint(spec), "shared"]
+        given = {"tool": {"name": "echo", "annotations": {}}, "arguments": {"text": "x"}}
+        whose = {"whose": ["bob", "default", "s"], "owner": ["bob", ""], "meta": {}, "progress": False, "client": None}
+        body = {"server": server, "what": "call", "given": given, "context": whose}
+        for base, owner in ((two.second.base, two.first), (two.first.base, two.second)):
+            headers = bearer(ADA) | {"mcp-session-id": f"{await owner.id()}-{NOBODY}"}
+            assert (await http.post(f"{base}/replicas/servers", json=body, headers=headers)).status_code == 404
+    assert "call:echo" not in lines(log)
 
 
 async def test_with_a_store_of_its_own_a_process_has_a_server_of_its_own(one: Path, log: Path) -> None:

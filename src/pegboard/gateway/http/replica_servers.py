@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.gateway.http.auth import FORWARDED
+from pegboard.gateway.http.auth import Refusal
+from pegboard.gateway.http.open_requests import OpenRequests, whole_body
+from pegboard.gateway.http.replica_routing import BODY_LIMIT
+from pegboard.gateway.replicas.credential import ASKS, CredentialError
+from pegboard.gateway.replicas.forwarding import MISDIRECTED, target_of
 from pegboard.gateway.replicas.server_messages import PATH, question_from_json, written
 
 if TYPE_CHECKING:
@@ -17,25 +22,53 @@ if TYPE_CHECKING:
     from pegboard.gateway.replicas.owners import Owners
 
 
+log = logging.getLogger("pegboard")
+
+_ASKS: Final = ASKS.encode()
+_TOO_LARGE: Final = Refusal(413, "A request here has at most 4 MiB.")
+
+
 class ReplicaServers:
     """An ASGI app that answers other replicas, and hands every other request on to ``app``."""
 
-    def __init__(self, app: GatewayApp, owners: Owners) -> None:
+    def __init__(self, app: GatewayApp, owners: Owners, own: str) -> None:
         self._app = app
         self._owners = owners
+        self._own = own
+        self._requests = OpenRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
-        if scope["type"] == "http" and FORWARDED in scope and scope["path"] == PATH:
-            await self._answer(receive, send)
-        else:
+        credential = _credential(scope) if scope["type"] == "http" and scope["path"] == PATH else None
+        if credential is None:
             await self._app(scope, receive, send)
+            return
+        status, body = await self._judged(credential, scope, receive)
+        if body is None:
+            await _done(send, status)
+        else:
+            await self._requests.serve(self._answer, scope, body, receive, send)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; what else is in flight may go on for ``grace`` seconds."""
-        await self._app.close(grace=grace)
+        await asyncio.gather(self._app.close(grace=grace), self._requests.close(grace=grace))
 
-    async def _answer(self, receive: Receive, send: Send) -> None:
+    async def _judged(self, credential: bytes, scope: Scope, receive: Receive) -> tuple[int, bytes | None]:
+        """Return the body of what a replica has asked, or the status of what is not answered."""
+        if self._requests.closing:
+            return 503, None
+        try:
+            body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=_TOO_LARGE)
+            given = credential.decode("latin-1"), scope["method"], target_of(scope), body or b""
+            proof = self._owners.credentials.check(*given)
+        except Refusal:
+            return 413, None
+        except CredentialError as error:
+            log.warning("a question with the credential of a replica was refused: %s", error)
+            return 403, None
+        return (200, body) if proof.owner == self._own else (MISDIRECTED, None)
+
+    async def _answer(self, _: Scope, receive: Receive, send: Send) -> None:
         try:
             question = question_from_json(json.loads((await receive())["body"]))
         except (ValueError, KeyError):
@@ -56,6 +89,10 @@ class ReplicaServers:
             return
         async with aclosing(served.lines(spec, question)) as lines:
             await _stream(lines, receive, send)
+
+
+def _credential(scope: Scope) -> bytes | None:
+    return next((value for name, value in scope["headers"] if name == _ASKS), None)
 
 
 async def _done(send: Send, status: int) -> None:

@@ -176,7 +176,7 @@ def _mounting(
     if owners is not None:
         from pegboard.gateway.http.replica_servers import ReplicaServers
 
-        routed = ReplicaServers(routed, owners)
+        routed = ReplicaServers(routed, owners, peers.own)
     return SessionRouting(routed, peers, authenticator)
 
 

@@ -14,10 +14,13 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 HEADER: Final = "pegboard-replica"
-"""The header of a request that has the credential."""
+"""The header of a request of a client that was sent on, with the credential."""
+ASKS: Final = "pegboard-replica-asks"
+"""The header of a question that a replica has made itself, with its credential: no client's request can become one."""
 VALID: Final = 30.0
 """For how long a credential is valid, in seconds."""
-_PURPOSE: Final = b"pegboard: a request between replicas"
+_SENT_ON: Final = b"pegboard: a request between replicas"
+ASKING: Final = b"pegboard: a question between replicas"
 _FORM: Final = re.compile(r"1 ([a-z0-9]{1,16}) ([a-z0-9]{1,16}) (\d{1,12}\.\d{3}) ([0-9a-f]{32}) ([0-9a-f]{64})")
 
 
@@ -33,10 +36,13 @@ class Proof(NamedTuple):
 
 
 class Credentials:
-    """The credentials of one replica: it issues them for its requests, and checks those of requests that it gets."""
+    """The credentials of one replica: it issues them for its requests, and checks those of requests that it gets.
 
-    def __init__(self, key: bytes, own: str, now: Callable[[], float]) -> None:
-        self._key = hmac.digest(key, _PURPOSE, sha256)
+    Those of one ``purpose`` prove nothing for another.
+    """
+
+    def __init__(self, key: bytes, own: str, now: Callable[[], float], *, purpose: bytes = _SENT_ON) -> None:
+        self._key = hmac.digest(key, purpose, sha256)
         self._own = own
         self._now = now
         self._used: dict[str, float] = {}  # until when each may not come again, the oldest first

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pegboard.errors import StoreError
-from pegboard.gateway.replicas.credential import HEADER, Credentials
+from pegboard.gateway.replicas.credential import ASKS, HEADER, Credentials
 from pegboard.gateway.replicas.heartbeat import Heartbeat
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
@@ -39,7 +39,7 @@ _OF_A_CONNECTION: Final = frozenset(
         b"transfer-encoding", b"upgrade", b"expect",
     }
 )  # fmt: skip
-_NOT_SENT_ON: Final = _OF_A_CONNECTION | {b"content-length", HEADER.encode()}
+_NOT_SENT_ON: Final = _OF_A_CONNECTION | {b"content-length", HEADER.encode(), ASKS.encode()}
 _NOT_SENT_BACK: Final = _OF_A_CONNECTION | {b"date"}
 
 
@@ -77,14 +77,14 @@ class Forwarder:
             if tasks:
                 await asyncio.wait(tasks)
 
-    async def send(self, replica: Replica, target: bytes, body: bytes) -> Response:
-        """Return the response to a request of this replica's own, whose body is still to come; the caller closes it.
+    async def ask(self, replica: Replica, target: bytes, body: bytes, credential: str) -> Response:
+        """Return the response to a question of this replica's own, whose body is still to come; the caller closes it.
 
         Raises ``httpx2.TransportError``.
         """
-        headers = [(b"content-type", b"application/json")]
-        scope = {"method": "POST", "raw_path": target, "query_string": b"", "headers": headers}
-        return await self._client(replica.address).send(self._request(replica, scope, body), stream=True)
+        headers = [(b"content-type", b"application/json"), (ASKS.encode(), credential.encode())]
+        request = _request_to(replica, "POST", target, headers, body)
+        return await self._client(replica.address).send(request, stream=True)
 
     async def close(self) -> None:
         """Let go of the connections to the others."""
@@ -119,21 +119,10 @@ class Forwarder:
         return True
 
     def _request(self, replica: Replica, scope: Scope, body: bytes) -> Request:
-        import httpx2
-
         target = target_of(scope)
         credential = self._credentials.issue(replica.id, scope["method"], target, body)
         headers = [*_without(scope["headers"], _NOT_SENT_ON), (HEADER.encode(), credential.encode())]
-        if scope["method"] == "POST":
-            headers.append((b"content-length", b"%d" % len(body)))
-        prefix = urlsplit(replica.address).path.encode()
-        return httpx2.Request(
-            scope["method"],
-            replica.address,
-            headers=headers,
-            content=body or None,
-            extensions={"target": prefix + target, "timeout": _TIMEOUT},
-        )
+        return _request_to(replica, scope["method"], target, headers, body)
 
     def _client(self, address: str) -> AsyncClient:
         """Return the client for addresses of one scheme: only https needs certificates, which take long to load."""
@@ -148,6 +137,22 @@ class Forwarder:
             )
             client = self._clients[scheme] = httpx2.AsyncClient(transport=transport, trust_env=False)
         return client
+
+
+def _request_to(
+    replica: Replica, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+) -> Request:
+    import httpx2
+
+    if method == "POST":
+        headers = [*headers, (b"content-length", b"%d" % len(body))]
+    return httpx2.Request(
+        method,
+        replica.address,
+        headers=headers,
+        content=body or None,
+        extensions={"target": urlsplit(replica.address).path.encode() + target, "timeout": _TIMEOUT},
+    )
 
 
 _TIMEOUT: Final = {"connect": REACHED_WITHIN, "read": None, "write": 30.0, "pool": None}

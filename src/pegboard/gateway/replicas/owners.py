@@ -12,15 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreError
+from pegboard.gateway.replicas.credential import ASKING, Credentials
 from pegboard.ports import Replica
 from pegboard.ports.owned_servers import HasOneOwner, OwnedServer, ServerElsewhere
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
+    from httpx2 import Response
+
     from pegboard.board.services import Services
     from pegboard.gateway.replicas.peers import Peers
     from pegboard.gateway.replicas.served_servers import ServedServers
     from pegboard.gateway.replicas.server_leases import ServerLeases
+    from pegboard.gateway.replicas.server_messages import Question
 
 TOLD_WITHIN = 3.0
 """How long another replica may take to be told that the tools of a server have changed, in seconds."""
@@ -33,6 +37,8 @@ class Owners:
         self.source = source
         self._services = services
         self._peers = peers
+        heartbeat = peers.heartbeat
+        self.credentials = Credentials(heartbeat.key, peers.own, heartbeat.now, purpose=ASKING)
         self._tasks = BackgroundTasks()
         self._closed = False
 
@@ -63,7 +69,15 @@ class Owners:
             return None
         from pegboard.gateway.replicas.server_calls import ServerAtItsOwner
 
-        return ServerAtItsOwner(server, replica, self._peers.forwarder, self.leases)
+        return ServerAtItsOwner(server, replica, self.ask, self.leases)
+
+    async def ask(self, replica: Replica, question: Question) -> Response:
+        """Return the response of another replica to a question; raises ``httpx2.TransportError``."""
+        from pegboard.gateway.replicas.server_messages import PATH, question_to_json, written
+
+        body, target = written(question_to_json(question)), PATH.encode()
+        credential = self.credentials.issue(replica.id, "POST", target, body)
+        return await self._peers.forwarder.ask(replica, target, body, credential)
 
     def tools_changed(self, name: str) -> None:
         """Tell the others that the tools of a server have changed, where this replica runs it."""
@@ -71,19 +85,19 @@ class Owners:
             self._tasks.start(self._tell(name))
 
     async def _tell(self, name: str) -> None:
-        from pegboard.gateway.replicas.server_messages import PATH, Question, question_to_json, written
+        from pegboard.gateway.replicas.server_messages import Question
 
-        body = written(question_to_json(Question(OwnedServer(name, "", ""), "changed")))
+        question = Question(OwnedServer(name, "", ""), "changed")
         with suppress(StoreError):
             others = [one for one in await self._services.store.replicas() if one.id != self._peers.own]
-            await asyncio.gather(*(self._told(replica, PATH.encode(), body) for replica in others))
+            await asyncio.gather(*(self._told(replica, question) for replica in others))
 
-    async def _told(self, replica: Replica, target: bytes, body: bytes) -> None:
+    async def _told(self, replica: Replica, question: Question) -> None:
         import httpx2
 
         with suppress(httpx2.TransportError, TimeoutError):  # whoever does not hear of it asks when it is asked
             async with asyncio.timeout(TOLD_WITHIN):
-                await (await self._peers.forwarder.send(replica, target, body)).aclose()
+                await (await self.ask(replica, question)).aclose()
 
     async def close(self) -> None:
         """Stop the servers of this replica, and let others take them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -14,18 +14,15 @@ from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.manifest_json import manifest_from_json
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError
-from pegboard.gateway.replicas.forwarding import MISDIRECTED, Forwarder
+from pegboard.gateway.replicas.forwarding import MISDIRECTED
 from pegboard.gateway.replicas.server_leases import ServerLeases
 from pegboard.gateway.replicas.server_messages import (
-    PATH,
     Question,
     context_to_json,
     error_from_json,
-    question_to_json,
     refusal_to_json,
     result_from_json,
     tool_to_json,
-    written,
 )
 from pegboard.ports import AskRefusedError, CallContext, Replica
 from pegboard.ports.owned_servers import OtherOwnerError, OwnedServer
@@ -35,7 +32,8 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 _NOBODY: Final = CallContext()
-_TARGET: Final = PATH.encode()
+Ask = Callable[[Replica, Question], Awaitable["Response"]]
+"""Returns the response of a replica to a question; raises ``httpx2.TransportError``."""
 _OTHERS: Final = frozenset({MISDIRECTED, 409, 503})
 """The statuses of a replica that does not run the server: it has ended, another does, or it is stopping."""
 
@@ -43,10 +41,10 @@ _OTHERS: Final = frozenset({MISDIRECTED, 409, 503})
 class ServerAtItsOwner:
     """A server at the replica that runs it."""
 
-    def __init__(self, server: OwnedServer, replica: Replica, forwarder: Forwarder, leases: ServerLeases) -> None:
+    def __init__(self, server: OwnedServer, replica: Replica, ask: Ask, leases: ServerLeases) -> None:
         self._server = server
         self._replica = replica
-        self._forwarder = forwarder
+        self._ask = ask
         self._leases = leases
 
     async def describe(self) -> Manifest:
@@ -80,8 +78,8 @@ class ServerAtItsOwner:
         self, what: str, given: JsonObject = EMPTY, context: CallContext = _NOBODY, *, repeatable: bool
     ) -> Any:
         """Return what a question comes to; what may have run and is not ``repeatable`` is not asked again."""
-        body = written(question_to_json(Question(self._server, what, given, context_to_json(context))))
-        response = await self._sent(body, repeatable=repeatable)
+        question = Question(self._server, what, given, context_to_json(context))
+        response = await self._sent(question, repeatable=repeatable)
         try:
             if response.status_code in _OTHERS:
                 await self._moved(response)
@@ -93,9 +91,9 @@ class ServerAtItsOwner:
         finally:
             await response.aclose()
 
-    async def _sent(self, body: bytes, *, repeatable: bool) -> Response:
+    async def _sent(self, question: Question, *, repeatable: bool) -> Response:
         try:
-            response = await self._forwarder.send(self._replica, _TARGET, body)
+            response = await self._ask(self._replica, question)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             if await self._leases.unreached(self._server, self._replica.id, refused=_is_refused(error)):
                 raise self._unreached("it lives, and cannot be reached there") from None
@@ -121,9 +119,8 @@ class ServerAtItsOwner:
 
     async def _answer(self, answer: JsonObject) -> None:
         """Send what a client has answered; where nobody takes it any more, the call is over."""
-        body = written(question_to_json(Question(self._server, "answer", answer)))
         with suppress(httpx2.TransportError):
-            await (await self._forwarder.send(self._replica, _TARGET, body)).aclose()
+            await (await self._ask(self._replica, Question(self._server, "answer", answer))).aclose()
 
     def _unreached(self, why: str) -> ToolUnavailableError:
         return ToolUnavailableError(
