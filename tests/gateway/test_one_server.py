@@ -92,6 +92,19 @@ async def test_clients_of_two_gateways_and_two_users_have_one_server(one: Path, 
     assert len(processes(log)) == 1
 
 
+async def test_an_agent_that_works_apart_for_each_user_has_one_for_each_over_all_gateways(one: Path, log: Path) -> None:
+    """G9: `worker_scope` narrows it; each has an owner of its own."""
+    agents = {"default": {"tools": ["one"], "worker_scope": "user"}}
+    async with pair(changed(one, tokens=TOKENS, agents=agents)) as two:
+        pids = dict[str, set[str]]()
+        for name, token in (("ada", ADA), ("bob", BOB)):
+            async with both(two, MODERN, token, token) as clients:
+                pids[name] = {await each.text("pid") for each in clients}
+        assert [len(found) for found in pids.values()] == [1, 1]
+        assert pids["ada"] != pids["bob"]
+    assert len(processes(log)) in (2, 3)  # one more where it was first asked for its tools by the other gateway
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_it_gives_is_the_same_through_any_gateway(one: Path, era: str) -> None:
     """G7: results, errors, progress, and what the client says of the request."""

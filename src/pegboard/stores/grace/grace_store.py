@@ -117,7 +117,11 @@ class GraceStore:
     async def open(self) -> None:
         """Make the store ready, and begin to look whether it is there."""
         await self._store.open()
-        await self._asked_token(None)
+        try:
+            await self._asked_token(None)
+        except StoreError:
+            await self._store.aclose()
+            raise
         self._tasks.start(self._watch())
 
     async def aclose(self) -> None:
