@@ -236,7 +236,7 @@ async def test_an_unmoved_store_is_not_read_by_a_call(lost: Lost) -> None:
     lost.double.asked.clear()
     for _ in range(5):
         await ada.call("notes__add")
-    assert set(lost.double.asked) == {"change_token"}
+    assert set(lost.double.asked) <= {"change_token"}
 
 
 @dataclass

@@ -246,6 +246,9 @@ class GraceStore:
 
     async def change_token(self, since: float | None = None) -> ChangeToken:
         """Return what the store stands at, or stood at when it was asked or changed last."""
+        known = self.known_token(time.monotonic() if since is None else since)
+        if known is not None:
+            return known
         if self._lost is None:
             try:
                 return await self._in_time(self._tasks.start(self._asked_token(since)))
