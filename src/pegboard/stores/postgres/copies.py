@@ -323,7 +323,7 @@ class PostgresCopies:
         import psycopg
 
         database = Database(self._address, patience=30.0)
-        connection = await database.connection()
+        connection = await database.connect()
         try:
             yield connection
         except psycopg.Error as error:
