@@ -212,6 +212,17 @@ async def test_another_process_at_the_address_of_the_owner_is_not_taken_for_it(c
             assert (answer.status_code, error_of(answer)) == (404, "Session not found")
 
 
+async def test_replicas_that_announce_one_address_are_told_to_say_their_own(config: Path) -> None:
+    """G14: those on two machines that both serve their own loopback; nobody's session is taken for ended."""
+    async with served(config, address="http://127.0.0.1:8321") as here, served(config) as there:
+        there_too = Replica("faraway", "http://127.0.0.1:8321", "1")
+        async with announced(there.board, there_too), httpx2.AsyncClient(timeout=30) as http:
+            headers = bearer(None) | {"mcp-session-id": f"faraway-{NOBODY}"}
+            answer = await http.post(here.url, json=PING, headers=headers)
+            assert answer.status_code == 503
+            assert error_of(answer).endswith("Try again; if it stays so, check its --address.")
+
+
 async def test_a_call_whose_owner_dies_is_answered_with_an_error(config: Path) -> None:
     """G14: not with silence; nobody knows whether it ran."""
     async with served(config) as other, mortal(config) as owner, httpx2.AsyncClient(timeout=30) as http:

@@ -98,6 +98,10 @@ class Forwarder:
             replica = await self._heartbeat.find(owner)
             if replica is None:
                 return False
+            if replica.address == self._heartbeat.own.address:  # it listened there before, or on another machine
+                if not await self._heartbeat.lives(owner):
+                    return False
+                raise _unreached(replica)
             request = self._request(replica, scope, body)
             try:
                 response = await self._client(replica.address).send(request, stream=True)

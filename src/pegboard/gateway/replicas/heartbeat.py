@@ -96,9 +96,7 @@ class Heartbeat:
         if found is None:
             self._note(await self._store.replicas())
             found = self._others.get(replica_id)
-        if found is None or found.address == self.own.address:  # where that one listened this one does now
-            return None
-        return None if found.seen_at <= self._ended.get(replica_id, -inf) else found
+        return None if found is None or found.seen_at <= self._ended.get(replica_id, -inf) else found
 
     async def lives(self, replica_id: str) -> bool:
         """Return whether a replica that cannot be reached goes on announcing itself; that takes one heartbeat.
