@@ -2,6 +2,9 @@
 
 Afterwards nothing may be left: no process, connection, descriptor or lease; memory is flat; and every call
 was answered, or failed with a message that says why.
+
+With ``--replicas 3`` as many gateways serve one PostgreSQL behind a plain proxy: one is killed every ten seconds, the
+database is restarted twice, and what was answered has to be there afterwards.
 """
 
 from __future__ import annotations
@@ -123,8 +126,17 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="how long")
     parser.add_argument("--seed", type=int, default=1, help="of the dice")
+    parser.add_argument("--replicas", type=int, default=0, metavar="N", help="how many on one PostgreSQL; 0 is one")
+    parser.add_argument("--principals", type=int, default=200, help="how many work with the replicas")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if options.replicas:
+        from benchmarks.replicas.soak import on_a_server
+
+        given = {"replicas": options.replicas, "principals": options.principals, "seed": options.seed}
+        outcome = asyncio.run(on_a_server(options.seconds, **given))
+        print(json.dumps(outcome.document(), indent=2, ensure_ascii=False))
+        return 1 if outcome.problems else 0
     report = asyncio.run(run(options.seconds, options.seed))
     print(json.dumps(report.document(), indent=2, ensure_ascii=False))
     return 1 if report.problems else 0

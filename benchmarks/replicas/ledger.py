@@ -1,0 +1,215 @@
+"""What was answered to whom, and whether the store has it afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pegboard.board.observability.bill import EVERY
+from pegboard.ports import Store
+
+BATCH: Final = 0.15
+"""For how long before a kill the record of an answered call may have waited for its batch, in seconds (S2: 50 ms)."""
+COUNTED: Final = EVERY + 5.0
+"""How long after an answered call, or after the database is back, it may not have been counted yet, in seconds.
+
+The bill is handed over every five seconds, once the tokens of calls are counted, which takes time on a busy machine.
+"""
+UNKNOWN: Final = "unknown"
+"""What is known of something whose request was not answered: it may have been done."""
+
+
+class Call(NamedTuple):
+    """An answered call of a tool: when that was, and by which replica, None where another may have run it."""
+
+    at: float
+    replica: int | None
+
+
+@dataclass
+class Principal:
+    """What one principal was answered.
+
+    ``leases`` are by plugin and ``switch`` is that of its own toolkit: the value, or that it is not known. ``ran`` are
+    the calls that may run once, by the text that they write: whether they were answered.
+    """
+
+    name: str
+    session: str
+    leases: dict[str, bool | str] = field(default_factory=dict)
+    loads: int = 0
+    switch: bool | str | None = None
+    switched: int = 0
+    ran: dict[str, bool] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    tried: int = 0
+    """How many calls there were, answered or not."""
+    approvals: dict[str, str] = field(default_factory=dict)
+    """What became of each approval, as it was answered last."""
+    sealed: tuple[int, str] | None = None
+
+
+@dataclass
+class Ledger:
+    """What all of them were answered."""
+
+    principals: list[Principal]
+    pin: str = ""
+    """The digest of the definition that was accepted last, empty where that is not known."""
+    pins: int = 0
+
+    def expected(self) -> Counter[str]:
+        """Return how much there is to be found again."""
+        return Counter(
+            leases=sum(known is True for one in self.principals for known in one.leases.values()),
+            loads=sum(one.loads for one in self.principals),
+            switches=sum(one.switched for one in self.principals),
+            approvals=sum(len(one.approvals) for one in self.principals),
+            used=sum(value == "used" for one in self.principals for value in one.approvals.values()),
+            pins=self.pins,
+            grants=sum(one.sealed is not None for one in self.principals),
+            calls=sum(len(one.calls) for one in self.principals),
+        )
+
+
+async def missing(ledger: Ledger, store: Store, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what was answered and is not there, in words; ``sessions`` are those of ``pegboard session list --json``.
+
+    Leases, switches, approvals, pins and grants are looked for here; calls and their records by the caller.
+    """
+    return [
+        *_leases(ledger, sessions),
+        *_switches(ledger, await store.all_switches()),
+        *await _approvals(ledger, store),
+        *await _pins(ledger, store),
+        *await _grants(ledger, store),
+    ]
+
+
+def _leases(ledger: Ledger, sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    held = {(one["principal"], one["session"]): {name.partition(":")[2] for name in one["leases"]} for one in sessions}
+    for one in ledger.principals:
+        there = held.get((one.name, one.session), set())
+        for plugin, known in one.leases.items():
+            if known is True and plugin not in there:
+                yield f"lease: {plugin} of {one.name} was loaded, and is not there any more"
+            elif known is False and plugin in there:
+                yield f"lease: {plugin} of {one.name} was unloaded, and is there again"
+
+
+def _switches(ledger: Ledger, stored: Mapping[str, Mapping[str, bool]]) -> Iterator[str]:
+    own = stored.get("switched", {})
+    for number, one in enumerate(ledger.principals):
+        if isinstance(one.switch, bool) and own.get(f"kit{number}") is not one.switch:
+            yield f"switch: kit{number} was set to {one.switch}, and is {own.get(f'kit{number}')}"
+
+
+async def _approvals(ledger: Ledger, store: Store) -> list[str]:
+    problems: list[str] = []
+    for one in ledger.principals:
+        stored = {found.id: found.status for found in await store.approvals(principal=one.name)}
+        for approval, status in one.approvals.items():
+            found = stored.get(approval)
+            if found is None or (status not in (found, UNKNOWN) and not (status == "allowed" and found == "used")):
+                problems.append(f"approval: {approval} of {one.name} was {status}, and is {found}")
+    return problems
+
+
+async def _pins(ledger: Ledger, store: Store) -> list[str]:
+    if not ledger.pin:
+        return []
+    pins = (await store.pins())["listed"].pins
+    found = pins["look"].digest if "look" in pins else ""
+    return [] if found == ledger.pin else [f"pin: {ledger.pin} was accepted, and {found} counts"]
+
+
+async def _grants(ledger: Ledger, store: Store) -> list[str]:
+    stored = {one.key: one for one in await store.all_sealed("grant")}
+    problems: list[str] = []
+    for one in ledger.principals:
+        if one.sealed is not None:
+            found = stored.get(one.name)
+            if found is None or (found.version, found.text) != one.sealed:
+                problems.append(f"grant: that of {one.name} was stored as {one.sealed[0]}, and is {found}")
+    return problems
+
+
+def ran_wrong(ledger: Ledger, written: Path) -> list[str]:
+    """Return which calls ran twice, and which were answered and did not run."""
+    times = Counter(written.read_text().splitlines() if written.exists() else ())
+    problems = [f"call: {text} ran {count} times" for text, count in times.items() if count > 1]
+    answered = (text for one in ledger.principals for text, done in one.ran.items() if done)
+    return problems + [f"call: {text} was answered and did not run" for text in answered if not times[text]]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How many of the answered calls have their record, how many are counted, and how many a killed replica had not."""
+
+    answered: int
+    recorded: int
+    may_lack_record: int
+    counted: int
+    may_lack_count: int
+    problems: list[str]
+
+
+async def recorded(
+    ledger: Ledger, store: Store, kills: Sequence[tuple[float, int]], outages: Sequence[tuple[float, float]]
+) -> Recorded:
+    """Compare answered calls and loads with the audit trail and the bill.
+
+    ``kills`` are those of replicas, ``outages`` those of the database: what a process holds back goes with the process.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    after: int | None = 0
+    while after is not None:
+        page = await store.trail(after=after)
+        found.update((record.principal, record.kind) for record in page.entries if _counts(record))
+        after = page.next
+    billed = {one.principal: one.counts.calls for one in (await store.bill_sums(by=("principal",))).records}
+    problems: list[str] = []
+    lack = Counter[str]()
+    for one in ledger.principals:
+        answered, calls, counted = len(one.calls), found[one.name, "call"], billed.get(one.name, 0)
+        record, count = _lost(one.calls, kills, outages, BATCH), _lost(one.calls, kills, outages, COUNTED)
+        lack.update(record=record, count=count)
+        if not answered - record <= calls <= one.tried:
+            problems.append(f"audit: {one.name} was answered {answered} calls ({record} may lack it), {calls} stand")
+        if not answered - count <= counted <= one.tried:
+            problems.append(f"counts: {one.name} was answered {answered} calls ({count} may lack), {counted} count")
+        if found[one.name, "load"] < one.loads:
+            problems.append(f"audit: {one.name} was answered {one.loads} loads, {found[one.name, 'load']} stand")
+    return Recorded(
+        answered=sum(len(one.calls) for one in ledger.principals),
+        recorded=sum(found[one.name, "call"] for one in ledger.principals),
+        may_lack_record=lack["record"],
+        counted=sum(billed.get(one.name, 0) for one in ledger.principals),
+        may_lack_count=lack["count"],
+        problems=problems,
+    )
+
+
+def _lost(
+    calls: Sequence[Call],
+    kills: Sequence[tuple[float, int]],
+    outages: Sequence[tuple[float, float]],
+    seconds: float,
+) -> int:
+    """Return how many calls a replica may still have held back, for so many seconds, when it was killed."""
+
+    def held_until(call: Call) -> float:
+        return max([call.at, *(back for away, back in outages if away - seconds <= call.at <= back)]) + seconds
+
+    return sum(
+        any(call.at <= kill <= held_until(call) and call.replica in (None, replica) for kill, replica in kills)
+        for call in calls
+    )
+
+
+def _counts(record: Any) -> bool:
+    ran = record.kind == "call" and record.subject in ("note", "publish") and record.outcome == "ok"
+    return record.kind == "load" or ran
