@@ -252,7 +252,7 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str], number: i
         return b"", True
     events, whole = "text/event-stream" in headers.get("content-type", ""), b""
     answer: bytes | None = None
-    while size := int(await reader.readline(), 16):
+    while size := int(await reader.readuntil(b"\n"), 16):
         whole += await reader.readexactly(size)
         await reader.readline()
         if events and answer is None:

@@ -1,5 +1,6 @@
 """A database copied out and put in: every record, in one reading, all or nothing, from and to a file as well."""
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -10,7 +11,7 @@ import psycopg
 import pytest
 from copied_samples import answers, fill, record
 from kinds import KEY
-from test_store_copies import batches_of, copied, put_in
+from test_store_copies import batches_of, copied, lines_of, put_in
 
 from pegboard.errors import StoreError
 from pegboard.ports import SessionKey
@@ -204,3 +205,24 @@ async def test_a_server_without_tables_of_ours_has_no_store(url: str) -> None:
         with pytest.raises(StoreError, match="There is no store at postgresql://") as caught:
             await asked
         assert caught.value.code == "store_missing"
+
+
+async def test_a_copy_of_a_server_without_its_package_says_what_to_install(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for asked in (
+        PostgresCopies(url).check(),
+        anext(PostgresCopies(url).export()),
+        put_in(PostgresCopies(url), lines_of()),
+    ):
+        with pytest.raises(StoreError, match="needs the package psycopg") as caught:
+            await asked
+        assert "pip install 'pegboard[postgres]'" in caught.value.hint
+
+
+async def test_a_server_that_is_not_reached_is_said(url: str) -> None:
+    away = url.replace("host=", "host=/nowhere")
+    with pytest.raises(StoreError) as caught:
+        await PostgresCopies(away).check()
+    assert caught.value.code == "store_unavailable"

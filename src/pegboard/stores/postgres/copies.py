@@ -27,7 +27,7 @@ from pegboard.ports.store_copies import (
 from pegboard.stores.postgres.address import SCHEMA, address_of
 from pegboard.stores.postgres.database import Database
 from pegboard.stores.postgres.opening import prepare
-from pegboard.stores.postgres.refusals import explained
+from pegboard.stores.postgres.refusals import explained, require_packages
 from pegboard.stores.postgres.schema import STEPS, Step
 from pegboard.stores.postgres.texts import from_column, key_of, to_column
 
@@ -306,6 +306,7 @@ class PostgresCopies:
 
     async def _prepared(self) -> None:
         """Bring the tables to the newest version; they are made where they are missing."""
+        require_packages()
         database = Database(self._address, patience=30.0)
         try:
             await prepare(database, self._steps)
@@ -320,6 +321,7 @@ class PostgresCopies:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection[Any]]:
         """Keep a connection while this lasts; what is not committed then is not stored."""
+        require_packages()
         import psycopg
 
         database = Database(self._address, patience=30.0)
