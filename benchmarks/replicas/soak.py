@@ -18,7 +18,17 @@ from typing import Any
 
 from benchmarks.replicas.agents import Agent, Listener, Load, accept_pins, change, delays
 from benchmarks.replicas.cluster import BEACONS, LOADED, SMALL, TOOLS, Cluster, configuration
-from benchmarks.replicas.ledger import BATCH, COUNTED, Ledger, Principal, Recorded, missing, ran_wrong, recorded
+from benchmarks.replicas.ledger import (
+    BATCH,
+    BUSY_BATCH,
+    COUNTED,
+    Ledger,
+    Principal,
+    Recorded,
+    missing,
+    ran_wrong,
+    recorded,
+)
 from benchmarks.replicas.proxy import Proxy
 from pegboard.stores.postgres import PostgresStore
 
@@ -57,7 +67,7 @@ class Outcome:
             else {
                 "answered": kept.answered,
                 "recorded": kept.recorded,
-                f"by a replica that was killed within {BATCH:g} s": kept.may_lack_record,
+                "by a replica that was killed before it was due": kept.may_lack_record,
                 "counted": kept.counted,
                 f"by a replica that was killed within {COUNTED:g} s": kept.may_lack_count,
             },
@@ -85,7 +95,13 @@ async def on_a_server(
 
     try:
         outcome = await run(
-            seconds, store_url=server.address(), restart=restart, replicas=replicas, principals=principals, seed=seed
+            seconds,
+            store_url=server.address(),
+            restart=restart,
+            replicas=replicas,
+            principals=principals,
+            seed=seed,
+            batch=BATCH if quiet else BUSY_BATCH,
         )
         if quiet and len(outcome.delays) > 1 and (p99 := statistics.quantiles(outcome.delays, n=100)[98]) > MOST_DELAY:
             outcome.problems.append(f"changes are at every listener within {p99 * 1000:.0f} ms p99, not 250")
@@ -102,10 +118,11 @@ async def run(
     replicas: int,
     principals: int,
     seed: int = 1,
+    batch: float = BATCH,
 ) -> Outcome:
     """Let principals work for so long, and return what became of what they were answered.
 
-    ``restart`` restarts the database, which is done twice.
+    ``restart`` restarts the database, which is done twice; ``batch`` is for how long a record may be held back.
     """
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="pegboard-replicas-") as name:
@@ -122,7 +139,7 @@ async def run(
                 load = Load(f"http://127.0.0.1:{proxy.port}/mcp", cluster, ledger, store, seed)
                 await _worked(load, outcome, seconds, restart)
             outcome.problems += await cluster.stop()
-            await _judged(load, outcome, folder)
+            await _judged(load, outcome, folder, batch)
         finally:
             await cluster.stop()
             await store.aclose()
@@ -186,7 +203,7 @@ async def _until(moment: float) -> None:
     await asyncio.sleep(max(0.0, moment - time.monotonic()))
 
 
-async def _judged(load: Load, outcome: Outcome, folder: Path) -> None:
+async def _judged(load: Load, outcome: Outcome, folder: Path, batch: float) -> None:
     """Look for everything that was answered, in the store that the replicas have left."""
     listing = [sys.executable, "-m", "pegboard", "session", "list", "--json"]
     asked = await asyncio.create_subprocess_exec(
@@ -196,7 +213,7 @@ async def _judged(load: Load, outcome: Outcome, folder: Path) -> None:
     outcome.expected = dict(load.ledger.expected())
     outcome.problems += await missing(load.ledger, load.store, sessions)
     outcome.problems += ran_wrong(load.ledger, folder / "ran.txt")
-    outcome.recorded = await recorded(load.ledger, load.store, load.cluster.kills, load.cluster.outages)
+    outcome.recorded = await recorded(load.ledger, load.store, load.cluster.kills, load.cluster.outages, batch=batch)
     outcome.problems += outcome.recorded.problems
     if not load.answers["answered"]:
         outcome.problems.append("nothing was answered at all")
