@@ -54,7 +54,9 @@ async def select_sums(
     columns = f"{names}, " if by else ""
     query = f"SELECT {columns}{_SUMS}, count(*) OVER () FROM {{s}}.bill WHERE {where}"  # noqa: S608 - constants
     query += f" GROUP BY {names}" if by else " HAVING count(*) > 0"
-    if greatest is not None:
+    if greatest is None:
+        query += f" ORDER BY {names}" if by else ""
+    else:
         query += f" ORDER BY sum(tokens + arguments + results) DESC{', ' if by else ''}{names} LIMIT %s"
         values.append(max(min(greatest, MOST_GREATEST), 1))
     rows = await database.read(query, values)

@@ -99,7 +99,9 @@ async def select_usage(
         values.append([to_column(agent) for agent in agents])
     names = ", ".join(by)
     query = f"SELECT {names}{', ' if by else ''}{_SUMS} FROM {{s}}.usage WHERE {where}"  # noqa: S608 - constants
-    rows = await database.read(query + (f" GROUP BY {names}" if by else " HAVING count(*) > 0"), values)
+    rows = await database.read(
+        query + (f" GROUP BY {names} ORDER BY {names}" if by else " HAVING count(*) > 0"), values
+    )
     return UsageSums(
         [
             usage_of(
