@@ -46,7 +46,7 @@ class HandshakeListener:
     """A connection of the handshake era, and the digest of the list that its client has.
 
     ``changed_by_call``: the call that is being served may have changed it. ``calls`` are in flight; ``version`` is that
-    of the stored state of its session when the list was looked at last.
+    of the stored state of its session when the list was looked at last, None where it is to be looked at again.
     """
 
     connection: Connection
@@ -55,7 +55,7 @@ class HandshakeListener:
     digest: str | None = None
     changed_by_call: bool = False
     calls: int = 0
-    version: int = 0
+    version: int | None = 0
 
     @property
     def is_shared(self) -> bool:
@@ -96,6 +96,7 @@ class ToolListNotifier:
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     _unsubscribe: list[Callable[[], None]] = field(default_factory=list)
     _stale: bool = False
+    _look_again: bool = False
 
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
@@ -136,12 +137,22 @@ class ToolListNotifier:
         if await self._has_changed(listener):
             await notify()
 
-    async def _has_changed(self, listener: HandshakeListener) -> bool:
-        now = await self.digest(listener.caller, listener.key.session)
-        if now == listener.digest:
-            return False
+    async def _has_changed(self, listener: HandshakeListener, *, unless_called: bool = False) -> bool:
+        """Return whether a list is another one than its client has, which is notified then by whoever asked.
+
+        ``unless_called`` leaves a list to the calls in flight, which notify of it before they are answered, and looks
+        at it again after them.
+        """
+        while True:
+            known = listener.digest
+            now = await self.digest(listener.caller, listener.key.session)
+            if unless_called and listener.calls:
+                listener.version, self._look_again = None, True
+                return False
+            if listener.digest == known:  # else it was looked at meanwhile
+                break
         listener.digest = now
-        return True
+        return now != known
 
     # -- the 2026-07-28 era ------------------------------------------------------------------------
 
@@ -199,36 +210,28 @@ class ToolListNotifier:
 
     async def _watch_store(self) -> None:
         """Watch what other processes change of the lists: switches and pins, and sessions; they send no event."""
-        store, seen, again = self.board.services.store, None, False
+        store, seen = self.board.services.store, None
         while True:
             with contextlib.suppress(PegboardError):
                 before, seen = seen, await store.change_token()
                 if before is not None and seen.permissions != before.permissions:
                     self._any_list_may_differ()
-                if again or (before is not None and seen.states != before.states):
-                    again = await self._follow_sessions()
+                if self._look_again or (before is not None and seen.states != before.states):
+                    self._look_again = False
+                    await self._follow_sessions()
                 listening = self._listeners or self._streams
                 await store.changed(seen, LISTENING_INTERVAL if listening else SWITCH_INTERVAL)
                 continue
             await asyncio.sleep(SWITCH_INTERVAL)
 
-    async def _follow_sessions(self) -> bool:
-        """Notify clients whose sessions were changed by way of others; return whether some have calls in flight.
-
-        Those are notified before their calls are answered, if these have changed their lists, else at the next look.
-        """
-        busy = False
+    async def _follow_sessions(self) -> None:
+        """Notify clients whose sessions were changed by way of others."""
         for listener in [one for one in self._listeners.values() if one.is_shared and one.digest is not None]:
             stored = await self.board.services.store.load(listener.key)
             version = 0 if stored is None else stored.version
-            if version == listener.version:
-                continue
-            if listener.calls:
-                busy = True
-                continue
-            listener.version = version
-            self._tasks.start(self._refresh(listener))
-        return busy
+            if version != listener.version:
+                listener.version = version
+                self._tasks.start(self._refresh(listener, unless_called=True))
 
     async def _refresh_all(self) -> None:
         await asyncio.sleep(0)
@@ -247,9 +250,9 @@ class ToolListNotifier:
         except PegboardError:
             return None
 
-    async def _refresh(self, listener: HandshakeListener) -> None:
+    async def _refresh(self, listener: HandshakeListener, *, unless_called: bool = False) -> None:
         try:
-            changed = await self._has_changed(listener)
+            changed = await self._has_changed(listener, unless_called=unless_called)
         except PegboardError:
             return
         if changed:
