@@ -337,6 +337,7 @@ async def compare(worlds: Worlds, steps: list[Step]) -> None:
             for agent, switch in itertools.product(AGENTS, ("git", "docker", "devops", "run")):
                 with contextlib.suppress(PegboardError):
                     await world.boards[0].permissions.set(agent, switch, None, by="operator")
+        await worlds.replicas.settle()
 
 
 def test_what_comes_to_which_replica_makes_no_difference(worlds: Worlds) -> None:

@@ -269,6 +269,27 @@ async def find_what_was_not_told(store: PostgresStore, peer: PostgresStore, post
     assert found.text == "silent"
 
 
+async def test_whoever_is_about_to_refuse_takes_up_what_was_not_heard_yet(
+    store: PostgresStore, peer: PostgresStore, postgres: PostgresServer
+) -> None:
+    """G14: what another process did counts, also before it is told; where nothing was done, nothing is read anew."""
+    await store.save(KEY, "told", expected=0)
+    assert await hears(peer)
+    assert await peer.load(KEY)
+    await peer.catch_up()
+    token = await peer.change_token()
+    assert not await peer.catch_up()
+    assert await peer.change_token() == token
+    schema = peer.address.quoted
+    async with await psycopg.AsyncConnection.connect(postgres.conninfo, autocommit=True) as other:
+        await other.execute(f"UPDATE {schema}.sessions SET text = 'silent', version = version + 1".encode())
+        await other.execute(f"SELECT nextval('{schema}.states_told')".encode())
+    assert await peer.catch_up()
+    found = await peer.load(KEY)
+    assert found is not None
+    assert found.text == "silent"
+
+
 async def test_a_connection_that_is_lost_costs_no_change(postgres: PostgresServer, url: str) -> None:
     """S2, G14: what was changed meanwhile is there at once, and what comes is heard again."""
     async with relayed(Relay(postgres.folder)) as relay, opened(url) as peer, opened(relay.address(url)) as store:

@@ -278,6 +278,8 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
         text = to_text(state, start=info.start)
         version = await services.store.save(info.key, text, expected=snapshot.version, audit=records)
     elif records:
+        if info.stable and await services.store.catch_up():
+            return None
         await services.store.record(*records)
     return _after(services, snapshot, state, version) if version is not None else None
 

@@ -551,6 +551,19 @@ class Store(
         """
         ...
 
+    async def catch_up(self) -> bool:
+        """Take up all that other processes had stored by now, also what was not heard of yet.
+
+        Whoever refuses something, or finds nothing to do, asks before: what was done elsewhere counts (G14).
+
+        Returns:
+            Whether something was taken up; what is read from now on has it.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
     def known_token(self, since: float) -> ChangeToken | None:
         """Return what :meth:`change_token` would, where nothing has to be read for it: it waits for nothing.
 

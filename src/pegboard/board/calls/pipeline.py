@@ -117,6 +117,8 @@ def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
 async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     snapshot, plan = await _planned(call, snapshot)
+    if not isinstance(plan, Run) and await call.services.store.catch_up():  # done at another replica a moment ago (G14)
+        snapshot, plan = await _planned(call, await read(call.services, snapshot.info))
     owner = plan.owner if isinstance(plan, Refuse) and plan.tool is None and not call.deciding else ""
     if owner and (remote := remote_servers(call.services, [owner])):
         if missing := await missing_logins(call, snapshot, remote):

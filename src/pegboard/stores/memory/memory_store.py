@@ -265,6 +265,10 @@ class MemoryStore(MemoryApprovals):
         """Wait: no other process changes anything."""
         await asyncio.sleep(timeout)
 
+    async def catch_up(self) -> bool:
+        """Return that nothing was taken up: no other process changes anything."""
+        return False
+
     def known_token(self, since: float) -> ChangeToken:  # noqa: ARG002 - as above
         """Return the same: nothing has to be read."""
         return ChangeToken(states=self._changes, permissions=self._revision)

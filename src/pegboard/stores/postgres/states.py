@@ -200,6 +200,10 @@ class PostgresStates:
         """Return what the database stands at: without a statement, while changes are told."""
         return await self._opened()[1].token(since)
 
+    async def catch_up(self) -> bool:
+        """Take up what other processes had stored by now and nobody has told yet; return whether there was anything."""
+        return await self._opened()[1].catch_up()
+
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the same, where it is known without a statement."""
         return None if self._pulse is None or self._database is None else self._pulse.known(since)

@@ -182,6 +182,10 @@ class SqliteStates:
         """Wait: whoever asks for the token then has what other processes changed meanwhile."""
         await asyncio.sleep(timeout)
 
+    async def catch_up(self) -> bool:
+        """Return that nothing was taken up: each reading of a file has what was stored by then."""
+        return False
+
     def known_token(self, since: float) -> ChangeToken | None:
         """Return what the file stood at when it was looked at last, where that was after ``since``."""
         return self._token if since <= self._looked_at and self._database is not None else None
