@@ -145,7 +145,7 @@ async def test_s2_a_record_that_does_not_fit_is_named_and_a_server_stays_as_it_w
 async def test_s2_a_server_that_has_something_or_is_served_takes_no_copy(url: str, filled: PostgresStore) -> None:
     """S2, G14: it goes on behind the numbers that were given in it; its replicas keep their secret."""
     copies, secret = PostgresCopies(url), await filled.replica_key()
-    lines, before = await copied(copies), await answers(filled)
+    before, lines = await answers(filled), await copied(copies)  # in this order: what waits is written first
     with pytest.raises(StoreError, match="session: 10") as caught:
         await put_in(copies, lines)
     assert caught.value.code == "store_not_empty"
