@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+import pegboard
 from pegboard import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,8 +140,10 @@ def entry(name: str) -> str:
     """Return the directive that documents a public name with its members."""
     kind = "autofunction" if name.islower() else "autoexception" if name.endswith("Error") else "autoclass"
     members = "" if kind == "autofunction" else "   :members:\n   :inherited-members: Exception, object\n"
-    if name in MADE_BY_OTHERS:
-        members += "   :exclude-members: __init__\n"
+    excluded = ["__init__"] if name in MADE_BY_OTHERS else []
+    excluded += getattr(getattr(pegboard, name), "_fields", ())  # of a named tuple, whose docstring has them
+    if excluded:
+        members += f"   :exclude-members: {', '.join(excluded)}\n"
     return f"```{{eval-rst}}\n.. {kind}:: pegboard.{name}\n{members}```\n\n"
 
 

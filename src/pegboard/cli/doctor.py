@@ -61,10 +61,11 @@ def doctor(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Start a server or plugin, and say what was refused to it; without a name, look the installation over.
+    """Look store, replicas and clocks over, or start one server.
 
     Without a name nothing is started or changed: the store is looked at, whether it can be written, the processes that
-    serve it, the clocks of this machine and of the store, and the key.
+    serve it, the clocks of this machine and of the store, and the key. A server or plugin is started, and what was
+    refused to it is shown.
 
     With --try it is started with more and more until it comes up, and the least that does is shown. You are asked
     before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.
