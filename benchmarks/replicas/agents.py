@@ -407,13 +407,8 @@ async def accept_pins(load: Load, write: Callable[[str], None]) -> None:
             await client.connect(timeout=PATIENCE)
             await client.call("load_tools", {"names": ["listed"], "keep": "session"}, timeout=PATIENCE)
             await client.call("listed__announce", {}, timeout=PATIENCE)
-            for _ in range(20):
-                rows = [row for row in await load.operator("GET", "/api/pins/listed") if row["tool"] == "look"]
-                if rows and rows[0]["waits"]:
-                    load.ledger.pin = ""
-                    seen = {"seen": rows[0]["digest"]}
-                    await load.operator("POST", "/api/pins/listed/look/accept", seen)
-                    load.ledger.pin, load.ledger.pins = rows[0]["digest"], load.ledger.pins + 1
+            for _ in range(40):
+                if await _accepted(load):
                     break
                 await asyncio.sleep(0.1)
         except (NoAnswerError, CallError, OSError, TimeoutError):
@@ -422,3 +417,19 @@ async def accept_pins(load: Load, write: Callable[[str], None]) -> None:
             await client.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(load.over.wait(), 3.0)
+
+
+async def _accepted(load: Load) -> bool:
+    """Accept what waits of the server at a replica that has seen it; return whether that was answered."""
+    ledger = load.ledger
+    rows = [row for row in await load.operator("GET", "/api/pins/listed") if row["tool"] == "look"]
+    if not rows or not rows[0]["waits"]:
+        return False
+    before, ledger.pin = ledger.pin, ""
+    try:
+        await load.operator("POST", "/api/pins/listed/look/accept", {"seen": rows[0]["digest"]})
+    except CallError:  # another replica, which had this request, has not seen it yet: nothing was accepted
+        ledger.pin = before
+        return False
+    ledger.pin, ledger.pins = rows[0]["digest"], ledger.pins + 1
+    return True
