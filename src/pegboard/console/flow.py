@@ -56,7 +56,7 @@ def column(sizes: Mapping[str, float], height: float) -> dict[str, Node]:
     found: dict[str, Node] = {}
     y = 0.0
     for key, size in sizes.items():
-        own = LEAST + (rest * size / total if total else rest / count)
+        own = LEAST + (rest * (size / total) if total else rest / count)
         found[key] = Node(key=key, y=y, height=own)
         y += own + GAP
     return found
