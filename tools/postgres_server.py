@@ -80,7 +80,7 @@ class PostgresServer:
         """Stop the server and remove its files."""
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
-        self._keeper.wait(30)
+        self._keeper.wait(120)  # removing its files takes long on a busy disk
 
 
 def keep(durable: str) -> None:
