@@ -1,8 +1,10 @@
 """One request reads the store once, walks straight, and saves once."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard import Pegboard, Session
@@ -48,6 +50,19 @@ class OvertakenStore(SqliteStore):
         return row
 
 
+class RemoteStore(SqliteStore):
+    """A store whose answers take a while, as over a network."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads = 0
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        self.reads += 1
+        await asyncio.sleep(0.01)
+        return await super().all_switches()
+
+
 def test_a_verb_asks_the_store_with_few_statements() -> None:
     """S2, P4: counted by the benchmark, the fourth time that a verb is used."""
     command = [sys.executable, "-m", "benchmarks", "path", "--json"]
@@ -77,3 +92,24 @@ async def test_a_load_that_was_overtaken_between_read_and_save_starts_again_once
             assert [lease.subject.name for lease in leases] == ["second", "first"]
             loads = await store.entries(session="thread", kind="load")
             assert [entry.subject for entry in loads] == ["toolkit:first", "toolkit:second"]
+
+
+async def test_what_another_process_has_switched_is_read_once_for_all_who_ask_at_that_moment(tmp_path: Path) -> None:
+    """P4, G14: the sessions of a replica all look at their lists when a change reaches it."""
+    (tmp_path / "kits.py").write_text(MODULE)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    store = RemoteStore(tmp_path / ".pegboard" / "pegboard.db")
+    async with (
+        Pegboard.open(tmp_path / "pegboard.yaml") as other,
+        Pegboard.open(tmp_path / "pegboard.yaml", adapters=Adapters(store=store)) as board,
+    ):
+        sessions = [await board.session(session_id=f"thread {number}") for number in range(20)]
+        for session in sessions:
+            await session.load("first")
+        await other.permissions.set("default", "first", False)
+        store.reads = 0
+
+        lists = await asyncio.gather(*(session.surface() for session in sessions))
+
+        assert store.reads == 1
+        assert not any(loaded.tool.name == "upper" for one in lists for loaded in one.tools)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Container, Mapping
 from copy import copy
 from dataclasses import replace
@@ -26,6 +27,7 @@ class PermissionCompiler:
         self._pins = pins
         self._token: ChangeToken | None = None
         self._as_of: object = object()
+        self._taking_up = asyncio.Lock()
         self._other_pins = False  # some have changed that nothing was compiled with
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._personal: Mapping[str, Mapping[str, Mapping[str, bool]]] = {}
@@ -52,28 +54,36 @@ class PermissionCompiler:
         has changed.
         """
         token = await self._store.change_token(since)
-        if token is not self._token and (self._token is None or token[:2] != self._token[:2]):
-            if self._token is None or token.permissions != self._token.permissions:
-                self._other_pins = await self._pins.refresh() or self._other_pins
-                switches, personal = await self._store.all_switches(), await self._store.principal_switches()
-                before, self._switches = self._switches, switches  # all of it was read, or nothing is taken
-                own, self._personal = self._personal, personal
-                other_pins, self._other_pins = self._other_pins, False
-                if other_pins or self._token is None:
-                    self._outdate()
-                else:
-                    agents = before.keys() | self._switches.keys() | own.keys() | self._personal.keys()
-                    self._outdate(
-                        {
-                            one
-                            for one in agents
-                            if before.get(one, EMPTY) != self._switches.get(one, EMPTY)
-                            or own.get(one, EMPTY) != self._personal.get(one, EMPTY)
-                        }
-                    )
-            self._token = token
-            self._as_of = object()
+        if self._is_news(token):
+            async with self._taking_up:  # who asks at the same moment reads nothing again
+                if self._is_news(token):
+                    await self._take_up(token)
         return self._as_of
+
+    def _is_news(self, token: ChangeToken) -> bool:
+        return token is not self._token and (self._token is None or token[:2] != self._token[:2])
+
+    async def _take_up(self, token: ChangeToken) -> None:
+        if self._token is None or token.permissions != self._token.permissions:
+            self._other_pins = await self._pins.refresh() or self._other_pins
+            switches, personal = await self._store.all_switches(), await self._store.principal_switches()
+            before, self._switches = self._switches, switches  # all of it was read, or nothing is taken
+            own, self._personal = self._personal, personal
+            other_pins, self._other_pins = self._other_pins, False
+            if other_pins or self._token is None:
+                self._outdate()
+            else:
+                agents = before.keys() | self._switches.keys() | own.keys() | self._personal.keys()
+                self._outdate(
+                    {
+                        one
+                        for one in agents
+                        if before.get(one, EMPTY) != self._switches.get(one, EMPTY)
+                        or own.get(one, EMPTY) != self._personal.get(one, EMPTY)
+                    }
+                )
+        self._token = token
+        self._as_of = object()
 
     def known(self, since: float) -> object | None:
         """Return what :meth:`refresh` would, where nothing has changed and nothing has to be read; else None."""
