@@ -8,20 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pegboard.board.observability.bill import EVERY
 from pegboard.ports import Store
 
 BATCH: Final = 0.25
-"""For how long before a kill the record of an answered call may have waited for its batch, in seconds (S2: 50 ms)."""
+"""For how long before a kill the record of an answered call, and its count, may have waited, in seconds (S2: 50 ms)."""
 BUSY_BATCH: Final = 5.0
 """The same on a machine that others work on, too: what is due in 50 ms is written when there is a processor for it."""
 FOUND_AGAIN: Final = 1.0
 """How long after it is back a database may not have been found again, in seconds."""
-COUNTED: Final = EVERY + 5.0
-"""How long after an answered call, or after the database is back, it may not have been counted yet, in seconds.
-
-The bill is handed over every five seconds, once the tokens of calls are counted, which takes time on a busy machine.
-"""
 UNKNOWN: Final = "unknown"
 """What is known of something whose request was not answered: it may have been done."""
 
@@ -151,13 +145,12 @@ def ran_wrong(ledger: Ledger, written: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How many of the answered calls have their record, how many are counted, and how many a killed replica had not."""
+    """How many of the answered calls have their record, how many are counted, and how many may lack both."""
 
     answered: int
     recorded: int
-    may_lack_record: int
     counted: int
-    may_lack_count: int
+    may_lack: int
     problems: list[str]
 
 
@@ -172,7 +165,7 @@ async def recorded(
     """Compare answered calls and loads with the audit trail and the bill.
 
     ``kills`` are those of replicas, ``outages`` those of the database: what a process holds back goes with the process.
-    ``batch`` is for how many seconds it holds the record of a call back.
+    ``batch`` is for how many seconds it holds the record of a call back, and its count.
     """
     found: Counter[tuple[str, str]] = Counter()
     after: int | None = 0
@@ -182,26 +175,24 @@ async def recorded(
         after = page.next
     billed = {one.principal: one.counts.calls for one in (await store.bill_sums(by=("principal",))).records}
     problems: list[str] = []
-    lack = Counter[str]()
+    may_lack = 0
     for one in ledger.principals:
         answered, calls, counted = len(one.calls), found[one.name, "call"], billed.get(one.name, 0)
-        record, count = _lost(one.calls, kills, outages, batch), _lost(one.calls, kills, outages, COUNTED)
-        lack.update(record=record, count=count)
-        if not answered - record <= calls <= one.tried:
-            held = _held(one.calls, kills)
-            problems.append(
-                f"audit: {one.name} was answered {answered} calls ({record} may lack it), {calls} stand{held}"
-            )
-        if not answered - count <= counted <= one.tried:
-            problems.append(f"counts: {one.name} was answered {answered} calls ({count} may lack), {counted} count")
+        held_back = _lost(one.calls, kills, outages, batch)
+        may_lack += held_back
+        for what, there in (("audit", calls), ("counts", counted)):
+            if not answered - held_back <= there <= one.tried:
+                problems.append(
+                    f"{what}: {one.name} was answered {answered} calls ({held_back} may lack it), {there} stand"
+                    f"{_held(one.calls, kills)}"
+                )
         if found[one.name, "load"] < one.loads:
             problems.append(f"audit: {one.name} was answered {one.loads} loads, {found[one.name, 'load']} stand")
     return Recorded(
         answered=sum(len(one.calls) for one in ledger.principals),
         recorded=sum(found[one.name, "call"] for one in ledger.principals),
-        may_lack_record=lack["record"],
         counted=sum(billed.get(one.name, 0) for one in ledger.principals),
-        may_lack_count=lack["count"],
+        may_lack=may_lack,
         problems=problems,
     )
 

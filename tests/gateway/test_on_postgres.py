@@ -2,16 +2,19 @@
 
 import asyncio
 import re
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
 from pegboard import Pegboard
+from pegboard.board.observability.bill import EVERY
+from pegboard.ports.usage import STEP
 from postgres_server import PostgresServer
 
 from .clients import ERAS, HANDSHAKE, connected, process, until
-from .replica_helpers import pair, served
+from .replica_helpers import mortal, pair, served
 
 
 @pytest.fixture
@@ -54,6 +57,23 @@ async def test_what_a_client_loaded_is_there_after_the_process_was_stopped(share
         await pegboard.load("notes")
     async with process(shared) as second, connected(f"{second.url}?session=kept", HANDSHAKE) as pegboard:
         assert await pegboard.text("note_add", text="again") == "added again"
+
+
+async def test_a_call_is_counted_at_once_and_stays_so_though_its_replica_is_killed(shared: Path) -> None:
+    """G14, S2, F4: what it took in tokens is what waits for the bill of some seconds later."""
+    async with mortal(shared) as killed, served(shared) as other:
+        store = other.board.services.store
+        async with connected(f"{killed.url}?session=kept", HANDSHAKE) as pegboard:
+            await pegboard.load("notes")
+            assert await pegboard.text("note_add", text="one") == "added one"
+            async with asyncio.timeout(EVERY - 1):
+                while not sum(one.counts.calls for one in (await store.bill()).records):
+                    await store.changed(await store.change_token(), 0.05)
+            await killed.end(signal.SIGKILL)
+        (billed,) = (await store.bill(session="kept")).records
+        assert (billed.counts.calls, billed.counts.loads) == (1, 1)
+        counted = await store.usage(STEP, since=0, until=2**40, by=("tool",))
+        assert [(one.tool, one.counts.calls) for one in counted.records if one.tool] == [("note_add", 1)]
 
 
 def test_code_without_an_event_loop_works_on_a_database(shared: Path) -> None:

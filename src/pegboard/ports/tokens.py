@@ -8,6 +8,8 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 BILL_DAYS: Final = 400
 """For how many days the bill is kept."""
+COUNTS_WAIT: Final = 5.0
+"""For how many seconds counts are held back where one process is not killed while others serve on."""
 
 
 class TokenCounter(Protocol):
@@ -153,6 +155,11 @@ class BillStore(Protocol):
     @property
     def lasts(self) -> bool:
         """Return whether what is stored outlives the process."""
+        ...
+
+    @property
+    def counts_wait(self) -> float:
+        """Return for how many seconds a process holds back what it counts: where it is killed, that is lost."""
         ...
 
     def bill_later(self, *records: BillRecord) -> None:

@@ -23,7 +23,7 @@ from pegboard.ports.usage import STEP, start_of
 Price = Callable[[Sequence[Tool]], int]
 
 EVERY = 5.0
-"""For how many seconds a killed process may lose what it counted."""
+"""For how many seconds a killed process may lose what tokens came to, and what it counted but for a shared store."""
 AT_ONCE: Final = 64
 """How many tools are priced before others may go on: one that is new takes some 30 microseconds."""
 
@@ -63,6 +63,7 @@ class Billing:
         self._count_apart = count_apart or self._count_in_turns
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._counts_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._flushing = asyncio.Lock()
         metrics.on_news = self._begin
@@ -73,13 +74,11 @@ class Billing:
         With ``at_once`` no tokenizer is read for what calls took and gave: it is estimated where it is not known.
         """
         async with self._flushing:
-            day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
-            start = start_of(STEP, self._since)
+            self._hand_over()
+            day, start = self._day(), start_of(STEP, self._since)
             news = self._metrics.take_news()
-            used = [*self._metrics.usage.take(start, self._plugin_of)]
             of_calls = [*await self._metrics.call_texts.take(None if at_once else self._count_apart)]
-            used += self._of_calls(start, of_calls)
-            if used:
+            if used := [*self._of_calls(start, of_calls)]:
                 self._store.usage_later(*used)
             records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
             records += [BillRecord(day, *one.key, BillCounts(**_texts(one))) for one in of_calls]
@@ -90,26 +89,48 @@ class Billing:
 
     async def aclose(self) -> None:
         """Flush what is left, where it outlives the process."""
-        self._stop_timer()
+        self._stop_timers()
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._store.lasts:
             await self.flush(at_once=True)
 
+    def _day(self) -> str:
+        return datetime.fromtimestamp(self._since, UTC).date().isoformat()
+
     def _begin(self) -> None:
-        """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
+        """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one.
+
+        Counts are handed over before that where they may not wait for it.
+        """
         self._since = self._clock()
-        self._stop_timer()
+        shared = self._store.counts_wait < EVERY
+        if not shared:
+            self._stop_timers()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._timer = loop.call_later(min(EVERY, STEP.seconds - self._since % STEP.seconds), self._start)
+        rest = STEP.seconds - self._since % STEP.seconds
+        if self._timer is None:
+            self._timer = loop.call_later(min(EVERY, rest), self._start)
+        if shared and self._counts_timer is None:
+            self._counts_timer = loop.call_later(min(self._store.counts_wait, rest), self._hand_over)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _hand_over(self) -> None:
+        """Hand what was done to the store; what it took in tokens is counted later, and what was sent."""
+        self._counts_timer = None
+        day = self._day()
+        if used := [*self._metrics.usage.take(start_of(STEP, self._since), self._plugin_of)]:
+            self._store.usage_later(*used)
+        if done := [BillRecord(day, *key, counts) for key, counts in self._metrics.take_counts()]:
+            self._store.bill_later(*done)
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._counts_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._counts_timer = None
 
     def _start(self) -> None:
         self._timer = None

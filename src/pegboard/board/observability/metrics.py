@@ -92,6 +92,8 @@ class SessionMetrics:
         self.on_news: Callable[[], object] = lambda: None
         """Called when something is counted for the first time since the last bill."""
         self._news: set[Counted] = set()
+        self._sent: set[Counted] = set()
+        """Whose counts were taken, and not what they were sent."""
         self._usage = UsageTally()
         self.call_texts = CallTexts()
         """What models wrote to call and were answered since the last bill."""
@@ -224,10 +226,18 @@ class SessionMetrics:
         if not self._told:
             self._tell()
 
+    def take_counts(self) -> list[tuple[tuple[str, str, str], BillCounts]]:
+        """Return what was done since this or :meth:`take_news` was called last; what was sent waits for that."""
+        self._count_calls()
+        news, self._news, self._told = self._news, set(), False
+        self._sent |= {counted for counted in news if counted.sent}
+        return [(counted.key, counts) for counted in news if any(counts := _done_since(counted))]
+
     def take_news(self) -> list[News]:
         """Return what has come since this was called last; its counts have no price."""
         self._count_calls()
-        news, self._news, self._told = self._news, set(), False
+        news, self._news, self._told = self._news | self._sent, set(), False
+        self._sent.clear()
         return [_news_of(counted) for counted in news]
 
     def _is_news(self, counted: Counted) -> None:
@@ -270,26 +280,26 @@ class SessionMetrics:
         return counted
 
 
-def _news_of(counted: Counted) -> News:
+def _done_since(counted: Counted) -> BillCounts:
+    """Return what was done in a session since it was billed last, which it is with this."""
     now = (counted.loads, counted.unloads, counted.searches, counted.calls, counted.meta_calls, counted.denials)
     loads, unloads, searches, calls, meta_calls, denials = (
         count - before for count, before in zip(now, counted.billed, strict=True)
     )
-    sent, counted.sent, counted.billed = counted.sent, [], now
+    counted.billed = now
+    return BillCounts(
+        loads=loads, unloads=unloads, searches=searches, calls=calls, meta_calls=meta_calls, denials=denials
+    )
+
+
+def _news_of(counted: Counted) -> News:
+    sent, counted.sent = counted.sent, []
     for one in sent:
         one.billed = True
         if one.cached and one.requests:
             one.begins, one.fresh = counted.in_cache is None, counted.in_cache != (one.tools, one.texts)
             counted.in_cache = one.tools, one.texts
-    counts = BillCounts(
-        requests=sum(one.requests for one in sent),
-        loads=loads,
-        unloads=unloads,
-        searches=searches,
-        calls=calls,
-        meta_calls=meta_calls,
-        denials=denials,
-    )
+    counts = _done_since(counted)._replace(requests=sum(one.requests for one in sent))
     return counted.key, counts, sent
 
 

@@ -34,7 +34,7 @@ from pegboard.ports import (
     UsageUnit,
     UseRecord,
 )
-from pegboard.ports.tokens import greatest_of, summed
+from pegboard.ports.tokens import COUNTS_WAIT, greatest_of, summed
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
 from pegboard.stores.memory.memory_replicas import MemoryReplicas
 from pegboard.stores.memory.memory_sealed import MemorySealed
@@ -352,6 +352,11 @@ class MemoryStore(MemoryApprovals):
     def lasts(self) -> bool:
         """Return that it ends with the process."""
         return False
+
+    @property
+    def counts_wait(self) -> float:
+        """Return that it matters to nobody how long counts wait."""
+        return COUNTS_WAIT
 
     def bill_later(self, *records: BillRecord) -> None:
         """Add to the bill; in memory, later is now."""

@@ -19,6 +19,7 @@ from pegboard.ports import (
     UsageSums,
     UsageUnit,
 )
+from pegboard.ports.tokens import COUNTS_WAIT
 from pegboard.ports.usage import DAY
 from pegboard.stores.sqlite import calls, session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
@@ -194,6 +195,11 @@ class SqliteStore(SqliteReplicas):
     def lasts(self) -> bool:
         """Return that it outlives the process."""
         return True
+
+    @property
+    def counts_wait(self) -> float:
+        """Return that some seconds of counts are written at once."""
+        return COUNTS_WAIT
 
     async def bill(
         self,
