@@ -243,6 +243,16 @@ async def test_what_was_read_costs_no_statement_until_the_token_moves(postgres: 
         assert [one for one in relay.asked if b"pg_advisory_xact_lock_shared" not in one] == []
 
 
+async def test_what_many_wait_for_at_once_is_written_in_two_messages(postgres: PostgresServer, url: str) -> None:
+    """S2: those who come while the first is underway have all that they wait for in the second."""
+    async with relayed(Relay(postgres.folder)) as relay, opened(relay.address(url)) as store:
+        relay.asked.clear()
+        relay.delay = 0.02
+        await asyncio.gather(*(store.record(ENTRY._replace(subject=f"{number}")) for number in range(30)))
+        assert len([one for one in relay.asked if b".audit" in one]) == 2
+        assert len(await store.entries(limit=100)) == 30
+
+
 async def test_a_change_that_was_not_told_is_found_within_seconds(
     url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

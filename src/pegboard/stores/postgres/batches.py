@@ -61,11 +61,17 @@ class Batches:
         self._writer = secrets.token_hex(8)
         self._batch: _Batch | None = None
         self._number = 0
+        self._newest = 0
+        """The number of the newest batch that is stored."""
         self._flushing = asyncio.Lock()
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
-        return bool(self._batch or self.records or self._uses or self.bill.waiting or self.usage.waiting)
+        return self._batch is not None or self._has_more()
+
+    def _has_more(self) -> bool:
+        """Return whether anything waits that is in no batch."""
+        return bool(self.records or self._uses or self.bill.waiting or self.usage.waiting)
 
     def stop(self) -> None:
         """Start no more flushes by themselves; what waits stays."""
@@ -74,15 +80,16 @@ class Batches:
     # -- writing -----------------------------------------------------------------------------------
 
     async def flush(self, database: Database, pulse: Pulse) -> None:
-        """Write what waits, one batch after the other."""
+        """Write what waits now, one batch after the other; what comes meanwhile waits for the next."""
+        last = self._number + (1 + len(self.records) // MOST_AT_ONCE if self._has_more() else 0)
         async with self._flushing:
             if self._batch is not None and await self._is_stored(database, self._batch):
-                self._batch = None
-            while (batch := self._batch or self._taken()) is not None:
+                self._newest, self._batch = self._batch.number, None
+            while self._newest < last and (batch := self._batch or self._taken()) is not None:
                 self._batch = batch
                 statements, places = self._message(pulse, batch)
                 answers = await database.script(*statements)
-                self._batch = None
+                self._newest, self._batch = batch.number, None
                 await self._follow_up(database, pulse, batch, answers, places)
 
     async def _is_stored(self, database: Database, batch: _Batch) -> bool:
@@ -91,7 +98,7 @@ class Batches:
 
     def _taken(self) -> _Batch | None:
         """Return what waits, or a part of it, which waits no more; None where nothing does."""
-        if not self:
+        if not self._has_more():
             return None
         records, details = self.records.take(MOST_AT_ONCE)
         self._number += 1

@@ -58,12 +58,16 @@ class PostgresReplicas(PostgresSwitches):
     async def _secret(self, name: str) -> bytes:
         """Return a secret of the store that one process has made, and every process uses."""
         if name not in self._secrets:
-            import secrets  # every start would pay for it
-
-            database, _ = self._opened()
-            rows = await database.script(
-                ("INSERT INTO {s}.secrets VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, secrets.token_bytes(32))),
-                ("SELECT value FROM {s}.secrets WHERE name = %s", (name,)),
-            )
-            self._secrets[name] = rows[-1][0][0]
+            async with self._reading_secret:
+                if name not in self._secrets:
+                    self._secrets[name] = await self._stored_secret(name)
         return self._secrets[name]
+
+    async def _stored_secret(self, name: str) -> bytes:
+        import secrets  # every start would pay for it
+
+        rows = await self._opened()[0].script(
+            ("INSERT INTO {s}.secrets VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, secrets.token_bytes(32))),
+            ("SELECT value FROM {s}.secrets WHERE name = %s", (name,)),
+        )
+        return rows[-1][0][0]

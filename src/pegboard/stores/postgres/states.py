@@ -57,6 +57,7 @@ class PostgresStates:
         self._pulse: Pulse | None = None
         self._batches = Batches(self._flush, keep=audit_keep)
         self._secrets: dict[str, bytes] = {}
+        self._reading_secret = asyncio.Lock()
         self._read: OrderedDict[bytes, StoredState | None] = OrderedDict()
         self._reading: dict[bytes, object] = {}  # what is read, or written, now: a change by others takes it out
 

@@ -37,9 +37,9 @@ class WaitingRecords:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def __bool__(self) -> bool:
-        """Return whether entries wait."""
-        return bool(self._entries)
+    def __len__(self) -> int:
+        """Return how many entries wait."""
+        return len(self._entries)
 
     def add(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
         """Take entries, with the details of the last; the caller flushes."""
@@ -93,6 +93,8 @@ class WaitingRecords:
         self._timer = None
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
+        else:  # it may have taken what it writes before this came
+            self.schedule()
 
     async def _run(self) -> None:
         """Flush; entries that cannot be written wait for the next flush, the oldest give way in the end."""
