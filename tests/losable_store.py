@@ -6,7 +6,7 @@ from collections.abc import Container
 from typing import Any, cast
 
 from pegboard.errors import store_unavailable
-from pegboard.ports import Store
+from pegboard.ports import UNREAD, Store
 
 
 class LosableStore:
@@ -36,6 +36,8 @@ class LosableStore:
         found = getattr(self.real, name)
         if name == "known_token" and (self.lost or not self.answers.is_set()):
             return lambda _: None
+        if name == "known_state" and (self.lost or not self.answers.is_set()):
+            return lambda _: UNREAD
         if not inspect.iscoroutinefunction(found) or name == "aclose":
             return found
 

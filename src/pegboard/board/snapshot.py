@@ -26,7 +26,7 @@ from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, Source, StateChange
+from pegboard.ports import AuditRecord, Source, StateChange, StoredState
 
 if TYPE_CHECKING:
     from pegboard.core.access.approvals.demands import ToolRules
@@ -136,11 +136,21 @@ async def read(
         and (not known.conditional or await services.availability.apply(info, known.base) is known.permissions)
     ):
         return known
-    narrowed = await narrowed_above_of(services, info)
-    snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))
+    narrowed, row = await narrowed_above_of(services, info), await _row(services, info)
+    if known is not None and known.info is info and _is_of(services, known, row, narrowed):
+        return replace(known, as_of=as_of)
+    snapshot = await _snapshot(services, info, narrowed, as_of, *_state_of(info, row))
     if known is not None and known.info is info and known.permissions is snapshot.permissions:
         return replace(snapshot, decided=known.decided, rendered=known.rendered)
     return snapshot
+
+
+def _is_of(services: Services, known: Snapshot, row: StoredState | None, narrowed: tuple[str | None, ...]) -> bool:
+    """Return whether what has changed since a session was read is nothing that it was read from."""
+    if known.version != _version_of(row) or known.narrowed_above != narrowed:
+        return False
+    base = services.compiler.permissions(known.info, narrowed)
+    return base is known.base and not (services.loader.conditional and conditions(base))
 
 
 def unchanged(services: Services, info: SessionInfo, since: float | None, known: Snapshot | None) -> Snapshot | None:
@@ -229,7 +239,18 @@ def settled(services: Services, info: SessionInfo, permissions: CompiledPermissi
 
 async def stored_state(services: Services, info: SessionInfo) -> tuple[State, int]:
     """Return the state as it is stored, and its version; that of a new session where nothing is."""
-    row = await services.store.load(info.key) if info.stable else None
+    return _state_of(info, await _row(services, info))
+
+
+async def _row(services: Services, info: SessionInfo) -> StoredState | None:
+    return await services.store.load(info.key) if info.stable else None
+
+
+def _version_of(row: StoredState | None) -> int:
+    return 0 if row is None else row.version
+
+
+def _state_of(info: SessionInfo, row: StoredState | None) -> tuple[State, int]:
     if row is None:
         return info.start, 0
     try:

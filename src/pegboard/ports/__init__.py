@@ -38,6 +38,7 @@ from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
 from pegboard.ports.stores import (
     ACTIONS_KEPT,
     UNCHECKED,
+    UNREAD,
     CallLog,
     ChangeToken,
     GrantStore,
@@ -54,6 +55,7 @@ from pegboard.ports.stores import (
     SwitchAction,
     SwitchChange,
     Unchecked,
+    Unread,
 )
 from pegboard.ports.tokens import (
     BILL_DAYS,
@@ -95,6 +97,7 @@ __all__ = [
     "PART",
     "UNCHECKED",
     "UNLIKELY",
+    "UNREAD",
     "USES_KEPT",
     "USE_LIFETIME",
     "Activity",
@@ -176,6 +179,7 @@ __all__ = [
     "TokenCounter",
     "TrailPage",
     "Unchecked",
+    "Unread",
     "UsageCounts",
     "UsageOutcome",
     "UsageRecord",

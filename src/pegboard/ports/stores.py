@@ -45,8 +45,28 @@ class StateChange:
     expected: int
 
 
+class Unread(Enum):
+    """The value that says that something has to be read."""
+
+    UNREAD = "unread"
+
+
+UNREAD: Final = Unread.UNREAD
+
+
 class SessionStore(Protocol):
     """The states of sessions; writers compare and swap (S2)."""
+
+    def known_state(self, key: SessionKey) -> StoredState | Unread | None:
+        """Return what :meth:`load` would, where nothing has to be read for it: it waits for nothing.
+
+        Args:
+            key: Whose state it is.
+
+        Returns:
+            The state, None where none is stored; ``UNREAD`` where it has to be read.
+        """
+        ...
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the state of a session.

@@ -30,6 +30,7 @@ from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
+from pegboard.gateway.handlers.list_digests import ListDigests
 from pegboard.gateway.handlers.prometheus import PrometheusMetrics
 from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
@@ -88,6 +89,7 @@ class Gateway:
         self.schemas = HeaderSchemas(self.sessions)
         self.turns = Turns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
+        self._digests = ListDigests()
         self.tool_list = ToolListNotifier(board, self._digest)
         pending = PendingCalls(self.questions, StateSeal() if peers is None else peers.seal, peers)
         self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, pending, self.questions)
@@ -194,7 +196,7 @@ class Gateway:
     async def _digest(self, caller: Caller, session_id: str | None) -> str:
         modern = session_id is None
         session = await self.sessions.get(caller, session_id or DEFAULT_SESSION, modern=modern)
-        return convert.digest(await self._listed(session, modern=modern))
+        return self._digests.of(await session.surface(loaded=not modern), modern=modern)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams

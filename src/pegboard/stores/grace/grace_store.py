@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from pegboard.core.model.addresses import STORE_GRACE
 from pegboard.errors import StoreError, StoreUnavailableError, store_unavailable
 from pegboard.ports import (
+    UNREAD,
     AuditRecord,
     BillRecord,
     CallDetails,
@@ -27,6 +28,7 @@ from pegboard.ports import (
     StateChange,
     Store,
     StoredState,
+    Unread,
     UsageRecord,
     UseRecord,
 )
@@ -292,8 +294,17 @@ class GraceStore:
             raise self._unavailable()
         return of[key]
 
+    def known_state(self, key: SessionKey) -> StoredState | Unread | None:
+        """Return the stored state, where it is known without waiting; not while the store is lost."""
+        known = self._store.known_state(key) if self._lost is None and self._digest_key is not None else UNREAD
+        if known is not UNREAD:
+            self._states.put(key, known)
+        return known
+
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or the one that was read or written last."""
+        if (known := self.known_state(key)) is not UNREAD:
+            return known
         if self._digest_key is None:
             with suppress(StoreUnavailableError, TimeoutError):  # the first call may come when the store is lost
                 await self._in_time(self._tasks.start(self.digest_key()))

@@ -15,6 +15,7 @@ from pegboard.ports import (
     ACTIONS_KEPT,
     BILL_DAYS,
     UNCHECKED,
+    UNREAD,
     USE_LIFETIME,
     USES_KEPT,
     AuditRecord,
@@ -29,6 +30,7 @@ from pegboard.ports import (
     StoredState,
     SwitchAction,
     Unchecked,
+    Unread,
     UsageRecord,
     UsageSums,
     UsageUnit,
@@ -158,6 +160,10 @@ class MemoryStore(MemoryApprovals):
     async def was_there_before(self, change: str) -> bool:  # noqa: ARG002
         """Return False: nothing survives the process."""
         return False
+
+    def known_state(self, key: SessionKey) -> Unread:  # noqa: ARG002 - reading it waits for nothing
+        """Return that it has to be read."""
+        return UNREAD
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""

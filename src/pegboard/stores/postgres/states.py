@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, CallDetails, ChangeToken, SessionKey, StateChange, StoredState
+from pegboard.ports import (
+    UNREAD,
+    AuditRecord,
+    CallDetails,
+    ChangeToken,
+    SessionKey,
+    StateChange,
+    StoredState,
+    Unread,
+)
 from pegboard.stores.postgres.address import address_of
 from pegboard.stores.postgres.batches import Batches
 from pegboard.stores.postgres.schema import STEPS, Step
@@ -98,13 +107,19 @@ class PostgresStates:
             self._forget("s", None)
             self._secrets.clear()
 
+    def known_state(self, key: SessionKey) -> StoredState | Unread | None:
+        """Return the stored state, where it was read and no change of it was told since."""
+        own = _own(key)
+        if not self._opened()[1].hears or own not in self._read:
+            return UNREAD
+        self._read.move_to_end(own)
+        return self._read[own]
+
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none; what was read stays until a change of it is told."""
-        _, pulse = self._opened()
+        if (known := self.known_state(key)) is not UNREAD:
+            return known
         own, mark = _own(key), object()
-        if pulse.hears and own in self._read:
-            self._read.move_to_end(own)
-            return self._read[own]
         self._reading[own] = mark
         query = "SELECT text, version, updated_at FROM {s}.sessions WHERE key = %s"
         try:
