@@ -64,6 +64,7 @@ PROGRAMS = (
     "reference_servers",
     "retrieval",
     "scale",
+    "sizing",
     "soak",
     "stores",
 )

@@ -2,7 +2,8 @@
 
 Both are on the disk of this machine, and so is the server, which makes each transaction durable: a file does not (S2).
 It prints what it takes to read and to write a session, how many statements a call adds, and how long a start and the
-first list take in a store with 10,000 sessions and 1,000,000 records of the trail beside one with ten of each.
+first list take in a store with 10,000 sessions and 1,000,000 records of the trail beside one with ten of each, and
+what 1,000 agents take: a start and the first list of one of them, then the first list of each.
 ``--quick`` has a tenth of both.
 """
 
@@ -37,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
 
 TEXT = json.dumps({"turn": 7, "loaded": [{"tool": f"tool_{number}", "since": number} for number in range(60)]})
-ROUNDS, CALLS, STARTS = 500, 200, 25
+ROUNDS, CALLS, STARTS, AGENTS = 500, 200, 25, 1_000
 FEW = 10
 BAR = 3.0
 """Milliseconds that reading or writing a session may take."""
@@ -98,6 +99,7 @@ async def _measured(server: PostgresServer, folder: Path, part: int) -> list[dic
                 "what": f"the same with {sessions:,} sessions, {records:,} records (bar: +10%)",
                 "found": f"{large:.1f} ms ({(large / small - 1) * 100:+.0f}%)",
             },
+            *await _agents(many),
         ]
     return rows
 
@@ -219,6 +221,23 @@ async def _fill(place: Place, sessions: int, records: int) -> None:
         with closing(sqlite3.connect(place.url.removeprefix("sqlite:///"))) as file:
             file.execute(RECORDS.format(table="audit", sessions=sessions, numbers=numbers))
             file.commit()
+
+
+async def _agents(place: Place) -> list[dict[str, object]]:
+    """Return what a start, the first list and that of each agent take where there are many."""
+    agents = {f"agent {number}": {"tools": ["echo"]} for number in range(AGENTS)}
+    started = time.perf_counter()
+    async with Pegboard.open({**CONFIG, "store": place.url, "agents": agents}) as board:
+        took: list[float] = []
+        for name in agents:
+            session = await board.session(agent=name, session_id="new")
+            took.append(await _took(session.surface))
+            if len(took) == 1:
+                first = (time.perf_counter() - started) * 1e3
+    return [
+        {"store": place.kind, "what": f"start and list with {AGENTS:,} agents", "found": f"{first:.1f} ms"},
+        {"store": place.kind, "what": "the first list of each, p50", "found": f"{statistics.median(took):.2f} ms"},
+    ]
 
 
 async def _starts(few: Place, many: Place) -> tuple[float, float]:
