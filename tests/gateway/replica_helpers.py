@@ -1,7 +1,9 @@
 """Several gateways on one store, in this process or in processes of their own, and raw requests to them."""
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +26,15 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 NOBODY = "0" * 32
 """What stands behind the name of the replica in the id of a session that nobody has begun."""
+
+
+SHIFTED = """
+import time
+
+right = time.time
+time.time = lambda: right() + {ahead}
+"""
+"""Lets a process believe that it is later, or earlier."""
 
 
 @dataclass
@@ -65,9 +76,16 @@ class Mortal:
 
 
 @asynccontextmanager
-async def mortal(config: Path, *options: str) -> AsyncIterator[Mortal]:
-    """Serve a configuration in a process of its own."""
-    child = await asyncio.create_subprocess_exec(*serve(config), *options, stderr=asyncio.subprocess.PIPE)
+async def mortal(config: Path, *options: str, ahead: float = 0.0) -> AsyncIterator[Mortal]:
+    """Serve a configuration in a process of its own, on a machine whose clock may be some seconds ahead."""
+    environment, command = dict(os.environ), serve(config)
+    if ahead:
+        folder = config.parent / "clock"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(SHIFTED.format(ahead=ahead))
+        environment["PYTHONPATH"] = str(folder)
+        command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port=0"]
+    child = await asyncio.create_subprocess_exec(*command, *options, stderr=asyncio.subprocess.PIPE, env=environment)
     assert child.stderr is not None
     try:
         first = (await child.stderr.readline()).decode().strip()

@@ -5,6 +5,7 @@ import base64
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from authorization.conftest import running_site, site
 from authorization.site import LoginSite
 from pegboard.gateway.replicas.request_state import LONGEST, StateSeal
-from pegboard.ports import Replica
+from pegboard.ports import Replica, Store
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, edit, until
 from .question_helpers import BRANCH, FORM, SAMPLE, Person, call, client, configure, modern, of_token, resumed, upstream
@@ -170,6 +171,36 @@ async def test_a_handle_is_resumed_at_another_replica_once(config: Path) -> None
         came = await asyncio.gather(*(session.resume(handle) for session in (*sessions, *sessions)))
         assert sorted(one.status for one in came) == ["ok", "refused", "refused", "refused"]
     assert ran(config) == ["deleted a.txt"]
+
+
+@pytest.mark.parametrize("ahead", [7_200.0, -7_200.0])
+@pytest.mark.parametrize("config", ["postgres"], indirect=True)
+async def test_a_replica_whose_clock_is_off_goes_by_approvals_as_the_others_do(config: Path, ahead: float) -> None:
+    """G14, A2: they expire by the clock of the store: neither early, so that none is lost, nor late."""
+    can: dict[str, Any] = {"can": {}}
+    async with mortal(config, ahead=ahead) as off, served(config) as right, http() as web:
+        store = right.board.services.store
+        asked = [await modern(web, url, "delete_file", DELETE, **can) for url in (right.url, off.url)]
+        first, second = (one["result"]["structuredContent"]["approval"]["id"] for one in asked)
+        assert first == second
+        await right.board.approvals.allow(first, by="grace")
+        assert said(await modern(web, off.url, "delete_file", DELETE, **can)) == "deleted a.txt"
+        again = await modern(web, off.url, "delete_file", DELETE, **can)
+        there = await store.approval(again["result"]["structuredContent"]["approval"]["id"])
+        assert there is not None
+        assert abs(there.asked_at - await store.now()) < 60
+        await right.board.approvals.allow(there.id, by="grace")
+        await expire(store, there.id)
+        assert "approval" in (await modern(web, off.url, "delete_file", DELETE, **can))["result"]["structuredContent"]
+    assert ran(config) == ["deleted a.txt"]
+
+
+async def expire(store: Store, approval_id: str) -> None:
+    """Let an approval have expired a minute ago."""
+    known = await store.approval(approval_id)
+    assert known is not None
+    over = replace(known, expires_at=await store.now() - 60)
+    assert await store.change_approval(over, expected=known.status)
 
 
 async def test_a_state_opens_no_call_of_somebody_else(config: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -179,7 +178,7 @@ class OperatorApprovals:
     async def open(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> OpenApprovals:
         """Return what waits, ``limit`` of it behind ``offset``, and what was allowed; raises ``StoreError``."""
         store = self._services.store
-        found = [one for one in await store.approvals(open_at=time.time()) if sees(one.binding.agent)]
+        found = [one for one in await store.approvals(open_at=store.clock()) if sees(one.binding.agent)]
         waiting = [one for one in found if one.status == "waiting"]
         allowed = [one for one in found if one.status == "allowed"]
         return OpenApprovals(
@@ -192,7 +191,7 @@ class OperatorApprovals:
 
     async def ended(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
         """Return what has ended, kept for a day after it would have expired; raises ``StoreError``."""
-        now = time.time()
+        now = self._services.store.clock()
         every = (one.as_of(now) for one in await self._services.store.approvals())
         found = [one for one in every if not one.open and sees(one.binding.agent)]
         return EndedApprovals(rows=await self._overviews(found[offset : offset + limit]), total=len(found))
@@ -212,7 +211,7 @@ class OperatorApprovals:
 
     async def waiting(self, sees: Sees = _every) -> WaitingCalls:
         """Return how many calls wait for an answer; raises ``StoreError``."""
-        found = await self._services.store.approvals(open_at=time.time())
+        found = await self._services.store.approvals(open_at=self._services.store.clock())
         waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
         newest = tuple(one.id for one in waiting[:NEWEST])
         return WaitingCalls(count=len(waiting), next_end=next_end(waiting), newest=newest)
@@ -230,7 +229,7 @@ class OperatorApprovals:
         found = await self._services.store.approval(approval_id)
         if found is None or not sees(found.binding.agent):
             raise unknown_approval(approval_id)
-        return found.as_of(time.time())
+        return found.as_of(self._services.store.clock())
 
     async def _overviews(self, approvals: Iterable[Approval]) -> tuple[ApprovalOverview, ...]:
         key = await self._services.store.digest_key()

@@ -5,7 +5,6 @@ Another subject is another function in ``SUBJECTS``; its place there is its rank
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -143,7 +142,7 @@ async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
             id=one.id,
             action="decide",
         )
-        for one in await situation.services.store.approvals(open_at=time.time())
+        for one in await situation.services.store.approvals(open_at=situation.services.store.clock())
         if one.status == "waiting" and (seen is None or one.binding.agent in seen)
     ]
     return sorted(found, key=lambda item: (item.until is None, item.until or 0.0, item.since or 0.0))

@@ -229,7 +229,7 @@ async def waiting_session(services: Services, agent: str, tool: str, arguments: 
         StoreError: the approvals cannot be read.
     """
     asked = digest(await services.store.digest_key(), canonical(arguments))
-    known = await services.store.approvals(principal=by, agent=agent, open_at=time.time())
+    known = await services.store.approvals(principal=by, agent=agent, open_at=services.store.clock())
     sessions = (
         one.binding.session for one in known if (one.binding.tool, one.asked) == (tool, asked) and one.lasts != "always"
     )

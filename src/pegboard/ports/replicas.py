@@ -62,6 +62,13 @@ class ReplicaStore(Protocol):
         """
         ...
 
+    def clock(self) -> float:
+        """Return the time by the clock of the store as it was heard last, in seconds since the epoch, without waiting.
+
+        What one process stores and another goes by expires by this clock: that of a machine may be off.
+        """
+        ...
+
     async def lease_holder(self, name: str) -> str | None:
         """Return who has the right to do something alone now (``SealedStore.take_lease``).
 

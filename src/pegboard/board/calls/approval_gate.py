@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -171,9 +170,9 @@ async def _decided(gated: GatedCall) -> Passed:
 async def _verdict(gated: GatedCall) -> Verdict:
     store, resumed = gated.services.store, gated.call.approval
     if resumed is None:
-        return judge(gated.binding, await store.approvals_for(gated.binding), time.time(), gated.decider)
+        return judge(gated.binding, await store.approvals_for(gated.binding), store.clock(), gated.decider)
     newest = await store.approval(resumed.id)
-    return judge(gated.binding, () if newest is None else (newest,), time.time(), gated.decider)
+    return judge(gated.binding, () if newest is None else (newest,), store.clock(), gated.decider)
 
 
 async def _used(gated: GatedCall, approval: Approval) -> bool:
@@ -217,7 +216,7 @@ def _to_be_asked(gated: GatedCall) -> CallAnswer:
 async def _added(gated: GatedCall) -> CallAnswer:
     import secrets  # every start would pay for it
 
-    services, demand, now = gated.services, gated.demand, time.time()
+    services, demand, now = gated.services, gated.demand, gated.services.store.clock()
     shown: JsonObject = services.masker.value(dict(gated.call.arguments))
     approval = Approval(
         id=secrets.token_hex(6),
@@ -250,7 +249,7 @@ async def _too_much(gated: GatedCall) -> CallAnswer | None:
         )
         return answer("refused", message, tool=gated.tool)
     own, store = gated.binding, gated.services.store
-    known = await store.approvals(principal=own.principal, open_at=time.time())
+    known = await store.approvals(principal=own.principal, open_at=store.clock())
     waiting = [one.binding for one in known if one.status == "waiting"]
     here = sum((one.agent, one.session) == (own.agent, own.session) for one in waiting)
     size = sum(len(canonical(one.arguments)) for one in known if one.status == "waiting") + len(gated.text)
@@ -290,13 +289,16 @@ def declined(approval: Approval, tool: Tool) -> CallAnswer:
 
 def _outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
     why = mismatch(approval, gated.binding, gated.decider) or "it was used already"
-    return ended(approval) or outdated(approval, why, gated.tool)
+    return ended(approval, gated.services.store.clock()) or outdated(approval, why, gated.tool)
 
 
-def ended(approval: Approval) -> CallAnswer | None:
-    """Return the answer that nothing comes of an approval any more, or None where something may."""
+def ended(approval: Approval, now: float) -> CallAnswer | None:
+    """Return the answer that nothing comes of an approval any more, or None where something may.
+
+    ``now`` is the time by the clock of the store, by which approvals expire.
+    """
     why = {"used": "it was used already", "expired": "it has expired"}
-    status = approval.as_of(time.time()).status
+    status = approval.as_of(now).status
     return outdated(approval, why[status]) if status in why else None
 
 

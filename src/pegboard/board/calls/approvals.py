@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from pegboard.board.services import Services
@@ -44,7 +43,7 @@ class Approvals:
             UsageError: the board works in the event loop of another thread.
         """
         self._services.loop.check()
-        now = time.time()
+        now = self._services.store.clock()
         found = await self._services.store.approvals(agent=agent, open_at=None if ended else now)
         return tuple(one.as_of(now) for one in found)
 
@@ -80,7 +79,7 @@ class Approvals:
             raise UsageError(f"`lasts` is none of {', '.join(_LASTS)}.", hint="Without it the call is allowed once.")
         while True:
             known = await self._open(approval_id, by, expected)
-            now = time.time()
+            now = self._services.store.clock()
             allowed = replace(
                 await self._filled(known, lasts, fields),
                 status="allowed",
@@ -116,7 +115,7 @@ class Approvals:
         """
         while True:
             known = await self._open(approval_id, by, expected)
-            now = time.time()
+            now = self._services.store.clock()
             refused = replace(
                 known,
                 status="refused",
@@ -138,7 +137,7 @@ class Approvals:
         found = await self._services.store.approval(approval_id)
         if found is None:
             raise unknown_approval(approval_id)
-        status = found.as_of(time.time()).status
+        status = found.as_of(self._services.store.clock()).status
         if status in ("used", "expired"):
             allowed_by = f": '{found.by}' had allowed it" if found.by else ""
             what = f"was used already{allowed_by}" if status == "used" else "has expired"

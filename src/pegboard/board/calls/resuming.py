@@ -38,7 +38,7 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, waits_as:
         return answer("not_found", f"There is no approval and no waiting call '{waits_as[:100]}' in this session.")
     if result is not None and approval.kind != "external":
         raise _runs_here(approval.tool)
-    if (over := ended(approval)) is not None:
+    if (over := ended(approval, services.store.clock())) is not None:
         return over
     arguments = await _as_asked(services, approval)
     if arguments is None:

@@ -140,6 +140,10 @@ class MemoryStore(MemoryApprovals):
         """Return the time of this process."""
         return time.time()
 
+    def clock(self) -> float:
+        """Return the time of this machine."""
+        return time.time()
+
     async def replica_key(self) -> bytes:
         """Return the secret of the replicas."""
         return self._replicas.key

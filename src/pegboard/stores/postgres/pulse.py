@@ -39,7 +39,7 @@ _MOST_KEYS: Final = 40
 _ALL: Final = "*"
 
 _NUMBERS: Final = (
-    "SELECT a.last_value, b.last_value, c.last_value"
+    "SELECT a.last_value, b.last_value, c.last_value, extract(epoch FROM clock_timestamp())::float8"
     " FROM {s}.states_told AS a, {s}.permissions_told AS b, {s}.audit_id_seq AS c"
 )
 
@@ -60,6 +60,8 @@ class Pulse:
         self._last = ChangeToken(0, 0, 0)
         self._seen: dict[str, int] = {}  # the newest number of each kind that is known
         self._looked_at = 0.0
+        self.ahead = 0.0
+        """By how many seconds the clock of the server is ahead of that of this machine."""
         self._connection: Connection | None = None
         self._file: int | None = None  # of its socket, which is gone once the connection is lost
         self._hears = False
@@ -175,7 +177,9 @@ class Pulse:
         """Return the newest numbers; none of a transaction that has not ended."""
         in_order = "SELECT pg_advisory_xact_lock_shared(%s)", (self._database.address.number,)
         rows = await self._database.script(in_order, (_NUMBERS, ()))
-        return dict(zip("SPr", rows[-1][0], strict=True))
+        *numbers, now = rows[-1][0]
+        self.ahead = now - time.time()
+        return dict(zip("SPr", numbers, strict=True))
 
     def _compare(self, numbers: dict[str, int]) -> bool:
         """Take up numbers that were read; return whether something was not told before."""

@@ -91,6 +91,7 @@ class PostgresStates:
             await database.close()
             raise
         self._database, self._pulse = database, Pulse(database, self._forget)
+        await self._pulse.catch_up()
         self._pulse.start()
 
     async def aclose(self) -> None:

@@ -46,6 +46,10 @@ class SqliteReplicas(SqliteSwitches):
         """Return the time of this machine."""
         return time.time()
 
+    def clock(self) -> float:
+        """Return the time of this machine."""
+        return time.time()
+
     async def lease_holder(self, name: str) -> str | None:
         """Return who has a lease now, or None."""
         query, given = "SELECT holder FROM leases WHERE name = ? AND until > ?", (to_column(name), time.time())
