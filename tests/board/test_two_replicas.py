@@ -303,6 +303,8 @@ async def opened(*stores: Store) -> AsyncIterator[World]:
             await stack.enter_async_context(Pegboard.open(CONFIG | {"store": "memory:"}, adapters=own))
             for own in adapters
         ]
+        for board, agent in itertools.product(world.boards, AGENTS):  # a process that has seen no plugin lists none
+            await (await board.session(agent=agent)).surface()
         yield world
 
 
