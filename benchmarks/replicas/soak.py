@@ -45,6 +45,7 @@ TOOLS_OF_TESTS = Path(__file__).resolve().parents[2] / "tools"
 class Outcome:
     """What happened, and what is wrong with it."""
 
+    principals: int = 0
     problems: list[str] = field(default_factory=list)
     answers: dict[str, int] = field(default_factory=dict)
     expected: dict[str, int] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Outcome:
         """Return what scripts read."""
         kept = self.recorded
         return {
+            "load": f"{self.principals} principals, each asks something every {PAUSE:g} s on average",
             "answers": self.answers,
             "faults": {"replica killed": self.kills, "database restarted": self.restarts},
             "answered and looked for": self.expected,
@@ -122,7 +124,7 @@ async def run(
 
     ``restart`` restarts the database, which is done twice; ``batch`` is for how long a record may be held back.
     """
-    outcome = Outcome()
+    outcome = Outcome(principals)
     with tempfile.TemporaryDirectory(prefix="pegboard-replicas-") as name:
         folder = Path(name)
         write_project(folder, store_url, principals + LISTENERS + 1)
