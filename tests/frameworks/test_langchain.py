@@ -1,6 +1,9 @@
 """What is LangChain's own: runs that block, graphs of one's own, decisions, what stands behind messages, subagents."""
 
+import asyncio
+import inspect
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,13 @@ LOAD_NOTES = call("load_tools", names=["notes"])
 LIST_NOTES = call("note_list")
 SHRED = call("shred", paper="draft")
 THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+class NoThreads(ThreadPoolExecutor):
+    """An executor in which nothing is to be run."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError(f"{fn} is run in a thread")
 
 
 @pytest.fixture
@@ -262,6 +272,24 @@ async def test_a_model_that_only_loads_has_to_answer(board: Pegboard) -> None:
     assert len(script.calls) == 4
     assert "Stopped: the tools changed more than 2 times in a row" in messages[-1].text
     assert messages[-1].tool_calls == []
+
+
+async def test_a_step_needs_no_thread(board: Pegboard) -> None:
+    asyncio.get_running_loop().set_default_executor(NoThreads(1))
+    agent, _ = agent_of(await board.session(agent="assistant"), LOAD_NOTES, LIST_NOTES, "Done.")
+    done = await agent.ainvoke(said(), THREAD)
+    assert done["messages"][-1].text == "Done."
+
+
+@pytest.mark.parametrize("switch", ["LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"])
+async def test_langsmith_has_spans_until_the_end_of_a_call(
+    board: Pegboard, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    tools = SessionTools(await board.session(agent="assistant"))
+    hooks = ("awrap_model_call", "awrap_tool_call")
+    assert not any(inspect.iscoroutinefunction(getattr(tools, hook)) for hook in hooks)
+    monkeypatch.setenv(switch, "true")
+    assert all(inspect.iscoroutinefunction(getattr(tools, hook)) for hook in hooks)
 
 
 async def test_each_run_opens_its_own_session(board: Pegboard) -> None:

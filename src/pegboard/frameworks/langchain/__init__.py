@@ -40,6 +40,7 @@ try:
     from langgraph.types import Command
 
     from pegboard.frameworks.langchain.approvals import decided_by, decision_of
+    from pegboard.frameworks.langchain.hooks import awaited
 except ImportError as error:
     raise ImportError("LangChain is missing. Install it: pip install 'pegboard[langchain]'") from error
 
@@ -95,6 +96,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 given = _without(given, rejected)
         return self._ended(run, _noted(response, note), run.wait(run.close))
 
+    @awaited
     async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
@@ -121,6 +123,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 answer = run.wait(partial(decided_by, answer, decision))
         return _message(answer, call["name"], call["id"])
 
+    @awaited
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
     ) -> ToolAnswer:
