@@ -224,15 +224,10 @@ class _SessionFunction(Function):
     @property
     def run(self) -> Run:
         """Return the run of this copy."""
-        if self._run is None:
-            self._run = Run(
-                self._opened,
-                self._named,
-                self.unfinished,
-                limit=self.limit,
-                host=self.host,
-            )
-        return self._run
+        run = self._run  # what is private costs pydantic a microsecond to find
+        if run is None:
+            run = self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+        return run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
         """Return what the one call of this copy came to."""
@@ -264,13 +259,12 @@ class _SessionFunction(Function):
         definition.function = self
         return definition
 
-    async def prepared(self, request: Request, session: Session) -> Request:
+    async def prepared(self, run: Run, request: Request, session: Session) -> Request:
         """Return a request with what the session has now, and with what has changed since the one before."""
         messages: list[Message] = request["messages"]
         others = [tool for tool in request["tools"] if not isinstance(tool.get("function"), _Definition)]
         taken = {tool.get("function", {}).get("name") for tool in others}
         users = (one.get_content_string() for one in reversed(messages) if one.role == "user")
-        run = self.run
         for call in (run.begins and request["run_response"].tools) or ():
             if call.approval_id and not call.is_paused:
                 refused = str(call.confirmation_note or "") if call.confirmed is False else None
@@ -279,28 +273,16 @@ class _SessionFunction(Function):
         step = await run.step(next(users, None) if run.begins else None, taken, session)
         behind: Sequence[str] = ()
         if step.fixed:
-            self._history = self._history or HistoryReader(_said)
-            history = self._history.read(messages)
-            behind = self.kept.behind(repr(session.key), history, step.surface, step.change)
+            reader = self._history
+            if reader is None:
+                reader = self._history = HistoryReader(_said)
+            behind = self.kept.behind(repr(session.key), reader.read(messages), step.surface, step.change)
         return {
             **request,
             "messages": run.with_texts(messages, step, Message, behind),
             "tools": [*others, *step.functions],
             "tool_choice": step.choice or request.get("tool_choice"),
         }
-
-    async def dropped(self, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
-        """Return whether a request is to be made again: its tools lose those that the provider does not take."""
-        sent = [str(tool.get("function", {}).get("name")) for tool in tools]
-        rejected = await self.run.rejects(error, sent, session)
-        tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
-        return bool(rejected)
-
-    def seen(self, part: ModelResponse) -> ModelResponse:
-        """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
-        if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
-            part.tool_calls = []
-        return part
 
     def call_of(self, name: str, fields: JsonObject | None = None) -> _SessionFunction:
         """Return a function for one call of any name; ``fields`` is what a person who approved it filled in."""
@@ -334,15 +316,16 @@ class _Steps:
         own, function = _any(super()), _function_of(request)
         if function is None:
             return own.invoke(*args, **request)
-        given = function.run.wait(partial(function.prepared, request))
+        run = function.run
+        given = run.wait(partial(function.prepared, run, request))
         answer: ModelResponse | None = None
-        while answer is None or function.run.asks_again():
+        while answer is None or run.asks_again():
             try:
-                answer = function.seen(own.invoke(*args, **given))
+                answer = _seen(run, own.invoke(*args, **given))
             except ModelProviderError as error:
-                if not function.run.wait(partial(function.dropped, given["tools"], error)):
+                if not run.wait(partial(_dropped, run, given["tools"], error)):
                     raise
-        answer.content = f"{answer.content or ''}{function.run.wait(function.run.close)}" or None
+        answer.content = f"{answer.content or ''}{run.wait(run.close)}" or None
         return answer
 
     async def ainvoke(self, *args: Any, **request: Any) -> ModelResponse:
@@ -350,13 +333,13 @@ class _Steps:
         if function is None:
             return await own.ainvoke(*args, **request)
         run = function.run
-        given = await run.come(partial(function.prepared, request))
+        given = await run.come(partial(function.prepared, run, request))
         answer: ModelResponse | None = None
         while answer is None or run.asks_again():
             try:
-                answer = function.seen(await own.ainvoke(*args, **given))
+                answer = _seen(run, await own.ainvoke(*args, **given))
             except ModelProviderError as error:
-                if not await run.come(partial(function.dropped, given["tools"], error)):
+                if not await run.come(partial(_dropped, run, given["tools"], error)):
                     raise
         answer.content = f"{answer.content or ''}{await run.come(run.close)}" or None
         return answer
@@ -366,29 +349,34 @@ class _Steps:
         if function is None:
             yield from own.invoke_stream(*args, **request)
             return
-        given, again = function.run.wait(partial(function.prepared, request)), True
+        run, again = function.run, True
+        given = run.wait(partial(function.prepared, run, request))
         while again:
             try:
-                yield from map(function.seen, own.invoke_stream(*args, **given))
-                again = function.run.asks_again()
+                yield from map(partial(_seen, run), own.invoke_stream(*args, **given))
+                again = run.asks_again()
             except ModelProviderError as error:
-                if not function.run.wait(partial(function.dropped, given["tools"], error)):
+                if not run.wait(partial(_dropped, run, given["tools"], error)):
                     raise
-        yield ModelResponse(content=function.run.wait(function.run.close) or None)
+        yield ModelResponse(content=run.wait(run.close) or None)
 
     async def ainvoke_stream(self, *args: Any, **request: Any) -> AsyncIterator[ModelResponse]:
-        own, function, again = _any(super()), _function_of(request), True
-        given = request if function is None else await function.run.come(partial(function.prepared, request))
+        own, function = _any(super()), _function_of(request)
+        if function is None:
+            async for part in own.ainvoke_stream(*args, **request):
+                yield part
+            return
+        run, again = function.run, True
+        given = await run.come(partial(function.prepared, run, request))
         while again:
             try:
                 async for part in own.ainvoke_stream(*args, **given):
-                    yield part if function is None else function.seen(part)
-                again = function is not None and function.run.asks_again()
+                    yield _seen(run, part)
+                again = run.asks_again()
             except ModelProviderError as error:
-                if function is None or not await function.run.come(partial(function.dropped, given["tools"], error)):
+                if not await run.come(partial(_dropped, run, given["tools"], error)):
                     raise
-        if function is not None:
-            yield ModelResponse(content=await function.run.come(function.run.close) or None)
+        yield ModelResponse(content=await run.come(run.close) or None)
 
     def get_function_calls_to_run(
         self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
@@ -435,6 +423,21 @@ class _Steps:
         function_call_results[:] = _returned(judged, function_call_results)
 
 
+async def _dropped(run: Run, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
+    """Return whether a request is to be made again: its tools lose those that the provider does not take."""
+    sent = [str(tool.get("function", {}).get("name")) for tool in tools]
+    rejected = await run.rejects(error, sent, session)
+    tools[:] = [tool for name, tool in zip(sent, tools, strict=True) if name not in rejected]
+    return bool(rejected)
+
+
+def _seen(run: Run, part: ModelResponse) -> ModelResponse:
+    """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
+    if not run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
+        part.tool_calls = []
+    return part
+
+
 def _host_for(model: Model) -> Host | None:
     """Return the host for a model of Agno's own providers, whose list of tools has to stay as it is (D4); else None."""
     theirs = any(kind.__module__.startswith("agno.models.") and kind is not Model for kind in type(model).__mro__)
@@ -452,16 +455,24 @@ def _any(own: Any) -> Any:
 
 
 def _function_of(request: Request) -> _SessionFunction | None:
-    found = (tool.get("function") for tool in request.get("tools") or ())
-    return next((definition.function for definition in found if isinstance(definition, _Definition)), None)
+    for tool in request.get("tools") or ():
+        if isinstance(definition := tool.get("function"), _Definition):
+            return definition.function
+    return None
 
 
 def _function_in(functions: Mapping[str, Function] | None) -> _SessionFunction | None:
-    return next((one for one in (functions or {}).values() if isinstance(one, _SessionFunction)), None)
+    for one in (functions or {}).values():
+        if isinstance(one, _SessionFunction):
+            return one
+    return None
 
 
 def _function_for(call_id: str | None, calls: Sequence[FunctionCall]) -> _SessionFunction | None:
-    return next((one for call in calls if call.call_id == call_id and (one := _function_in({"": call.function}))), None)
+    for call in calls:
+        if call.call_id == call_id and isinstance(call.function, _SessionFunction):
+            return call.function
+    return None
 
 
 def _judged(calls: Sequence[FunctionCall], event: Any) -> Any:
