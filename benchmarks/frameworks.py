@@ -12,6 +12,9 @@ validated, audited and counted. With the framework's own model of OpenAI over Ch
 the process, the step has what each real one has: history and tools in the provider's form, and the answer out of it;
 but for the client's own work, and the network.
 
+LangChain and Agno are run a third time (``hooks alone``): what their public interface costs whoever changes tools from
+step to step, with hooks that hand on the same tools and calls and do nothing else.
+
 There are two readings of "over the bare framework". The list is the same on both sides within a row (``of bare``): the
 bare agent has tools with the definitions of the session's meta-tools beside the functions, which nobody calls. The
 catalog is the same where the bare framework lists all of it, as it must, and the session has 20 loaded (``of bare with
@@ -27,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -60,7 +64,16 @@ Pair = tuple[Taken, Taken]
 Answers = Literal["scripted", "of OpenAI"]
 Tools = tuple[Sequence[Tool], Sequence[Definition]]
 """Functions, and tools that have a definition alone."""
-Run = Callable[[Tools | Session, Answers], Awaitable[Taken]]
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOn:
+    """Tools that hooks hand on."""
+
+    tools: Tools
+
+
+Run = Callable[[Tools | HandedOn | Session, Answers], Awaitable[Taken]]
 """Runs an agent for ``STEPS`` steps, each a call of ``tool_0``: with these tools, or with those of the session.
 
 A step is from the end of the model's answer to the beginning of its next call.
@@ -90,7 +103,7 @@ async def never(*_: Any, **__: Any) -> str:
     raise NotImplementedError
 
 
-async def pydantic_ai(given: Tools | Session, answers: Answers) -> Taken:
+async def pydantic_ai(given: Tools | HandedOn | Session, answers: Answers) -> Taken:
     from pydantic_ai import Agent, Tool
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -114,13 +127,14 @@ async def pydantic_ai(given: Tools | Session, answers: Answers) -> Taken:
     if isinstance(given, Session):
         agent = Agent(model, capabilities=[SessionTools(given)])
     else:
+        assert not isinstance(given, HandedOn)
         defined = [Tool.from_schema(never, one.wire, one.description, dict(one.input_schema)) for one in given[1]]
         agent = Agent(model, tools=[*given[0], *defined])
     await agent.run("Go on.", usage_limits=UsageLimits(request_limit=None))
     return clock.taken
 
 
-async def agno(given: Tools | Session, answers: Answers) -> Taken:
+async def agno(given: Tools | HandedOn | Session, answers: Answers) -> Taken:
     from agno.agent import Agent
     from agno.models.base import Model
     from agno.models.openai import OpenAIChat
@@ -148,10 +162,18 @@ async def agno(given: Tools | Session, answers: Answers) -> Taken:
     agent = Agent(model=model, telemetry=False)
     if isinstance(given, Session):
         agent = equip(agent, given)
+    elif isinstance(given, HandedOn):
+        functions, definitions = given.tools
+        agent.tools = lambda: [*functions, *map(_agno_function, definitions)]
+        agent.tool_hooks = [_agno_hook]
     else:
-        agent.tools = [*given[0], *(_agno_function(one) for one in given[1])]
+        agent.tools = [*given[0], *map(_agno_function, given[1])]
     await agent.arun("Go on.")
     return clock.taken
+
+
+async def _agno_hook(function_name: str, function_call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return await function_call(**arguments)
 
 
 def _agno_function(tool: Definition) -> Any:
@@ -161,7 +183,7 @@ def _agno_function(tool: Definition) -> Any:
     return Function(**given, entrypoint=never, skip_entrypoint_processing=True)
 
 
-async def langchain(given: Tools | Session, answers: Answers) -> Taken:
+async def langchain(given: Tools | HandedOn | Session, answers: Answers) -> Taken:
     from langchain.agents import create_agent
     from langchain_core.language_models import FakeMessagesListChatModel
     from langchain_core.messages import AIMessage, HumanMessage
@@ -194,10 +216,35 @@ async def langchain(given: Tools | Session, answers: Answers) -> Taken:
         model = ChatOpenAI(model=MODEL, **given_client)
     if isinstance(given, Session):
         agent: Any = create_agent(model, middleware=[SessionTools(given)])
+    elif isinstance(given, HandedOn):
+        agent = create_agent(model, middleware=[_langchain_hooks(given.tools)])
     else:
         agent = create_agent(model, tools=[*given[0], *map(_langchain_tool, given[1])])
     await agent.ainvoke({"messages": [HumanMessage("Go on.")]}, {"recursion_limit": 10 * STEPS})
     return clock.taken
+
+
+def _langchain_hooks(tools: Tools) -> Any:
+    """Return a middleware that hands on tools and calls, as plain functions: no thread is used."""
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import ToolMessage
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    listed = [convert_to_openai_tool(one) for one in (*tools[0], *map(_langchain_tool, tools[1]))]
+    functions: dict[str, Any] = {one.__name__: one for one in tools[0]}
+
+    class Hooks(AgentMiddleware[Any, Any, Any]):
+        def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=listed))
+
+        def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return answered(request.tool_call)
+
+    async def answered(call: Any) -> Any:
+        text = await functions[call["name"]](**call["args"])
+        return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"])
+
+    return Hooks()
 
 
 def _langchain_tool(tool: Definition) -> Any:
@@ -207,7 +254,7 @@ def _langchain_tool(tool: Definition) -> Any:
     return StructuredTool.from_function(coroutine=never, **given)
 
 
-async def openai_agents(given: Tools | Session, answers: Answers) -> Taken:
+async def openai_agents(given: Tools | HandedOn | Session, answers: Answers) -> Taken:
     from agents import (
         Agent,
         FunctionTool,
@@ -251,6 +298,7 @@ async def openai_agents(given: Tools | Session, answers: Answers) -> Taken:
     if isinstance(given, Session):
         agent = equip(agent, given)
     else:
+        assert not isinstance(given, HandedOn)
         agent.tools = [function_tool(one, strict_mode=False) for one in given[0]]
         agent.tools += [
             FunctionTool(one.wire, one.description, dict(one.input_schema), never, False) for one in given[1]
@@ -265,6 +313,7 @@ FRAMEWORKS: dict[str, Run] = {
     "langchain": langchain,
     "openai-agents": openai_agents,
 }
+HOOKED = ("agno", "langchain")
 ANSWERS: tuple[Answers, ...] = ("scripted", "of OpenAI")
 
 
@@ -299,14 +348,21 @@ async def rows_of(name: str, answers: Answers, functions: Sequence[Tool], board:
     """Return what a step takes with some of the catalog loaded, and with all of it: bare and with Pegboard in turn."""
     run, loaded = FRAMEWORKS[name], {"some": functions[:SOME], "all": functions}
     taken: dict[str, list[Pair]] = {agent: [] for agent in loaded}
+    hooked: dict[str, list[Pair]] = {agent: [] for agent in loaded}
     for agent, tools in loaded.items():
         session = await board.session(agent=agent, session_id=f"{name} {answers}")
         await run(session, answers)
         beside = [one.tool for one in (await session.surface()).tools if one.tool.plugin == META_PLUGIN]
         for _ in range(RUNS if agent == "some" else RUNS // 4):
-            taken[agent].append((await run((tools, beside), answers), await run(session, answers)))
+            bare = await run((tools, beside), answers)
+            taken[agent].append((bare, await run(session, answers)))
+            if name in HOOKED:
+                hooked[agent].append((bare, await run(HandedOn((tools, beside)), answers)))
     with_catalog = statistics.median(computed for bare, _ in taken["all"] for _, computed in bare)
-    return [row_of(name, answers, len(tools), taken[agent], with_catalog) for agent, tools in loaded.items()]
+    return [
+        row_of(name, answers, len(tools), taken[agent], with_catalog) | hooks_of(hooked[agent])
+        for agent, tools in loaded.items()
+    ]
 
 
 def row_of(name: str, answers: Answers, loaded: int, pairs: Sequence[Pair], with_catalog: float) -> dict[str, object]:
@@ -332,6 +388,16 @@ def row_of(name: str, answers: Answers, loaded: int, pairs: Sequence[Pair], with
         "fastest tenth of bare": round(p10(ours) / p10(bare), 2),
         "computed of bare with the catalog": round(computed_ours / with_catalog, 2),
     }
+
+
+def hooks_of(pairs: Sequence[Pair]) -> dict[str, object]:
+    """Return what hooks alone come to, where the framework is run with them."""
+    names = ("hooks alone, of bare", "hooks alone, fastest tenth of bare")
+    if not pairs:
+        return dict.fromkeys(names, "")
+    computed = statistics.median(p50(hooked)[1] / p50(bare)[1] for bare, hooked in pairs)
+    bare, hooked = (p10([step for pair in pairs for step in pair[side]]) for side in (0, 1))
+    return dict(zip(names, (round(computed, 2), round(hooked / bare, 2)), strict=True))
 
 
 def p50(taken: Taken) -> Step:
