@@ -138,13 +138,14 @@ class SessionMetrics:
             return
         records, self._calls = self._calls, []
         self._usage.add_calls(records)
-        calls = [(record.principal, record.agent, record.session, record.outcome) for record in records]
-        counts = Counter(calls)
-        for names in reversed(dict.fromkeys(reversed(calls))):  # the session with the newest call is the last
-            principal, agent, session, outcome = names
-            self._totals["called", agent, outcome] += counts[names]
+        counts: dict[tuple[str, str, str, str], int] = {}
+        for record in records:
+            names = record.principal, record.agent, record.session, record.outcome
+            counts[names] = counts.pop(names, 0) + 1  # the session with the newest call is the last
+        for (principal, agent, session, outcome), number in counts.items():
+            self._totals["called", agent, outcome] += number
             counted = self._counted((principal, agent, session))
-            counted.calls += counts[names]
+            counted.calls += number
             self._is_news(counted)
 
     def turn_ended(self, key: SessionKey) -> None:
