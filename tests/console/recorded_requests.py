@@ -157,7 +157,7 @@ QUERIES = {
                    "agent=nobody", "before=1&after=1"),
     "/api/audit/export": ("format=xml", "format=csv&limit=1", "agent=nobody", "agent=deskless&format=csv&kind=switch",
                           "agent=deskless&until=2020-01-01T00:00:00Z", "format=jsonl&format=csv"),
-    "/api/bill": ("by=week", "since=2020-01-01T00:00:00", "since=2020-01-01T10:00:00", "since=2020-02-30",
+    "/api/bill": ("by=week", "since=2020-01-01T00:00:00&until=2020-02-01", "since=2020-01-01T10:00:00", "since=2020-02-30",
                   "since=2020-01-01&until=2020-01-02", "limit=0", "agent=nobody"),
     "/api/usage/servers": ("x=1",),
     "/api/token_map": ("servers=0", "tools=201", "x=1"),
