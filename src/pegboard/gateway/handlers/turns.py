@@ -31,7 +31,8 @@ MOST_SESSIONS = 10_000
 class Activity:
     """The activity in a session: calls in flight, when the last one ended, the label of its turn.
 
-    ``last`` is by the clock of the turns, ``ended_at`` the same in seconds since the epoch.
+    ``last`` is by the clock of the turns, ``ended_at`` the same in seconds since the epoch; they are as of the moment
+    at which no call was in flight any more.
     ``known`` says that what came before this process was looked up, ``over`` that the turn is to end as soon as that
     can be stored. While it is entered, as a context manager, a call is in flight.
     """
@@ -60,10 +61,11 @@ class Activity:
         turns = self._turns
         self.in_flight -= 1
         turns.in_flight -= 1
+        if self.in_flight:  # nobody asks since when it pauses
+            return
+        self.last, self.ended_at = turns.clock(), time()
         if not turns.in_flight:
             turns.idle.set()
-        self.last = turns.clock()
-        self.ended_at = time()
 
     @contextmanager
     def waiting(self) -> Generator[None]:
@@ -94,7 +96,8 @@ class Turns:
 
     def under_way(self, key: SessionKey, label: str | None) -> Activity | None:
         """Return the activity of a session in which other calls of the same turn are in flight; else None."""
-        activity = self._activity(key)
+        newest = self._newest
+        activity = newest[1] if newest is not None and newest[0] is key else self._activity(key)
         return activity if activity.in_flight and activity.known and label == activity.label else None
 
     async def begin(self, session: Session, label: str | None) -> Activity:
