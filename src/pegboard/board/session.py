@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.discover import discover_loaded
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegboard")
 
 
-class _Calls(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Calls:
     """What carries calls out."""
 
     request: type[CallRequest]
@@ -76,6 +77,7 @@ class Session:
         self._given_tools: tuple[Tool, ...] = ()
         self._ranked: TurnMessage | None = None
         self._requests = RequestCounter(services)
+        self._calls: _Calls | None = None
 
     @property
     def key(self) -> SessionKey:
@@ -467,14 +469,17 @@ class Session:
         call = partial(self._call, name, given, progress, meta, client, arrived, waiting)
         return await self._traced(name, given, call_id, None, call)
 
-    @cached_property
-    def _calls(self) -> _Calls:
-        """Return what carries calls out: no start needs it, and no call but the first waits for an import."""
+    def _import_calls(self) -> _Calls:
+        """Return what carries calls out: no start needs it, and no call but the first waits for an import.
+
+        Not a ``cached_property``: with a dictionary of its own each attribute of a session takes five times as long.
+        """
         from pegboard.board.calls.call_request import CallRequest
         from pegboard.board.calls.meta_call import call_meta_tool
         from pegboard.board.calls.pipeline import run
 
-        return _Calls(CallRequest, run, call_meta_tool)
+        self._calls = _Calls(request=CallRequest, run=run, run_meta_tool=call_meta_tool)
+        return self._calls
 
     async def _call(
         self,
@@ -486,12 +491,13 @@ class Session:
         arrived: float | None,
         waiting: Callable[[], AbstractContextManager[object]],
     ) -> Called:
-        began, calls = time.monotonic(), self._calls
+        calls = self._calls or self._import_calls()
         with self._info.conversation.requests.start(arrived) as request:
             try:
-                snapshot = self._unchanged(arrived) or await self._read(arrived)
+                services, newest = self._checked_services(), self._newest
+                snapshot = unchanged(services, self._info, arrived, newest) or await self._read(arrived)
                 call = calls.request(
-                    services=self._services,
+                    services=services,
                     name=name,
                     arguments=arguments,
                     shown=self._shown,
@@ -500,7 +506,7 @@ class Session:
                     client=client,
                     meta=meta,
                     waiting=waiting,
-                    came=began if arrived is None else arrived,
+                    came=time.monotonic() if arrived is None else arrived,
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:
@@ -508,7 +514,7 @@ class Session:
                 else:
                     snapshot, answered = await calls.run_meta_tool(call, await self._planned_for(snapshot), tool)
                 self._requests.note_answer(answered, meta=tool is not None)
-                self._services.metrics.texts_of_call(
+                services.metrics.texts_of_call(
                     self._info.key, arguments, answered, meta=tool is not None, sent=call.sent
                 )
                 changed = bool(snapshot.unloaded or request.brought)
@@ -633,10 +639,6 @@ class Session:
             return await read_start(services, self._info)
         self._newest = snapshot = await read(services, self._info, since, known=self._newest)
         return snapshot
-
-    def _unchanged(self, since: float | None) -> Snapshot | None:
-        """Return what :meth:`_read` would, where that is what it returned last and nothing is waited for; else None."""
-        return unchanged(self._checked_services(), self._info, since, self._newest)
 
     def _checked_services(self) -> Services:
         """Return the services; raises ``UsageError`` where the board is closed or works in another loop."""

@@ -305,7 +305,7 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
         raise
     if not isinstance(decided.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
-    if result.meta.get("pegboard/refused_by") == "guard":
+    if result.meta and result.meta.get("pegboard/refused_by") == "guard":
         return snapshot, await guarded(call, snapshot, tool, result)
     answered = CallAnswer(status="error" if result.is_error else "ok", result=result, tool=tool)
     error = joined_text(result) if result.is_error else ""

@@ -6,8 +6,9 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY
@@ -34,7 +35,8 @@ _TEXTS: Final[Mapping[OwnKind, str]] = {
 }
 
 
-class _Look(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
     """What was in the folders that the arguments of one plugin start from, and when it has to be looked at anew.
 
     ``spec`` and ``overrides`` are kept with it: what is told apart by its identity must not be replaced meanwhile.
@@ -100,7 +102,9 @@ class OwnFilesGuard:
             names = None if entries is None else frozenset[str]().union(*entries)
         if len(self._looks) >= _MOST_LOOKS:
             self._looks.clear()
-        look = self._looks[id(spec)] = _Look(files, spec, overrides, until, entries, names)
+        look = self._looks[id(spec)] = _Look(
+            files=files, spec=spec, overrides=overrides, until=until, entries=entries, names=names
+        )
         return look
 
     async def refusal(

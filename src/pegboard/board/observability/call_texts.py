@@ -21,6 +21,7 @@ COUNTED: Final = 50_000
 """How many characters of a tool's arguments and results are counted in a process; what comes then is estimated."""
 KEPT: Final = 200
 """How many calls' texts are kept at most until the next bill."""
+_MOST_KEPT: Final = 2 * KEPT
 PIECE: Final = 16_000
 """How many characters of one text are counted."""
 MOST: Final = 10_000
@@ -110,15 +111,16 @@ class CallTexts:
         tool = "" if meta or answered.tool is None else answered.tool.wire
         outcome: UsageOutcome = "listed" if meta else _OUTCOMES.get(answered.status, "refused")
         row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
+        of_arguments, of_results = row.of_tool
         if arguments is not None:
             size = len(_written(arguments, _escaped)) if sent is None else sent
             row.arguments.characters += size
-            if self._counts(row.of_tool[0]):
-                self._keep(row.arguments, row.of_tool[0], _written(arguments), size)
+            if of_arguments.left > 0 and len(self._kept) < _MOST_KEPT:
+                self._keep(row.arguments, of_arguments, _written(arguments), size)
         for text in texts_of(answered.result):
             row.results.characters += len(text)
-            if self._counts(row.of_tool[1]):
-                self._keep(row.results, row.of_tool[1], text, len(text))
+            if of_results.left > 0 and len(self._kept) < _MOST_KEPT:
+                self._keep(row.results, of_results, text, len(text))
 
     def _row(self, key: Key, tool: str, outcome: UsageOutcome) -> _Row:
         if len(self._rows) >= MOST:
@@ -128,10 +130,6 @@ class CallTexts:
             name = tool if len(self._tools) < MOST_TOOLS else ""
             of_tool = self._tools.setdefault(name, (_Ratio(), _Ratio()))
         return self._rows.setdefault((key, tool, outcome), _Row(of_tool))
-
-    def _counts(self, ratio: _Ratio) -> bool:
-        """Return whether another text of a tool is counted."""
-        return ratio.left > 0 and len(self._kept) < 2 * KEPT
 
     def _keep(self, of: _Texts, ratio: _Ratio, text: str, size: int) -> None:
         """Keep a text, which has so many characters where all are counted, as far as it is counted itself."""
