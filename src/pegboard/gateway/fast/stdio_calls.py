@@ -81,11 +81,12 @@ class FastStdioCalls:
         call = self._calls.parse(parsed(line), modern=modern)
         if call is None:
             return False
-        number = call.number if type(call.number) is int else coerce_request_id(call.number)
+        given = call.number
+        number = given if type(given) is int else coerce_request_id(given)
         if number in self._tasks:
             return False
         self._tasks[number] = self._loop.create_task(self._answer(call, number, connection), name="call")
-        self._started(call.number)
+        self._started(given)
         return True
 
     async def _answer(self, call: FastCall, number: str | int, connection: Connection | None) -> None:

@@ -7,6 +7,7 @@ module accepts, it answers as the SDK does; what it is not sure of, it does not 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -53,7 +54,8 @@ class FastCall(NamedTuple):
     arrived: float
 
 
-class _Newest(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Newest:
     """What the newest call belongs to, and what that was decided by."""
 
     caller: Caller
@@ -108,21 +110,20 @@ class FastToolCalls:
 
         The result is decided where the SDK's handler decides it: in ``ToolCalls``.
         """
-        self._gateway.metrics.routed("direct")
+        gateway = self._gateway
+        gateway.metrics.routed("direct")
+        _, name, arguments, params, token, arrived = call
+        progress = None if token is None else _progress(token, back.notify)
         try:
-            result = await self._gateway.calls.run(self._incoming(caller, call, connection, back))
+            request = self._identity(caller, connection, params)
+            incoming = IncomingCall(request, name, arguments, params, connection, progress, back, arrived)
+            result = await gateway.calls.run(incoming)
         except Exception as error:
-            return error_response(call.number, client_error(error, "tools/call", self._gateway.board.services.masker))
+            return error_response(call.number, client_error(error, "tools/call", gateway.board.services.masker))
         if connection is None:
             result.setdefault("resultType", "complete")
             result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
         return {"jsonrpc": "2.0", "id": call.number, "result": result}
-
-    def _incoming(self, caller: Caller, call: FastCall, connection: Connection | None, back: WaysBack) -> IncomingCall:
-        _, name, arguments, params, token, arrived = call
-        request = self._identity(caller, connection, params)
-        progress = None if token is None else _progress(token, back.notify)
-        return IncomingCall(request, name, arguments, params, connection, progress, back, arrived)
 
     def _identity(self, caller: Caller, connection: Connection | None, params: Message) -> RequestIdentity:
         """Return what a call belongs to; the newest is used again where nothing of its ``_meta`` is passed on.
@@ -141,7 +142,7 @@ class FastToolCalls:
                 return newest.request
         request = request_of(on_connection(caller, connection), version, params)
         if not request.meta:
-            self._newest = _Newest(caller, declared, version, meta, request)
+            self._newest = _Newest(caller=caller, declared=declared, version=version, meta=meta, request=request)
         return request
 
 

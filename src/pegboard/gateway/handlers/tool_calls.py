@@ -86,25 +86,29 @@ class ToolCalls:
 
         Raises ``MCPError`` for an unknown tool, and where its server demands that the client opens a URL.
         """
-        request, sessions, turns = call.request, self._sessions, self._turns
+        request, connection, sessions, turns = call.request, call.connection, self._sessions, self._turns
         session = sessions.known(request.caller, request.session, modern=request.modern)
         if session is None:
             session = await sessions.get(request.caller, request.session, modern=request.modern)
         key = session.key
         activity = turns.under_way(key, request.turn) or await turns.begin(session, request.turn)
-        if call.connection is None:
+        if connection is None:
             return await self._run_modern(session, activity, call)
-        back, listener = call.back, self._tool_list.join(call.connection, request.caller, key)
-        forwarder = forwarder_of(call.connection)
-        client = HandshakeClient(call.connection, request.caller, self._questions, forwarder, back.notify, back.ask)
-        with activity, listener:
+        back, listener = call.back, self._tool_list.join(connection, request.caller, key)
+        forwarder = forwarder_of(connection)
+        client = HandshakeClient(connection, request.caller, self._questions, forwarder, back.notify, back.ask)
+        with activity:
+            listener.calls += 1
             token = CALLING.set(listener)
             try:
                 return self._result(session, call, await _answered(session, activity, call, call.progress, client))
             finally:
                 CALLING.reset(token)
-                if listener.changed_by_call:
-                    await self._tool_list.notify_caller(listener, back.notify_list_changed)
+                try:
+                    if listener.changed_by_call:
+                        await self._tool_list.notify_caller(listener, back.notify_list_changed)
+                finally:
+                    listener.calls -= 1
 
     async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
         client = ModernClient(call.params.get("_meta") or {}, call.back.notify)

@@ -62,14 +62,6 @@ class HandshakeListener:
         """Return whether other clients can be in its session: it is not that of the transport."""
         return self.key.session != self.caller.transport_session
 
-    def __enter__(self) -> None:
-        """Count a call as in flight."""
-        self.calls += 1
-
-    def __exit__(self, *_: object) -> None:
-        """Count it no more."""
-        self.calls -= 1
-
 
 @dataclass(slots=True, eq=False)
 class _Stream:
