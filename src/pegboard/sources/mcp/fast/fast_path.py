@@ -90,12 +90,14 @@ class CallAroundSdk:
                     reports, self._reports = self._reports, []
                     for report in reports:
                         await self._pass_on(report)
-                if isinstance(self.outcome, Exception):
-                    raise self.outcome
-                if self.outcome is not None:
-                    return self.outcome
-                self._wake = self._loop.create_future()
-                await self._wake
+                outcome = self.outcome
+                if outcome is None:
+                    self._wake = self._loop.create_future()
+                    await self._wake
+                elif isinstance(outcome, Exception):
+                    raise outcome
+                else:
+                    return outcome
         except asyncio.CancelledError:
             if self.given_up is not None:
                 self.given_up(self)

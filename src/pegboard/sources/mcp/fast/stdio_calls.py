@@ -44,7 +44,8 @@ class StdioFastPath(FastPath):
             return self._fail_named(line)
         if "method" in message:
             return self.notified(message)
-        pending = self.find(message.get("id"))
+        number: object = message.get("id")
+        pending = self.pending.get(number) if type(number) is int else self.find(number)
         if pending is None:
             return False
         answer: Message | None = message

@@ -33,7 +33,7 @@ def call(
     connection: Connection, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext
 ) -> Coroutine[Any, Any, CallResult]:
     """Run one tool of the server; see :meth:`pegboard.sources.mcp.source.McpSource.call`."""
-    meta = meta_for_upstream(context.meta)
+    meta = meta_for_upstream(context.meta) if context.meta else None
     made = Call(tool.name, arguments, meta, context.progress, context.client)
     repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
     return run(connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made)
@@ -104,16 +104,15 @@ async def _once(
     finally:
         connection.usage.end()
     connection.history.answered()
-    if made is not None:
+    if made is not None and answer.is_error:
         _read_refusals(connection, answer)
     return answer
 
 
 def _read_refusals(connection: Connection, result: CallResult) -> None:
     """Note what a tool that failed says was refused to its server."""
-    if result.is_error:
-        for block in result.content[:_MOST_BLOCKS]:
-            connection.read_refusals(str(block.get("text", "")))
+    for block in result.content[:_MOST_BLOCKS]:
+        connection.read_refusals(str(block.get("text", "")))
 
 
 def _unauthorized(refused: ToolUnavailableError) -> bool:

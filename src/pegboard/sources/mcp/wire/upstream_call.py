@@ -25,12 +25,13 @@ class Call:
 
     ``meta`` is the ``_meta`` that goes along, ``progress`` takes reports. ``limit`` is set before anything
     is sent. ``before_answer`` takes what is to be passed on before the answer, in the order of arrival, where
-    the call goes around the SDK; it returns False where the answer is there already.
+    the call goes around the SDK; it returns False where the answer is there already. ``passes_on`` is whether
+    something was passed on by :meth:`pass_on` and not before the answer.
     """
 
     __slots__ = (
         "_asking", "_last", "_left", "arguments", "before_answer", "client", "limit", "meta", "name", "over",
-        "progress", "tasks",
+        "passes_on", "progress", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +49,7 @@ class Call:
         self.client = client
         self.limit: TimeLimit | None = None
         self.before_answer: Callable[[Thunk], bool] | None = None
-        self.over = False
+        self.over = self.passes_on = False
         self.tasks: set[asyncio.Task[JsonObject]] = set()
         self._asking = 0
         self._left: float | None = None
@@ -72,16 +73,12 @@ class Call:
     def pass_on(self, what: Thunk) -> None:
         """Pass something on to the client after what came before, and before the answer."""
         if self.before_answer is None or not self.before_answer(what):
+            self.passes_on = True
             self._last = asyncio.ensure_future(_after(self._last, what))
 
     async def finish_asking(self) -> None:
         """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
         await asyncio.wait(self.tasks, timeout=_ASKED_WITHIN)
-
-    @property
-    def passes_on(self) -> bool:
-        """Return whether something was passed on by :meth:`pass_on` and not before the answer."""
-        return self._last is not None
 
     async def drained(self) -> None:
         """Wait for what is still to be passed on."""
