@@ -13,8 +13,8 @@
 # PEGBOARD_HOST, PEGBOARD_PORT   where it listens                           [127.0.0.1, 8321]
 # PYTHON           a Python of 3.11 or newer                                [python3]
 #
-# PEGBOARD_KEY, PEGBOARD_TOKEN and POSTGRES_PASSWORD are secrets: give each by its variable, or by a file that the
-# variable with _FILE behind its name says.
+# PEGBOARD_KEY, PEGBOARD_SECOND_KEY, PEGBOARD_TOKEN and POSTGRES_PASSWORD are secrets: give each by its variable, or by
+# a file that the variable with _FILE behind its name says.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -55,7 +55,7 @@ secret() {
 }
 
 secrets() {
-  for name in PEGBOARD_KEY PEGBOARD_TOKEN POSTGRES_PASSWORD; do
+  for name in PEGBOARD_KEY PEGBOARD_SECOND_KEY PEGBOARD_TOKEN POSTGRES_PASSWORD; do
     secret "$name"
   done
   if [ -n "${POSTGRES_PASSWORD:-}" ]; then

@@ -25,7 +25,7 @@ from pegboard.configuration_source import registered
 ROOT = Path(__file__).resolve().parent.parent
 START = ROOT / "packaging" / "start.sh"
 REPLICAS = ("pegboard-1", "pegboard-2", "pegboard-3")
-SECRETS = {"PEGBOARD_KEY", "PEGBOARD_TOKEN", "POSTGRES_PASSWORD"}
+SECRETS = {"PEGBOARD_KEY", "PEGBOARD_SECOND_KEY", "PEGBOARD_TOKEN", "POSTGRES_PASSWORD"}
 
 
 def compose() -> dict[str, Any]:
@@ -186,7 +186,7 @@ def test_images_are_pinned_and_no_file_has_a_secret() -> None:
     document = compose()
     images = [service["image"] for service in document["services"].values()]
     assert [image for image in images if not re.search(r":\d+\.\d+", image)] == []
-    assert {secret["environment"] for secret in document["secrets"].values()} == SECRETS
+    assert {secret["environment"] for secret in document["secrets"].values()} == SECRETS - {"PEGBOARD_SECOND_KEY"}
     used = {name for service in document["services"].values() for name in service.get("secrets", [])}
     assert used == set(document["secrets"])
     told = [
@@ -195,6 +195,15 @@ def test_images_are_pinned_and_no_file_has_a_secret() -> None:
         for name, value in service.get("environment", {}).items()
     ]
     assert [one for one in told if re.match(r"\w*(PASSWORD|KEY|TOKEN)=", one)] == []
+
+
+def test_the_second_key_goes_to_every_replica_as_a_file() -> None:
+    document = yaml.safe_load((ROOT / "packaging" / "second-key.yaml").read_text("utf-8"))
+    assert tuple(document["services"]) == REPLICAS
+    for service in document["services"].values():
+        (name,) = service["secrets"]
+        assert service["environment"] == {"PEGBOARD_SECOND_KEY_FILE": f"/run/secrets/{name}"}
+        assert document["secrets"] == {name: {"environment": "PEGBOARD_SECOND_KEY"}}
 
 
 def test_what_the_replicas_serve_is_a_configuration_without_an_error() -> None:

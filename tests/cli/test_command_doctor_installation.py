@@ -21,7 +21,7 @@ KEY = base64.b64encode(bytes(range(32))).decode()
 STORE = {
     "sound": bool, "kind": str, "place": str, "engine": str, "schema": int, "understood": int, "bytes": int,
     "read_only": str, "faults": type(None), "counts": dict,
-    "sealed": {"place": str, "there": int, "unopened": int, "problem": str},
+    "sealed": {"place": str, "there": int, "unopened": int, "problem": str, "opened": {"variable": int}},
     "replicas": [{"id": str, "address": str, "version": str, "seen_at": float}], "now": float,
 }  # fmt: skip
 SHAPE = {

@@ -45,7 +45,7 @@ KEY = base64.b64encode(bytes(range(32))).decode()
 CHECK = {
     "sound": bool, "kind": str, "place": str, "engine": str, "schema": int, "understood": int, "bytes": int,
     "read_only": str, "faults": [str], "counts": dict,
-    "sealed": {"place": str, "there": int, "unopened": int, "problem": str},
+    "sealed": {"place": str, "there": int, "unopened": int, "problem": str, "opened": dict},
     "replicas": [{"id": str, "address": str, "version": str, "seen_at": float}], "now": float,
 }  # fmt: skip
 
@@ -106,6 +106,7 @@ NOT_ASKED = {
     "store export": "is what is tested",
     "store import": "is what is tested",
     "store check": "says where the store is",
+    "store rekey": "changes",
 }
 
 
@@ -239,6 +240,30 @@ def test_g11_what_is_sealed_leaves_the_store_sealed_and_is_opened_by_its_key_alo
     assert run("store", "check", "--config", "other.yaml", "--json").json["sealed"]["unopened"] == 0
 
 
+def test_g11_everything_is_sealed_anew_and_said(run: Run, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G11: with the counts of each key before and after, and no key in any output."""
+    new = base64.b64encode(b"n" * 32).decode()
+    monkeypatch.setenv("PEGBOARD_KEY", new)
+    left = run("store", "rekey")
+    assert left.code == 1
+    assert "1 secret, 0 sealed anew with the key in PEGBOARD_KEY. 1 of them are opened by no key" in left.out
+    monkeypatch.setenv("PEGBOARD_SECOND_KEY", KEY)
+    assert run("store", "check", "--json").json["sealed"]["opened"] == {"variable": 0, "second": 1}
+    done = run("store", "rekey", "--json")
+    assert done.code == 0
+    place = str(kept / "state" / "pegboard.db")
+    assert done.json == {
+        "store": place, "place": "variable", "made": False, "there": 1, "resealed": 1, "unopened": 0,
+    }  # fmt: skip
+    said = run("store", "check")
+    assert "1 secret: 1 opened by the key in PEGBOARD_KEY, 0 opened by the key in PEGBOARD_SECOND_KEY." in said.out
+    monkeypatch.setenv("PEGBOARD_SECOND_KEY", new)
+    twice = run("store", "rekey", "--json")
+    assert (twice.code, twice.json["error"]["code"]) == (1, "key_given_twice")
+    for key in (KEY, new):
+        assert all(key not in shown.out + shown.err for shown in (left, done, said, twice))
+
+
 def test_a_copy_goes_through_a_pipe_and_what_is_said_does_not(kept: Path) -> None:
     pegboard = [sys.executable, "-m", "pegboard", "store"]
     piped = subprocess.run([*pegboard, "export", "-"], capture_output=True, check=True)
@@ -331,7 +356,7 @@ def test_check_says_what_the_store_is(run: Run, kept: Path) -> None:
     assert titles == ["schema", "written", "damage", "size", "records", "sealed"]
     assert "session 1" in said.out
     found = run("store", "check", "--json").json
-    assert misfits({**found, "counts": {}}, {**CHECK, "counts": {}}) == []
+    assert misfits({**found, "counts": {}, "sealed": {**found["sealed"], "opened": {}}}, CHECK) == []
     assert (found["sound"], found["counts"]["session"]) == (True, 1)
 
 
@@ -349,9 +374,10 @@ def test_check_finds_damage_and_exits_1(run: Run, kept: Path) -> None:
 
 def test_a_store_that_is_not_there_or_in_memory_is_said(run: Run, folder: Path) -> None:
     configured(folder)
-    assert run("store", "check", "--json").json["error"]["code"] == "store_missing"
+    for command in ("check", "rekey"):
+        assert run("store", command, "--json").json["error"]["code"] == "store_missing"
     assert not (folder / "state").exists()
     (folder / "pegboard.yaml").write_text("store: 'memory:'\nagents: {default: {tools: [calculator]}}")
-    for command in (("check",), ("export", "copy.jsonl"), ("import", "copy.jsonl")):
+    for command in (("check",), ("rekey",), ("export", "copy.jsonl"), ("import", "copy.jsonl")):
         refused = run("store", *command, "--json")
         assert (refused.code, refused.json["error"]["code"]) == (1, "store_in_memory")

@@ -186,7 +186,7 @@ async def test_a_server_is_looked_over(url: str, filled: PostgresStore, monkeypa
     assert found.bytes > 0
     assert "@" not in found.place
     monkeypatch.delenv("PEGBOARD_KEY")
-    assert (await PostgresCopies(url).check()).sealed == replace(found.sealed, place="", unopened=9)
+    assert (await PostgresCopies(url).check()).sealed == replace(found.sealed, place="", unopened=9, opened={})
     monkeypatch.setenv("PEGBOARD_KEY", "none")
     assert "does not hold a key" in (await PostgresCopies(url).check()).sealed.problem
 

@@ -1,4 +1,4 @@
-"""`pegboard store …`: the store as a file that belongs to no kind of database, put in again, and looked over (S2)."""
+"""`pegboard store …`: the store as a file of no kind of database, put in again, looked over, sealed anew (S2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Printer, plural
-from pegboard.cli.store_lines import check_json, check_lines, sealed_line
+from pegboard.cli.store_lines import check_json, check_lines, rekeyed_line, sealed_line
 from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
 
@@ -126,10 +126,36 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     return guarded(Options(config=config, as_json=as_json), done)
 
 
+def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Seal all logins with the key that seals now, while processes go on working with the store.
+
+    With PEGBOARD_KEY they are sealed with it, those that PEGBOARD_SECOND_KEY opens among them. Without it a new key is
+    made where the present one is kept: in the file beside the store or in the keyring. Run it again where it was
+    interrupted. Exit code 1 where something is sealed with a key that is not there.
+    """
+
+    async def done(printer: Printer) -> int:
+        from pegboard.assembly import read_configuration, store_copies
+
+        with warnings_to(printer):
+            read = read_configuration(config)
+        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
+        with printer.working(f"Sealing anew in {copies.place}", lasting=not as_json):
+            found = await copies.rekey()
+        if printer.as_json:
+            printer.document({"store": copies.place, **found._asdict()})
+        else:
+            printer.say(rekeyed_line(found))
+        return REFUSED if found.unopened else DONE
+
+    return guarded(Options(config=config, as_json=as_json), done)
+
+
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
     "export": (export, "pegboard store export pegboard-copy.jsonl"),
     "import": (import_, "pegboard store import pegboard-copy.jsonl"),
     "check": (check, "pegboard store check"),
+    "rekey": (rekey, "pegboard store rekey"),
 }
 
 

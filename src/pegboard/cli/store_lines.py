@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.cli.rendering import plural
 
 if TYPE_CHECKING:
-    from pegboard.ports.store_copies import SealedState, StoreCheck
+    from pegboard.ports.store_copies import Rekeyed, SealedState, StoreCheck
 
 _KEYS: Final = {
     "variable": "the key in PEGBOARD_KEY",
+    "second": "the key in PEGBOARD_SECOND_KEY",
     "file": "the key in the file beside the store",
     "keyring": "the key in the keyring",
 }
@@ -42,12 +43,29 @@ def sealed_line(sealed: SealedState) -> str:
         return f"nothing yet; {key or 'no key'} is there." if key else "nothing, and there is no key yet."
     if key is None:
         return f"{there}, and no key: set PEGBOARD_KEY to that of the store that they were sealed in."
+    if len(sealed.opened) > 1:
+        each = ", ".join(f"{count} opened by {_KEYS[place]}" for place, count in sealed.opened.items())
+        return f"{there}: {each}{f', {sealed.unopened} by none of them' if sealed.unopened else ''}."
     if not sealed.unopened:
         return f"{there}, opened by {key} and by no other."
     return (
         f"{there}, {sealed.unopened} of them not opened by {key}: set PEGBOARD_KEY to that of the store that they "
         "were sealed in."
     )
+
+
+def rekeyed_line(found: Rekeyed) -> str:
+    """Return what became of what was sealed anew, for people."""
+    there, key = plural(found.there, "secret"), _KEYS.get(found.place)
+    if key is None:
+        return f"{there}, and no key: nothing was sealed anew." if found.there else "Nothing is sealed."
+    said = f"{there}, {found.resealed} sealed anew with {key}{', which is a new one' if found.made else ''}."
+    if found.unopened:
+        said += (
+            f" {found.unopened} of them are opened by no key that is there, and left as they are: set "
+            "PEGBOARD_SECOND_KEY to the key that they were sealed with, and run this again."
+        )
+    return said
 
 
 def check_json(found: StoreCheck) -> dict[str, Any]:

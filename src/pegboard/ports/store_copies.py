@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from pegboard.errors import StoreError
@@ -92,20 +92,36 @@ def record_not_valid(record: CopiedRecord, error: Exception) -> StoreError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedState:
-    """How the secrets of a store stand to the key that there is now; ``place`` is empty where there is none yet.
+    """How the secrets of a store stand to the keys that there are now.
 
-    ``unopened`` of them were sealed with another key; ``problem`` says why the key cannot be had.
+    ``place`` is where the key is that seals, empty where there is none yet. ``opened`` says for the place of each key
+    how many secrets it opens; ``unopened`` were sealed with another key. ``problem`` says why a key cannot be had.
     """
 
     place: str
     there: int
     unopened: int
     problem: str = ""
+    opened: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def sound(self) -> bool:
         """Return whether everything that is sealed can be opened."""
         return not self.unopened and not self.problem
+
+
+class Rekeyed(NamedTuple):
+    """What became of the secrets of a store that were sealed anew.
+
+    ``place`` is where the key is that seals them now, ``made`` whether that is a new one; ``resealed`` of ``there``
+    were sealed with it now, and ``unopened`` are left, sealed with a key that nobody has here.
+    """
+
+    place: str
+    made: bool
+    there: int
+    resealed: int
+    unopened: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +192,21 @@ class StoreCopies(Protocol):
         Raises:
             StoreError: It cannot be written; ``store_not_empty`` where it has something, ``store_in_use`` where
                 processes serve it, ``copy_not_valid`` where a record does not fit.
+        """
+        ...
+
+    async def rekey(self) -> Rekeyed:
+        """Seal every secret with the key that seals now, while processes go on working with the store.
+
+        Versions stay, so that whoever changes a secret at the same moment is not refused. Where the key is none of a
+        variable, a new one is made first, and the old one goes after the last secret. It may be interrupted at any
+        moment: the next one goes on.
+
+        Returns:
+            What became of them.
+
+        Raises:
+            StoreError: They cannot be read or written, or a key cannot be had; ``store_missing`` where there is none.
         """
         ...
 

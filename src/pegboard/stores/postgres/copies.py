@@ -17,6 +17,7 @@ from pegboard.ports.store_copies import (
     OF_REPLICAS,
     Cell,
     CopiedRecord,
+    Rekeyed,
     SealedState,
     StoreCheck,
     record_not_valid,
@@ -245,6 +246,19 @@ class PostgresCopies:
             if number:
                 await self._run(connection, f"SELECT setval('{{s}}.{name}', {number})")
 
+    async def rekey(self) -> Rekeyed:
+        """Seal every secret with the key of the variable, row by row while others go on."""
+        from pegboard.stores.postgres.rekeying import rekey
+
+        async with self._connected() as connection:
+            await self._require(connection)
+            await self._prepared()
+
+            async def run(query: str, values: Sequence[Any] = ()) -> list[Any]:
+                return await self._run(connection, query, values)
+
+            return await rekey(run)
+
     # -- what it is found to be --------------------------------------------------------------------
 
     async def check(self, *, thorough: bool = True) -> StoreCheck:
@@ -398,21 +412,20 @@ def _take_numbers(last: dict[str, int], records: Sequence[CopiedRecord]) -> None
 
 def _sealed_state(rows: Sequence[tuple[str, str, bytes]]) -> SealedState:
     """Return how secrets stand to the key of the environment variable; there is no other."""
-    from pegboard.stores.rows.key_texts import key_of_variable
-    from pegboard.stores.rows.sealing import Sealing, sealed_name
+    from pegboard.stores.rows.key_texts import key_of_variable, with_second
+    from pegboard.stores.rows.sealing import SealedRow, Sealing, sealed_name
 
     try:
         key = key_of_variable()
         if key is None:
             return SealedState(place="", there=len(rows), unopened=len(rows))
-        unopened = 0
+        keys = with_second(key)
         if rows:
-            sealing = Sealing(key)
-            names = [(sealed_name(from_column(kind), from_column(name)), sealed) for kind, name, sealed in rows]
-            unopened = sum(sealing.open(sealed, name) is None for name, sealed in names)
+            names = [sealed_name(from_column(kind), from_column(name)) for kind, name, _ in rows]
+            return Sealing(*keys).state(SealedRow(name, row[2], "") for name, row in zip(names, rows, strict=True))
     except StoreError as error:
         return SealedState(place="variable", there=len(rows), unopened=len(rows), problem=error.message)
     except ImportError:
         problem = "The extra mcp is missing, which has what opens it."
         return SealedState(place="variable", there=len(rows), unopened=len(rows), problem=problem)
-    return SealedState(place=key.place, there=len(rows), unopened=unopened)
+    return SealedState(place=key.place, there=0, unopened=0)

@@ -42,6 +42,7 @@ class PostgresSealed(PostgresPins):
                 MADE,
                 VARIABLE,
                 key_of_variable,
+                with_second,
             )
             from pegboard.stores.rows.sealing import Sealing
 
@@ -52,7 +53,7 @@ class PostgresSealed(PostgresPins):
                     hint=f"Set {VARIABLE} to the same 32 bytes in base64 for every process on it: {MADE}",
                     code="key_not_available",
                 )
-            self._sealing = Sealing(key)
+            self._sealing = Sealing(*with_second(key))
         return self._sealing
 
     async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:

@@ -13,6 +13,8 @@ from pegboard.errors import StoreError
 from pegboard.stores.rows.sealing import Key
 
 VARIABLE: Final = "PEGBOARD_KEY"
+SECOND: Final = "PEGBOARD_SECOND_KEY"
+"""The variable of a key that opens what it has sealed, and seals nothing."""
 BYTES: Final = 32
 MADE: Final = "python -c 'import base64, secrets; print(base64.b64encode(secrets.token_bytes(32)).decode())'"
 """The command that makes a key."""
@@ -27,6 +29,24 @@ def key_of_variable(env: Mapping[str, str] | None = None) -> Key | None:
     if not given:
         return None
     return Key(place="variable", value=decoded(given, f"The environment variable {VARIABLE}"))
+
+
+def with_second(*keys: Key, env: Mapping[str, str] | None = None) -> list[Key]:
+    """Return keys, and behind them the second one that the environment gives, if it gives one.
+
+    Raises ``StoreError`` where it gives something else, or the key that seals.
+    """
+    given = (os.environ if env is None else env).get(SECOND)
+    if not given:
+        return list(keys)
+    second = Key(place="second", value=decoded(given, f"The environment variable {SECOND}"))
+    if keys and second.value == keys[0].value:
+        raise StoreError(
+            f"The environment variable {SECOND} holds the key that secrets are sealed with already.",
+            hint=f"Remove {SECOND}, or set it to another key, which is to open what it has sealed.",
+            code="key_given_twice",
+        )
+    return [*keys, second]
 
 
 def decoded(text: str, where: str) -> bytes:

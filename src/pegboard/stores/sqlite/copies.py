@@ -15,6 +15,7 @@ from pegboard.ports.store_copies import (
     OF_REPLICAS,
     Cell,
     CopiedRecord,
+    Rekeyed,
     StoreCheck,
     record_not_valid,
     store_in_use,
@@ -26,6 +27,7 @@ from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.database import Database, explained, is_locked, locked
 from pegboard.stores.sqlite.replicas import select_replicas
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step, version_of
+from pegboard.stores.sqlite.sealed import select_mark
 from pegboard.support.threads import in_thread
 
 PATIENCE: Final = 30.0
@@ -117,6 +119,13 @@ class SqliteCopies:
                     _insert(connection, record)
             connection.execute("COMMIT")
 
+    async def rekey(self) -> Rekeyed:
+        """Seal every secret with the key that seals now; others wait with what they write meanwhile."""
+        from pegboard.stores.sqlite.rekeying import rekey
+
+        await self._made(missing=True)
+        return await in_thread(rekey, self._path, lambda: self._connected("rw"))
+
     async def check(self, *, thorough: bool = True) -> StoreCheck:
         """Return what the file is found to be; it is not brought to the newest version, nor made."""
         self._require()
@@ -140,7 +149,7 @@ class SqliteCopies:
                 read_only=read_only,
                 faults=faults,
                 counts=_counts(connection),
-                sealed=sealed_state(self._path, _sealed(connection)),
+                sealed=sealed_state(self._path, _sealed(connection), mark=_mark(connection)),
                 replicas=select_replicas(connection) if "replicas" in _tables(connection) else [],
                 now=time.time(),
             )
@@ -294,6 +303,10 @@ def _sealed(connection: sqlite3.Connection) -> list[SealedRow]:
     place = "place" if "place" in columns else "''"
     rows = connection.execute(f"SELECT kind, key, sealed, {place} FROM sealed")  # noqa: S608 - constants
     return [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in rows]
+
+
+def _mark(connection: sqlite3.Connection) -> bytes:
+    return select_mark(connection) if "secrets" in _tables(connection) else b""
 
 
 def _size(path: Path) -> int:

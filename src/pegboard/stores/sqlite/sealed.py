@@ -27,6 +27,12 @@ _KEY: Final = "key of the store"
 """The lease under which one process looks for the key, and makes it where there is none."""
 _UNEXPIRED: Final = "(expires_at IS NULL OR expires_at > ?)"
 _COLUMNS: Final = "key, sealed, version, expires_at"
+MARK: Final = "sealing key"
+"""The name under which the store has the mark of the key that seals."""
+
+
+class _RekeyedError(Exception):
+    """Another key seals since something was sealed that is to be stored now."""
 
 
 class SqliteSealed(SqlitePins):
@@ -65,13 +71,15 @@ class SqliteSealed(SqlitePins):
 
         query = f"SELECT kind, key, sealed, place FROM sealed WHERE {_UNEXPIRED}"  # noqa: S608 - constants
         given = (time.time(),)
-        found = await self._opened().read(lambda connection: connection.execute(query, given).fetchall())
+        mark, found = await self._opened().read(
+            lambda connection: (select_mark(connection), connection.execute(query, given).fetchall())
+        )
         rows = [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in found]
         holder, backoff = token_hex(8), Backoff(first=0.01, longest=0.5)
         while not await self.take_lease(_KEY, holder, seconds=PATIENCE):  # of two keys in a keyring one would be lost
             await backoff.wait()
         try:
-            return await in_thread(sealing_for, self.path, rows=rows)
+            return await in_thread(sealing_for, self.path, rows=rows, mark=mark)
         finally:
             await self.end_lease(_KEY, holder)
 
@@ -85,7 +93,13 @@ class SqliteSealed(SqlitePins):
         query = f"SELECT {_COLUMNS} FROM sealed WHERE kind = ? AND key = ? AND {_UNEXPIRED}"  # noqa: S608 - constants
         given = kind, to_column(key), time.time()
         row = await self._opened().read(lambda connection: connection.execute(query, given).fetchone())
-        return None if row is None else _unsealed(await self._seals(), kind, row)
+        if row is None:
+            return None
+        sealing = await self._seals()
+        found = _unsealed(sealing, kind, row)
+        if found.text is None and await self._rekeyed(sealing):
+            return await self.sealed(kind, key)
+        return found
 
     async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
         """Return every secret of a kind that has not expired."""
@@ -95,7 +109,22 @@ class SqliteSealed(SqlitePins):
         if not rows:
             return []
         sealing = await self._seals()
-        return [_unsealed(sealing, kind, row) for row in rows]
+        found = [_unsealed(sealing, kind, row) for row in rows]
+        if any(one.text is None for one in found) and await self._rekeyed(sealing):
+            return await self.all_sealed(kind)
+        return found
+
+    async def _rekeyed(self, sealing: Sealing) -> bool:
+        """Return whether another key may seal since the keys were read: they are read anew then."""
+        if await self._opened().read(select_mark) == sealing.read_at:
+            return False
+        self._end(sealing)
+        return True
+
+    def _end(self, sealing: Sealing) -> None:
+        """Let the keys be read anew."""
+        if self._sealing is sealing:
+            self._sealing = None
 
     async def seal(
         self,
@@ -108,13 +137,30 @@ class SqliteSealed(SqlitePins):
         audit: Sequence[AuditRecord] = (),
     ) -> int | None:
         """Store a secret, or remove it, if its version is still the expected one; return the new one or None."""
-        own = kind, to_column(key)
-        sealing = None if text is None else await self._seals()
-        sealed = (
-            None if text is None or sealing is None else (sealing.seal(text, sealed_name(kind, key)), sealing.place)
-        )
+        while True:
+            sealing = None if text is None else await self._seals()
+            sealed = None
+            if text is not None and sealing is not None:
+                sealed = sealing.seal(text, sealed_name(kind, key)), sealing.place, sealing.read_at
+            try:
+                return await self._swap((kind, to_column(key)), sealed, expected, expires_at, audit)
+            except _RekeyedError:
+                if sealing is not None:
+                    self._end(sealing)
+
+    async def _swap(
+        self,
+        own: tuple[SealedKind, str | bytes],
+        sealed: tuple[bytes, str, bytes] | None,
+        expected: int | None,
+        expires_at: float | None,
+        audit: Sequence[AuditRecord],
+    ) -> int | None:
+        """Store what is sealed; raises ``_RekeyedError`` where another key seals now."""
 
         def swap(connection: sqlite3.Connection) -> int | None:
+            if sealed is not None and select_mark(connection) != sealed[2]:
+                raise _RekeyedError
             now = time.time()
             connection.execute("DELETE FROM sealed WHERE expires_at <= ?", (now,))
             row = connection.execute("SELECT version FROM sealed WHERE kind = ? AND key = ?", own).fetchone()
@@ -129,7 +175,7 @@ class SqliteSealed(SqlitePins):
                 connection.execute(
                     "INSERT OR REPLACE INTO sealed (kind, key, version, expires_at, sealed, place)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
-                    (*own, version, expires_at, *sealed),
+                    (*own, version, expires_at, *sealed[:2]),
                 )
             self._queue.write(connection, audit)
             return version
@@ -157,6 +203,12 @@ class SqliteSealed(SqlitePins):
         await self._write(
             lambda connection: connection.execute("DELETE FROM leases WHERE name = ? AND holder = ?", own)
         )
+
+
+def select_mark(connection: sqlite3.Connection) -> bytes:
+    """Return the mark of the key that seals, nothing where no key has followed another one."""
+    row = connection.execute("SELECT value FROM secrets WHERE name = ?", (MARK,)).fetchone()
+    return b"" if row is None else row[0]
 
 
 def _unsealed(sealing: Sealing, kind: SealedKind, row: Any) -> SealedText:
