@@ -820,6 +820,12 @@ async def test_g11_one_holder_has_a_lease_until_it_gives_it_back_or_its_time_is_
     assert await store.take_lease("renew", "one", seconds=10)
 
 
+async def test_g11_a_lease_is_kept_from_whoever_asks_for_a_shorter_one(store: Store) -> None:
+    assert await store.take_lease("renew", "one", seconds=600)
+    assert not await store.take_lease("renew", "two", seconds=0.1)
+    assert not await store.take_lease("renew", "two", seconds=600)
+
+
 def action_of(*changes: SwitchChange, mark: str = "m1") -> SwitchAction:
     return SwitchAction(mark=mark, subject="research", at=1.5, by="ada \udcff", changes=list(changes))
 

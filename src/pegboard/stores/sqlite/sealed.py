@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """How long a keyring may take to give the key, in seconds."""
+LONGEST: Final = 600.0
+"""For how many seconds a lease is asked for at most: one that ends later was taken before the clock was set back."""
 _KEY: Final = "key of the store"
 """The lease under which one process looks for the key, and makes it where there is none."""
 _UNEXPIRED: Final = "(expires_at IS NULL OR expires_at > ?)"
@@ -188,7 +190,7 @@ class SqliteSealed(SqlitePins):
         def take(connection: sqlite3.Connection) -> bool:
             now = time.time()
             row = connection.execute("SELECT holder, until FROM leases WHERE name = ?", (to_column(name),)).fetchone()
-            if row is not None and from_column(row[0]) != holder and now < row[1] <= now + seconds:
+            if row is not None and from_column(row[0]) != holder and now < row[1] <= now + max(seconds, LONGEST):
                 return False
             connection.execute(
                 "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (to_column(name), to_column(holder), now + seconds)
