@@ -103,4 +103,5 @@ class WaitingRecords:
         except StoreError as error:
             surplus = max(0, len(self._entries) - MOST_WAITING)
             self.drop(surplus)
-            log.error("%d audit entries wait, %d are lost: %s", len(self._entries), surplus, error)
+            lost = f"; {surplus:,} of the oldest records are lost" if surplus else ""
+            log.error("What was recorded and counted is not written yet%s. %s", lost, error)
