@@ -2,8 +2,8 @@
 
 Each number of replicas serves for some seconds, on a file and on a database, in turns. Every replica has as many
 clients as any other, of the 2026-07-28 era, and each calls a tool that does nothing, at a pace that leaves the
-processors free. So what is printed for a call is what replicas cost each other. Transactions are those of the
-database for each call: what is recorded and counted goes in batches of 50 ms, so the busier a replica is, the fewer.
+processors free. So what is printed for a call is what replicas cost each other. A call has no transaction of its own:
+what is recorded and counted goes in batches, some thirty in a second, and what else a replica asks hangs on the time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks.gateways import processes
 from benchmarks.gateways.clients import Client, Http
 from benchmarks.replicas.cluster import BEACONS, Cluster, token
 from benchmarks.replicas.soak import write_project
+from pegboard.stores.postgres.address import address_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
@@ -42,12 +43,17 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What some seconds with so many replicas came to: milliseconds of processor time and transactions of a call."""
+    """What some seconds with so many replicas came to.
+
+    ``replica`` and ``database`` are milliseconds of processor time for a call, ``batches`` and ``others`` how many
+    transactions a replica has in a second, ``memory`` the MiB of one.
+    """
 
     calls: int
     replica: float
     database: float
-    transactions: float
+    batches: float
+    others: float
     memory: float
 
 
@@ -83,12 +89,35 @@ def _measured(server: PostgresServer, rounds: int, seconds: float) -> dict[tuple
                     folder = Path(name)
                     url = server.address() if kind == "PostgreSQL" else f"sqlite:///{folder / 'store.db'}"
                     write_project(folder, url, CLIENTS * size)
-                    one = asyncio.run(_served(folder, size, seconds, server if kind == "PostgreSQL" else None))
+                    database = Watched(server, url) if kind == "PostgreSQL" else None
+                    one = asyncio.run(_served(folder, size, seconds, database))
                 found.setdefault((kind, size), []).append(one)
     return found
 
 
-async def _served(folder: Path, size: int, seconds: float, server: PostgresServer | None) -> Measured:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A store in a database, and its server."""
+
+    server: PostgresServer
+    url: str
+
+    async def transactions(self) -> tuple[int, int]:
+        """Return how many there were, and how many of them were batches."""
+        import psycopg
+
+        schema = address_of(self.url).quoted
+        query = (
+            "SELECT (SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database),"
+            f" (SELECT coalesce(sum(number), 0)::bigint FROM {schema}.flushes)"
+        )
+        async with await psycopg.AsyncConnection.connect(self.server.conninfo, autocommit=True) as connection:
+            row = await (await connection.execute(query.encode())).fetchone()
+        assert row is not None
+        return row
+
+
+async def _served(folder: Path, size: int, seconds: float, database: Watched | None) -> Measured:
     cluster = Cluster(folder)
     try:
         await cluster.start(size)
@@ -98,17 +127,18 @@ async def _served(folder: Path, size: int, seconds: float, server: PostgresServe
             for number in range(CLIENTS * size):
                 tasks.create_task(_call(cluster.replicas[number % size].port, number, calls, over))
             await asyncio.sleep(WARM)
-            before = _spent(pids), _spent_by(server), await _transactions(server), sum(calls)
+            before = await _so_far(pids, database, calls)
             await asyncio.sleep(seconds)
-            after = _spent(pids), _spent_by(server), await _transactions(server), sum(calls)
+            after = await _so_far(pids, database, calls)
             memory = statistics.mean(processes.resident(pid) for pid in pids)
             over.set()
-        spent, database, transactions, done = (now - then for then, now in zip(before, after, strict=True))
+        done, own, of_database, transactions, batches = (b - a for a, b in zip(before, after, strict=True))
         return Measured(
             calls=int(done),
-            replica=spent / done * 1000,
-            database=database / done * 1000,
-            transactions=transactions / done,
+            replica=own / done * 1000,
+            database=of_database / done * 1000,
+            batches=batches / seconds / size,
+            others=(transactions - batches) / seconds / size,
             memory=memory,
         )
     finally:
@@ -139,20 +169,16 @@ def _spent(pids: Sequence[int]) -> float:
     return ticks / TICKS
 
 
-def _spent_by(server: PostgresServer | None) -> float:
-    return 0.0 if server is None else _spent(processes.tree(server.pid))
-
-
-async def _transactions(server: PostgresServer | None) -> int:
-    if server is None:
-        return 0
-    import psycopg
-
-    async with await psycopg.AsyncConnection.connect(server.conninfo, autocommit=True) as connection:
-        query = "SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database"
-        row = await (await connection.execute(query)).fetchone()
-    assert row is not None
-    return row[0]
+async def _so_far(pids: Sequence[int], database: Watched | None, calls: Sequence[int]) -> tuple[float, ...]:
+    """Return calls, seconds of the replicas and of the database, transactions, and how many of them were batches."""
+    if database is None:
+        return sum(calls), _spent(pids), 0.0, 0, 0
+    return (
+        sum(calls),
+        _spent(pids),
+        _spent(processes.tree(database.server.pid)),
+        *await database.transactions(),
+    )
 
 
 def _rows(found: dict[tuple[str, int], list[Measured]]) -> list[dict[str, object]]:
@@ -167,7 +193,8 @@ def _rows(found: dict[tuple[str, int], list[Measured]]) -> list[dict[str, object
                 "calls": sum(one.calls for one in rounds),
                 "ms of a replica, a call": _beside(rounds, alone, lambda one: one.replica, "{:.2f}"),
                 "ms of the database": _beside(rounds, alone, lambda one: one.database, "{:.2f}") if shared else "",
-                "transactions": _beside(rounds, alone, lambda one: one.transactions, "{:.3f}") if shared else "",
+                "batches a second": _beside(rounds, alone, lambda one: one.batches, "{:.1f}") if shared else "",
+                "others a second": _beside(rounds, alone, lambda one: one.others, "{:.1f}") if shared else "",
                 "MiB of a replica": round(statistics.median(one.memory for one in rounds)),
             }
         )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from heapq import nsmallest
 from typing import Final, Literal, NamedTuple, Protocol
 
 BILL_DAYS: Final = 400
 """For how many days the bill is kept."""
-COUNTS_WAIT: Final = 5.0
-"""For how many seconds counts are held back where one process is not killed while others serve on."""
 
 
 class TokenCounter(Protocol):
@@ -157,9 +155,15 @@ class BillStore(Protocol):
         """Return whether what is stored outlives the process."""
         ...
 
-    @property
-    def counts_wait(self) -> float:
-        """Return for how many seconds a process holds back what it counts: where it is killed, that is lost."""
+    def fetch_counts(self, hand_over: Callable[[], object]) -> bool:
+        """Have what was counted handed over with each batch of records, so that a killed process has lost no more.
+
+        Args:
+            hand_over: Hands it over, at once.
+
+        Returns:
+            Whether it is called; where it is not, a killed process loses what it held back.
+        """
         ...
 
     def bill_later(self, *records: BillRecord) -> None:

@@ -63,10 +63,10 @@ class Billing:
         self._count_apart = count_apart or self._count_in_turns
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._counts_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._flushing = asyncio.Lock()
         metrics.on_news = self._begin
+        store.fetch_counts(self._hand_over)
 
     async def flush(self, *, at_once: bool = False) -> None:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch.
@@ -89,7 +89,7 @@ class Billing:
 
     async def aclose(self) -> None:
         """Flush what is left, where it outlives the process."""
-        self._stop_timers()
+        self._stop_timer()
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._store.lasts:
@@ -99,38 +99,27 @@ class Billing:
         return datetime.fromtimestamp(self._since, UTC).date().isoformat()
 
     def _begin(self) -> None:
-        """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one.
-
-        Counts are handed over before that where they may not wait for it.
-        """
+        """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
         self._since = self._clock()
-        shared = self._store.counts_wait < EVERY
-        if not shared:
-            self._stop_timers()
+        self._stop_timer()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        rest = STEP.seconds - self._since % STEP.seconds
-        if self._timer is None:
-            self._timer = loop.call_later(min(EVERY, rest), self._start)
-        if shared and self._counts_timer is None:
-            self._counts_timer = loop.call_later(min(self._store.counts_wait, rest), self._hand_over)
+        self._timer = loop.call_later(min(EVERY, STEP.seconds - self._since % STEP.seconds), self._start)
 
     def _hand_over(self) -> None:
         """Hand what was done to the store; what it took in tokens is counted later, and what was sent."""
-        self._counts_timer = None
         day = self._day()
         if used := [*self._metrics.usage.take(start_of(STEP, self._since), self._plugin_of)]:
             self._store.usage_later(*used)
         if done := [BillRecord(day, *key, counts) for key, counts in self._metrics.take_counts()]:
             self._store.bill_later(*done)
 
-    def _stop_timers(self) -> None:
-        for timer in (self._timer, self._counts_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._counts_timer = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _start(self) -> None:
         self._timer = None

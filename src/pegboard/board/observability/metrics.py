@@ -230,7 +230,7 @@ class SessionMetrics:
     def take_counts(self) -> list[tuple[tuple[str, str, str], BillCounts]]:
         """Return what was done since this or :meth:`take_news` was called last; what was sent waits for that."""
         self._count_calls()
-        news, self._news, self._told = self._news, set(), False
+        news, self._news = self._news, set()
         self._sent |= {counted for counted in news if counted.sent}
         return [(counted.key, counts) for counted in news if any(counts := _done_since(counted))]
 

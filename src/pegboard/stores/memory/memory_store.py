@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -36,7 +36,7 @@ from pegboard.ports import (
     UsageUnit,
     UseRecord,
 )
-from pegboard.ports.tokens import COUNTS_WAIT, greatest_of, summed
+from pegboard.ports.tokens import greatest_of, summed
 from pegboard.stores.memory.memory_approvals import MemoryApprovals
 from pegboard.stores.memory.memory_replicas import MemoryReplicas
 from pegboard.stores.memory.memory_sealed import MemorySealed
@@ -363,10 +363,9 @@ class MemoryStore(MemoryApprovals):
         """Return that it ends with the process."""
         return False
 
-    @property
-    def counts_wait(self) -> float:
-        """Return that it matters to nobody how long counts wait."""
-        return COUNTS_WAIT
+    def fetch_counts(self, hand_over: Callable[[], object]) -> bool:  # noqa: ARG002 - no other process serves on
+        """Return that counts are not fetched."""
+        return False
 
     def bill_later(self, *records: BillRecord) -> None:
         """Add to the bill; in memory, later is now."""

@@ -64,6 +64,9 @@ class Batches:
         self._newest = 0
         """The number of the newest batch that is stored."""
         self._flushing = asyncio.Lock()
+        self.hand_over: Callable[[], object] = lambda: None
+        """Hands over what was counted until now."""
+        self._making = False
 
     def __bool__(self) -> bool:
         """Return whether anything waits."""
@@ -76,6 +79,11 @@ class Batches:
     def stop(self) -> None:
         """Start no more flushes by themselves; what waits stays."""
         self.records.stop()
+
+    def schedule(self) -> None:
+        """See to it that what waits is written soon; what is handed over as a batch is made is in that one."""
+        if not self._making:
+            self.records.schedule()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -100,6 +108,11 @@ class Batches:
         """Return what waits, or a part of it, which waits no more; None where nothing does."""
         if not self._has_more():
             return None
+        self._making = True
+        try:
+            self.hand_over()
+        finally:
+            self._making = False
         records, details = self.records.take(MOST_AT_ONCE)
         self._number += 1
         batch = _Batch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pegboard.core.model.manifest_json import manifest_from_json, manifest_to_json
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pegboard.stores.postgres.database import Database, Transaction
 
 MANIFESTS_PER_PLUGIN: Final = 32
-_COUNTS_WAIT: Final = 0.02  # with the 30 ms of a batch within the 50 of S2
 _KEEP_MANIFEST: Final = (
     "INSERT INTO {s}.manifests (key, of, plugin, fingerprint, text) VALUES (%s, %s, %s, %s, %s)"
     " ON CONFLICT (key) DO UPDATE SET id = DEFAULT, text = excluded.text"
@@ -187,16 +186,16 @@ class PostgresStore(PostgresReplicas):
         """Return that it outlives the process."""
         return True
 
-    @property
-    def counts_wait(self) -> float:
-        """Return how long after a call its counts join the batch that its record is in."""
-        return _COUNTS_WAIT
+    def fetch_counts(self, hand_over: Callable[[], object]) -> bool:
+        """Have what was counted handed over as a batch is made."""
+        self._batches.hand_over = hand_over
+        return True
 
     def bill_later(self, *records: BillRecord) -> None:
         """Add to the bill within 50 ms, in a batch; where no loop runs, with the next that is written."""
         self._opened()
         self._batches.bill.add(records)
-        self._batches.records.schedule()
+        self._batches.schedule()
 
     async def bill(
         self,
@@ -233,7 +232,7 @@ class PostgresStore(PostgresReplicas):
         """Add to the counts by time within 50 ms, in a batch; where no loop runs, with the next that is written."""
         self._opened()
         self._batches.usage.add(records)
-        self._batches.records.schedule()
+        self._batches.schedule()
 
     async def usage(
         self, unit: UsageUnit, *, since: int, until: int, by: Sequence[UsageName], agents: Collection[str] | None = None

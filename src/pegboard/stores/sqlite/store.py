@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.core.model.manifest_json import manifest_from_json, manifest_to_json
@@ -19,7 +19,6 @@ from pegboard.ports import (
     UsageSums,
     UsageUnit,
 )
-from pegboard.ports.tokens import COUNTS_WAIT
 from pegboard.ports.usage import DAY
 from pegboard.stores.sqlite import calls, session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
@@ -196,10 +195,9 @@ class SqliteStore(SqliteReplicas):
         """Return that it outlives the process."""
         return True
 
-    @property
-    def counts_wait(self) -> float:
-        """Return that some seconds of counts are written at once."""
-        return COUNTS_WAIT
+    def fetch_counts(self, hand_over: Callable[[], object]) -> bool:  # noqa: ARG002 - no other process serves on
+        """Return that counts are not fetched."""
+        return False
 
     async def bill(
         self,
