@@ -1,9 +1,9 @@
 """What a call costs at one, two and three replicas: ``python -m benchmarks sizing [--quick] [--json]``.
 
-Each number of replicas serves for some seconds, on a file and on a database, in turns. Every replica has as many
-clients as any other, of the 2026-07-28 era, and each calls a tool that does nothing, at a pace that leaves the
-processors free. So what is printed for a call is what replicas cost each other. A call has no transaction of its own:
-what is recorded and counted goes in batches, some thirty in a second, and what else a replica asks hangs on the time.
+Three replicas serve at any time, on stores of their own, two on one store, or all three on one: so the machine is as
+busy each time, and what differs is what replicas on one store cost each other. Every replica has as many clients as any
+other, of the 2026-07-28 era, and each calls a tool that does nothing, at a pace that leaves the processors free. A call
+has no transaction of its own: what is recorded and counted goes in batches, some thirty in a second.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from pegboard.stores.postgres.address import address_of
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
 
-SIZES = (1, 2, 3)
+TOGETHER = {1: (1, 1, 1), 2: (2, 1), 3: (3,)}
+"""How many replicas have a store together, by the number that is measured."""
 CLIENTS = 8
 """How many clients each replica has."""
 PACE = 0.04
@@ -43,17 +44,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What some seconds with so many replicas came to.
+    """What some seconds with so many replicas on a store came to.
 
-    ``replica`` and ``database`` are milliseconds of processor time for a call, ``batches`` and ``others`` how many
-    transactions a replica has in a second, ``memory`` the MiB of one.
+    ``replica`` and ``database`` are milliseconds of processor time for a call, ``batches`` how many a replica has in a
+    second, ``memory`` the MiB of one.
     """
 
     calls: int
     replica: float
     database: float
     batches: float
-    others: float
     memory: float
 
 
@@ -79,70 +79,66 @@ def main(argv: list[str]) -> int:
 
 
 def _measured(server: PostgresServer, rounds: int, seconds: float) -> dict[tuple[str, int], list[Measured]]:
-    """Return what each round came to, by kind of store and number of replicas."""
+    """Return what each round came to, by kind of store and number of replicas on it."""
     found: dict[tuple[str, int], list[Measured]] = {}
     for turn in range(rounds):
-        for size in SIZES if turn % 2 else reversed(SIZES):
+        for size in TOGETHER if turn % 2 else reversed(TOGETHER):
             for kind in ("SQLite", "PostgreSQL"):
-                print(f"{kind}, {size} replicas …", file=sys.stderr)
+                print(f"{kind}, {size} on a store …", file=sys.stderr)
                 with tempfile.TemporaryDirectory(prefix="pegboard-sizing-") as name:
-                    folder = Path(name)
-                    url = server.address() if kind == "PostgreSQL" else f"sqlite:///{folder / 'store.db'}"
-                    write_project(folder, url, CLIENTS * size)
-                    database = Watched(server, url) if kind == "PostgreSQL" else None
-                    one = asyncio.run(_served(folder, size, seconds, database))
+                    places = [Path(name) / f"{number}" for number in range(len(TOGETHER[size]))]
+                    urls = [server.address() if kind == "PostgreSQL" else f"sqlite:///{one}.db" for one in places]
+                    for place, url, count in zip(places, urls, TOGETHER[size], strict=True):
+                        place.mkdir()
+                        write_project(place, url, CLIENTS * count)
+                    own = server if kind == "PostgreSQL" else None
+                    one = asyncio.run(_served(places, urls, TOGETHER[size], seconds, own))
                 found.setdefault((kind, size), []).append(one)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A store in a database, and its server."""
-
-    server: PostgresServer
-    url: str
-
-    async def transactions(self) -> tuple[int, int]:
-        """Return how many there were, and how many of them were batches."""
-        import psycopg
-
-        schema = address_of(self.url).quoted
-        query = (
-            "SELECT (SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database),"
-            f" (SELECT coalesce(sum(number), 0)::bigint FROM {schema}.flushes)"
-        )
-        async with await psycopg.AsyncConnection.connect(self.server.conninfo, autocommit=True) as connection:
-            row = await (await connection.execute(query.encode())).fetchone()
-        assert row is not None
-        return row
-
-
-async def _served(folder: Path, size: int, seconds: float, database: Watched | None) -> Measured:
-    cluster = Cluster(folder)
+async def _served(
+    places: Sequence[Path], urls: Sequence[str], sizes: Sequence[int], seconds: float, server: PostgresServer | None
+) -> Measured:
+    """Let replicas serve; return what those came to that are as many on a store as the first."""
+    clusters = [Cluster(place) for place in places]
     try:
-        await cluster.start(size)
-        pids = [one.process.pid for one in cluster.replicas if one.process is not None]
-        over, calls = asyncio.Event(), [0] * (CLIENTS * size)
+        for cluster, size in zip(clusters, sizes, strict=True):
+            await cluster.start(size)
+        measured = [number for number, size in enumerate(sizes) if size == sizes[0]]
+        pids = [[one.process.pid for one in cluster.replicas if one.process is not None] for cluster in clusters]
+        own = [pid for number in measured for pid in pids[number]]
+        calls, over = [[0] * (CLIENTS * size) for size in sizes], asyncio.Event()
+
+        async def so_far() -> tuple[float, ...]:
+            """Return calls, those that are measured, seconds of their replicas and of the database, and batches."""
+            mine = sum(sum(calls[number]) for number in measured)
+            of_database = _spent(processes.tree(server.pid)) if server is not None else 0.0
+            batches = [await _batches(server, urls[number]) for number in measured]
+            return sum(map(sum, calls)), mine, _spent(own), of_database, sum(batches)
+
         async with asyncio.TaskGroup() as tasks:
-            for number in range(CLIENTS * size):
-                tasks.create_task(_call(cluster.replicas[number % size].port, number, calls, over))
+            for cluster, done in zip(clusters, calls, strict=True):
+                for number in range(len(done)):
+                    port = cluster.replicas[number % len(cluster.replicas)].port
+                    tasks.create_task(_call(port, number, done, over))
             await asyncio.sleep(WARM)
-            before = await _so_far(pids, database, calls)
+            before = await so_far()
             await asyncio.sleep(seconds)
-            after = await _so_far(pids, database, calls)
-            memory = statistics.mean(processes.resident(pid) for pid in pids)
+            after = await so_far()
+            memory = statistics.mean(processes.resident(pid) for pid in own)
             over.set()
-        done, own, of_database, transactions, batches = (b - a for a, b in zip(before, after, strict=True))
+        every, mine, spent, of_database, batches = (b - a for a, b in zip(before, after, strict=True))
         return Measured(
-            calls=int(done),
-            replica=own / done * 1000,
-            database=of_database / done * 1000,
-            batches=batches / seconds / size,
-            others=(transactions - batches) / seconds / size,
+            calls=int(mine),
+            replica=spent / mine * 1000,
+            database=of_database / every * 1000,
+            batches=batches / seconds / len(own),
             memory=memory,
         )
     finally:
-        await cluster.stop()
+        for cluster in clusters:
+            await cluster.stop()
 
 
 async def _call(port: int, number: int, calls: list[int], over: asyncio.Event) -> None:
@@ -169,32 +165,32 @@ def _spent(pids: Sequence[int]) -> float:
     return ticks / TICKS
 
 
-async def _so_far(pids: Sequence[int], database: Watched | None, calls: Sequence[int]) -> tuple[float, ...]:
-    """Return calls, seconds of the replicas and of the database, transactions, and how many of them were batches."""
-    if database is None:
-        return sum(calls), _spent(pids), 0.0, 0, 0
-    return (
-        sum(calls),
-        _spent(pids),
-        _spent(processes.tree(database.server.pid)),
-        *await database.transactions(),
-    )
+async def _batches(server: PostgresServer | None, url: str) -> int:
+    """Return how many batches the replicas of a store in a database have written."""
+    if server is None:
+        return 0
+    import psycopg
+
+    query = f"SELECT coalesce(sum(number), 0)::bigint FROM {address_of(url).quoted}.flushes"
+    async with await psycopg.AsyncConnection.connect(server.conninfo, autocommit=True) as connection:
+        row = await (await connection.execute(query.encode())).fetchone()
+    assert row is not None
+    return row[0]
 
 
 def _rows(found: dict[tuple[str, int], list[Measured]]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for (kind, size), rounds in sorted(found.items(), key=lambda item: (item[0][0] == "PostgreSQL", item[0][1])):
-        alone = found[kind, SIZES[0]]
+        alone = found[kind, 1]
         shared = kind == "PostgreSQL"
         rows.append(
             {
                 "store": kind,
-                "replicas": size,
+                "replicas on a store": size,
                 "calls": sum(one.calls for one in rounds),
                 "ms of a replica, a call": _beside(rounds, alone, lambda one: one.replica, "{:.2f}"),
                 "ms of the database": _beside(rounds, alone, lambda one: one.database, "{:.2f}") if shared else "",
-                "batches a second": _beside(rounds, alone, lambda one: one.batches, "{:.1f}") if shared else "",
-                "others a second": _beside(rounds, alone, lambda one: one.others, "{:.1f}") if shared else "",
+                "its batches a second": _beside(rounds, alone, lambda one: one.batches, "{:.1f}") if shared else "",
                 "MiB of a replica": round(statistics.median(one.memory for one in rounds)),
             }
         )
