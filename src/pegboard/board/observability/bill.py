@@ -66,7 +66,8 @@ class Billing:
         self._task: asyncio.Task[None] | None = None
         self._flushing = asyncio.Lock()
         metrics.on_news = self._begin
-        store.fetch_counts(self._hand_over)
+        if store.fetch_counts(self._hand_over):
+            metrics.on_decided = self._hand_over
 
     async def flush(self, *, at_once: bool = False) -> None:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch.

@@ -91,6 +91,8 @@ class SessionMetrics:
         """Calls that are not counted yet: many at once take less than one by one."""
         self.on_news: Callable[[], object] = lambda: None
         """Called when something is counted for the first time since the last bill."""
+        self.on_decided: Callable[[], object] = lambda: None
+        """Called when a load or a refusal is counted, which is on the trail by then."""
         self._news: set[Counted] = set()
         self._sent: set[Counted] = set()
         """Whose counts were taken, and not what they were sent."""
@@ -131,6 +133,7 @@ class SessionMetrics:
         counted = self._counted((record.principal, record.agent, record.session))
         setattr(counted, name, getattr(counted, name) + 1)
         self._is_news(counted)
+        self.on_decided()
 
     def _count_calls(self) -> None:
         """Count the calls that wait for it."""
