@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.approvals.demands import ToolRules, rules_of
@@ -61,7 +59,7 @@ async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: T
         fingerprint,
         later=services.pins.later_digest(tool),
     )
-    found = judge(binding, await store.approvals_for(binding), time.time())
+    found = judge(binding, await store.approvals_for(binding), store.clock())
     if not isinstance(found, Stands):
         return None
     lasts = "in this session" if found.approval.lasts == "session" else "of this agent for this principal"

@@ -176,9 +176,10 @@ class Pulse:
     async def _numbers(self) -> dict[str, int]:
         """Return the newest numbers; none of a transaction that has not ended."""
         in_order = "SELECT pg_advisory_xact_lock_shared(%s)", (self._database.address.number,)
+        asked = time.time()
         rows = await self._database.script(in_order, (_NUMBERS, ()))
         *numbers, now = rows[-1][0]
-        self.ahead = now - time.time()
+        self.ahead = now - (asked + time.time()) / 2
         return dict(zip("SPr", numbers, strict=True))
 
     def _compare(self, numbers: dict[str, int]) -> bool:
