@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Container, Mapping
 from copy import copy
 from dataclasses import replace
+from time import monotonic
 
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
@@ -53,9 +54,11 @@ class PermissionCompiler:
         Returns an object that is another one whenever a stored state, a switch, a pin or the world
         has changed.
         """
+        asked = monotonic() if since is None else since
         token = await self._store.change_token(since)
         if self._is_news(token):
             async with self._taking_up:  # who asks at the same moment reads nothing again
+                token = self._store.known_token(asked) or token  # others may have taken up what came since
                 if self._is_news(token):
                     await self._take_up(token)
         return self._as_of
