@@ -246,9 +246,11 @@ def _following(store: Path, place: str) -> Key:
     if place == "file":
         file = _next_file(store.with_name(store.name + SUFFIX))
         try:
-            return _made(file)
+            made = _made(file)
         except OSError as error:
             raise _not_kept(file, error) from error
+        _sync_folder(file.parent)  # whoever made it may have been killed before that
+        return made
     try:
         kept = asked(lambda keyring: _with_next(keyring, store))
     except KeyringError as error:
