@@ -18,7 +18,7 @@ _SWITCHES: Final = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_T
 
 
 def awaited(hook: Hook) -> Hook:
-    """Return a hook that an agent calls without a thread, unless LangSmith traces as the agent is made."""
+    """Return a hook that needs no thread, unless the environment lets LangSmith trace as the agent is made."""
     return cast("Hook", _Awaited(hook))
 
 
