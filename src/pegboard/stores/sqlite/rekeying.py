@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from pegboard.ports.store_copies import Rekeyed
 from pegboard.stores.rows.sealing import SealedRow, sealed_name
@@ -23,14 +24,14 @@ def rekey(path: Path, connected: Callable[[], AbstractContextManager[sqlite3.Con
         path: The file.
         connected: Opens it, with tables of the newest version.
     """
-    from pegboard.stores.sqlite.sealing_keys import end_old_key, next_sealing
+    from pegboard.stores.sqlite.sealing_keys import end_old_key, next_sealing, unlock
 
     with connected() as connection:
+        unlock(path, _named(_select(connection)), select_mark(connection))  # nobody waits while a person is asked
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
-        rows = connection.execute("SELECT kind, key, sealed, place FROM sealed").fetchall()
-        named = [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in rows]
-        mark = select_mark(connection)
+        rows = _select(connection)
+        named, mark = _named(rows), select_mark(connection)
         sealing = next_sealing(path, named, mark)
         if sealing is None:
             return Rekeyed("", made=False, there=len(rows), resealed=0, unopened=len(rows))
@@ -51,3 +52,11 @@ def rekey(path: Path, connected: Callable[[], AbstractContextManager[sqlite3.Con
             end_old_key(path, sealing.place, select_mark(connection))
             connection.execute("COMMIT")
     return Rekeyed(sealing.place, made, len(rows), resealed, unopened)
+
+
+def _select(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return connection.execute("SELECT kind, key, sealed, place FROM sealed").fetchall()
+
+
+def _named(rows: Sequence[tuple[Any, ...]]) -> list[SealedRow]:
+    return [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in rows]

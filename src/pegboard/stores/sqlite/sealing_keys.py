@@ -57,6 +57,15 @@ def sealing_for(
     return Sealing(*with_second(*_chosen(keys, mark), env=env), read_at=mark)
 
 
+def unlock(store: Path, rows: Sequence[SealedRow], mark: bytes) -> None:
+    """Ask for the keys of a store once, so that :func:`next_sealing` asks a keyring that is unlocked.
+
+    Raises:
+        StoreError: There is a key that cannot be used or cannot be had now.
+    """
+    _present(store, os.environ, rows, mark, always=True)
+
+
 def next_sealing(store: Path, rows: Sequence[SealedRow], mark: bytes) -> Sealing | None:
     """Return what is to seal the secrets of a store from now on; None without a key.
 
