@@ -13,7 +13,7 @@ import pytest
 from kinds import KEY
 from test_keyring_keys import ring as ring  # noqa: PLC0414 - a fixture
 
-from keyring_files import Lockable
+from keyring_files import Lockable, used
 from pegboard.errors import StoreError
 from pegboard.ports import Store
 from pegboard.ports.store_copies import Rekeyed, StoreCopies
@@ -296,6 +296,35 @@ async def test_g11_a_locked_keyring_keeps_its_key(ring: Lockable, tmp_path: Path
     assert caught.value.code == "key_not_available"
     ring.trouble = None
     assert (await SqliteCopies(path).rekey()).unopened == 0
+
+
+class Unlocking(Lockable):
+    """A keyring that asks a person the first time; meanwhile somebody writes to the store."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def get_password(self, service: str, username: str) -> str | None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().get_password(service, username)
+
+
+async def test_g11_nobody_who_writes_waits_while_a_person_unlocks_the_keyring(ring: Lockable, tmp_path: Path) -> None:
+    path = tmp_path / "pegboard.db"
+    await (await started(lambda: SqliteStore(path))).aclose()
+    wrote: list[bool] = []
+
+    def write() -> None:
+        with closing(sqlite3.connect(path, timeout=0)) as other, other:
+            other.execute("INSERT INTO secrets VALUES ('meanwhile', x'00')")
+            wrote.append(True)
+
+    unlocking = Unlocking()
+    unlocking.meanwhile = write
+    with used(unlocking):
+        assert (await SqliteCopies(path).rekey()).unopened == 0
+    assert wrote == [True]
 
 
 async def test_g11_a_server_without_a_key_has_nothing_to_seal_with(
