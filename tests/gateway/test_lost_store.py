@@ -30,6 +30,13 @@ class Serving:
     double: LosableStore
     clock: list[float]
 
+    async def settled(self) -> None:
+        """Wait until what was begun beside requests (pins, manifests) has stored what it stores."""
+        store, known = self.board.services.store, None
+        while (now := await store.change_token()) != known:
+            known = now
+            await store.changed(now, 0.5)
+
     async def found(self) -> None:
         back = asyncio.Event()
         self.board.on("store_back", lambda _: back.set())
@@ -70,6 +77,7 @@ async def test_calls_go_on_for_the_grace_and_loads_answer_clearly(config_with_to
     ):
         await ada.load("notes")
         await bob.names()
+        await running.settled()
         assert await ada.text("note_add", text="w") == "added w"  # what the load has changed is read
         assert await bob.text("echo", text="w") == "w"
         running.double.lose()
