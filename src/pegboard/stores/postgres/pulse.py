@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.errors import StoreError
 from pegboard.ports import ChangeToken
 from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import end
 
 if TYPE_CHECKING:
     from pegboard.stores.postgres.database import Connection, Database, Row, Statement
@@ -82,8 +83,7 @@ class Pulse:
     async def stop(self) -> None:
         """Stop to listen."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await end(self._task)
             self._task = None
 
     # -- telling -----------------------------------------------------------------------------------
