@@ -15,6 +15,7 @@ from pegboard.errors import StoreBusyError, StoreUnavailableError
 from pegboard.ports import PinChange, StateChange, UsageCounts, UsageRecord
 from pegboard.ports.usage import HOUR
 from pegboard.stores.postgres import PostgresStore
+from pegboard.stores.postgres.database import CONNECTIONS
 from pegboard.support.backoff import wait_until
 from postgres_server import PostgresServer
 
@@ -340,6 +341,27 @@ async def wait_for_entries(store: PostgresStore) -> bool:
             return True
         await asyncio.sleep(0.005)
     return False
+
+
+async def test_who_is_cancelled_as_a_connection_becomes_free_is_cancelled(store: PostgresStore) -> None:
+    """Else a process that ends waits for ever for what listens; at whichever moment that is."""
+    database, _ = store._opened()
+    await store.now()
+    pool = database._pool
+    assert pool is not None
+    for moments in range(12):
+        held = [await pool.getconn() for _ in range(CONNECTIONS)]
+        waiting = asyncio.create_task(store.now())
+        await asyncio.sleep(0.01)
+        await pool.putconn(held.pop())
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        too_late = not waiting.cancel()
+        await asyncio.wait([waiting], timeout=10)
+        assert waiting.cancelled() or too_late, moments
+        for connection in held:
+            await pool.putconn(connection)
+    assert await store.now() > 0
 
 
 async def test_behind_a_pooler_every_change_is_asked_for(postgres: PostgresServer, url: str) -> None:

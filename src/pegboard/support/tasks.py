@@ -7,8 +7,6 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_AGAIN = 0.5
-"""After how many seconds a task that has not ended is cancelled again."""
 
 
 class BackgroundTasks:
@@ -42,16 +40,3 @@ class BackgroundTasks:
         self.cancel()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
-
-
-async def end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks until all of them have ended.
-
-    Once is not enough: a task that is just then handed what it waits for may lose the cancellation (a connection of
-    ``psycopg_pool`` does that), and works on.
-    """
-    running = {task for task in tasks if not task.done()}
-    while running:
-        for task in running:
-            task.cancel()
-        _, running = await asyncio.wait(running, timeout=_AGAIN)

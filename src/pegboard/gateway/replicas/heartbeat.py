@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports import Replica, ReplicaStore
-from pegboard.support.tasks import end
 from pegboard.support.version import __version__
 
 log = logging.getLogger("pegboard")
@@ -71,7 +70,10 @@ class Heartbeat:
         tasks: set[asyncio.Task[Any]] = {*self._watched.values()}
         if self._task is not None:
             tasks.add(self._task)
-        await end(*tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):
                 await self._store.withdraw(self.own.id)

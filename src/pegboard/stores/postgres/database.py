@@ -112,9 +112,14 @@ class Database:
         """
         import psycopg
 
+        cancellations = _cancellations()
         try:
             async with asyncio.timeout(CONNECT_SECONDS + 1):
-                return await psycopg.AsyncConnection.connect(**self._parameters())
+                connection = await psycopg.AsyncConnection.connect(**self._parameters())
+                if _cancellations() > cancellations:
+                    await connection.close()
+                    raise asyncio.CancelledError
+                return connection
         except TimeoutError as error:
             raise unavailable(self._address, f"it did not answer within {CONNECT_SECONDS} seconds") from error
         except psycopg.Error as error:
@@ -157,7 +162,7 @@ class Database:
         while True:
             pool = self._pool or await self._opened()
             try:
-                connection = await pool.getconn()
+                connection = await _borrowed(pool)
             except PoolClosed:  # somebody else's connection was lost meanwhile
                 continue
             except PoolTimeout as error:
@@ -196,9 +201,11 @@ class Database:
         cursor = connection.cursor()
         query = "; ".join(text for text, _ in statements).replace("{s}", self._address.quoted)
         timer = asyncio.get_running_loop().call_later(ANSWER_SECONDS + locks * self._patience, _cut, connection)
-        began = time.monotonic()
+        began, cancellations = time.monotonic(), _cancellations()
         try:
             await cursor.execute(query, [value for _, values in statements for value in values] or None)
+            if _cancellations() > cancellations:
+                raise asyncio.CancelledError
             rows: list[list[Row]] = [await cursor.fetchall() if cursor.description else []]
             while cursor.nextset():
                 rows.append(await cursor.fetchall() if cursor.description else [])
@@ -295,6 +302,26 @@ class Database:
             await pool.close(timeout=1.0)
         if self._retired:
             await asyncio.wait(self._retired)
+
+
+async def _borrowed(pool: AsyncConnectionPool[Any]) -> Connection:
+    """Return a connection of a pool, which has it back where the task is cancelled as it is handed over."""
+    before = _cancellations()
+    connection = await pool.getconn()
+    if _cancellations() > before:
+        await pool.putconn(connection)
+        raise asyncio.CancelledError
+    return connection
+
+
+def _cancellations() -> int:
+    """Return how often the running task was cancelled.
+
+    psycopg waits with ``asyncio.wait_for``, which forgets on Python 3.11 a cancellation that comes as the wait ends:
+    whoever cancelled the task, and waits for its end, would wait for ever.
+    """
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 def _is_stale(connection: Connection) -> bool:

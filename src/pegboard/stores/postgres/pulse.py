@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.errors import StoreError
 from pegboard.ports import ChangeToken
 from pegboard.support.backoff import Backoff
-from pegboard.support.tasks import end
 
 if TYPE_CHECKING:
     from pegboard.stores.postgres.database import Connection, Database, Row, Statement
@@ -83,7 +82,8 @@ class Pulse:
     async def stop(self) -> None:
         """Stop to listen."""
         if self._task is not None:
-            await end(self._task)
+            self._task.cancel()
+            await asyncio.wait([self._task])
             self._task = None
 
     # -- telling -----------------------------------------------------------------------------------

@@ -85,13 +85,14 @@ class PostgresStates:
 
         require_packages()
         database = Database(self.address, patience=self._patience)
+        pulse = Pulse(database, self._forget)
         try:
             await prepare(database, self._steps)
+            await pulse.catch_up()  # with it the clock of the server is known
         except BaseException:
             await database.close()
             raise
-        self._database, self._pulse = database, Pulse(database, self._forget)
-        await self._pulse.catch_up()
+        self._database, self._pulse = database, pulse
         self._pulse.start()
 
     async def aclose(self) -> None:
