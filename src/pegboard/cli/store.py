@@ -22,6 +22,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from pegboard.config.schema.configuration import Configuration
     from pegboard.ports.store_copies import CopiedRecord, StoreCheck, StoreCopies
     from pegboard.stores.copy_lines import CopyEnd, CopyReader
 
@@ -43,11 +44,7 @@ def export(
     async def done(printer: Printer) -> int:
         if file == STANDARD and as_json:
             raise UsageError("Both the copy and --json are for standard output.", hint="Name a file, or omit --json.")
-        from pegboard.assembly import read_configuration, store_copies
-
-        with warnings_to(printer):
-            read = read_configuration(config)
-        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
+        _, copies = _store(printer, config)
         found = await copies.check(thorough=False)
         with printer.working(f"Copying {copies.place}", lasting=True) as say, _written(file) as written:
             end = await _copied(copies, written, say)
@@ -80,19 +77,16 @@ def import_(
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.assembly import read_configuration, store_copies
         from pegboard.stores.copy_lines import CopyReader
 
-        with warnings_to(printer):
-            read = read_configuration(config)
-        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
+        configuration, copies = _store(printer, config)
         with _read(file) as opened:
             reader = CopyReader(opened, "standard input" if file == STANDARD else file)
             header = await reader.start()
             about = [f"It was made {header.at} by Pegboard {header.version}, of a store of the kind {header.store}."]
             about += await _in_the_way(copies, replace=replace)
             question = f"Let it be the store at {copies.place}?"
-            await require_operator(read.configuration.tokens, "configure", question, about=about)
+            await require_operator(configuration.tokens, "configure", question, about=about)
             with printer.working(f"Importing into {copies.place}", lasting=True) as say:
                 await copies.import_(_said(reader, say), replace=replace)
         found = await copies.check(thorough=False)
@@ -109,11 +103,7 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.assembly import read_configuration, store_copies
-
-        with warnings_to(printer):
-            read = read_configuration(config)
-        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
+        _, copies = _store(printer, config)
         with printer.working(f"Reading {copies.place}", lasting=not as_json):
             found = await copies.check()
         if printer.as_json:
@@ -135,11 +125,7 @@ def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.assembly import read_configuration, store_copies
-
-        with warnings_to(printer):
-            read = read_configuration(config)
-        printer.masker, copies = Masker(read.configuration.secrets), store_copies(read)
+        _, copies = _store(printer, config)
         with printer.working(f"Sealing anew in {copies.place}", lasting=not as_json):
             found = await copies.rekey()
         if printer.as_json:
@@ -149,6 +135,16 @@ def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
         return REFUSED if found.unopened else DONE
 
     return guarded(Options(config=config, as_json=as_json), done)
+
+
+def _store(printer: Printer, config: Path | None) -> tuple[Configuration, StoreCopies]:
+    """Return a configuration and its store; what is printed from now on has no secret of it."""
+    from pegboard.assembly import read_configuration, store_copies
+
+    with warnings_to(printer):
+        read = read_configuration(config)
+    printer.masker = Masker(read.configuration.secrets)
+    return read.configuration, store_copies(read)
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

@@ -14,6 +14,7 @@ from typing import Final
 
 from pegboard.config.documents.document import LARGEST_FILE, UnreadableError, display_path, read_text
 from pegboard.errors import ConfigError
+from pegboard.support.durable import sync_folder
 
 _MARK: Final = b"\xef\xbb\xbf"
 
@@ -112,7 +113,7 @@ def write_whole(path: Path, data: bytes, *, like: os.stat_result | int, unless: 
         with suppress(OSError):
             temporary.unlink()
         raise
-    _kept_in(path.parent)
+    sync_folder(path.parent)
 
 
 def require_writable(file: str, path: Path) -> None:
@@ -158,13 +159,3 @@ def _alone_in(folder: Path) -> Generator[None]:
         yield
     finally:
         os.close(number)
-
-
-def _kept_in(folder: Path) -> None:
-    """Let what a folder holds survive a loss of power, where the system can do that."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

@@ -25,6 +25,7 @@ from pegboard.errors import StoreError
 from pegboard.ports.store_copies import SealedState
 from pegboard.stores.rows.key_texts import BYTES, MADE, VARIABLE, decoded, key_of_variable, with_second
 from pegboard.stores.rows.sealing import Key, SealedRow, Sealing
+from pegboard.support.durable import sync_folder
 from pegboard.system_keyring import SERVICE, KeyringError, asked
 
 SUFFIX: Final = ".key"
@@ -91,7 +92,7 @@ def end_old_key(store: Path, place: str, mark: bytes) -> None:
     file, text = store.with_name(store.name + SUFFIX), base64.b64encode(following.value).decode()
     if place == "file":
         _next_file(file).replace(file)
-        _sync_folder(file.parent)
+        sync_folder(file.parent)
         return
     try:
         asked(lambda keyring: keyring.set_password(SERVICE, _name(store), text))
@@ -193,7 +194,7 @@ def _made(file: Path) -> Key:
     if (key := _read(file)) is None:
         with suppress(FileExistsError):
             _make(file)
-            _sync_folder(file.parent)
+            sync_folder(file.parent)
         key = _read(file)
     if key is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -226,16 +227,6 @@ def _make(file: Path) -> None:
         part.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Let what was named in a folder outlive a loss of power; where folders cannot be opened the system sees to it."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
 # -- the keyring -----------------------------------------------------------------------------------
 
 
@@ -258,7 +249,7 @@ def _following(store: Path, place: str) -> Key:
             made = _made(file)
         except OSError as error:
             raise _not_kept(file, error) from error
-        _sync_folder(file.parent)  # whoever made it may have been killed before that
+        sync_folder(file.parent)  # whoever made it may have been killed before that
         return made
     try:
         kept = asked(lambda keyring: _with_next(keyring, store))
