@@ -364,6 +364,24 @@ async def test_who_is_cancelled_as_a_connection_becomes_free_is_cancelled(store:
     assert await store.now() > 0
 
 
+async def test_a_store_that_could_not_be_opened_whole_is_opened_the_next_time(
+    postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S2: the tables are there by then, and the newest numbers do not come."""
+    monkeypatch.setattr("pegboard.stores.postgres.database.ANSWER_SECONDS", 0.3)
+    async with opened(url, hearing=False):
+        pass
+    store = PostgresStore(url, patience=0.1)
+    async with await psycopg.AsyncConnection.connect(postgres.conninfo) as other:
+        await other.execute(f"DROP SEQUENCE {store.address.quoted}.states_told".encode())
+        with pytest.raises(StoreUnavailableError):
+            await store.open()
+        await other.rollback()
+    await store.open()
+    assert await hears(store)
+    await store.aclose()
+
+
 async def test_behind_a_pooler_every_change_is_asked_for(postgres: PostgresServer, url: str) -> None:
     """S2, G14: nothing can be heard there, and everything else works."""
     pooler = Pooler(postgres.folder)
