@@ -56,7 +56,7 @@ types: $(VENV)/.dev ## Check the types only
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || $(PY) tools/second_look.py $$?
 
-rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tests
+rules: $(VENV)/.dev ## Fill in tests/rules.md and tests/behaviours.md from the tests
 	$(PY) tools/rules.py
 	$(PY) tools/behaviours.py
 

@@ -1,4 +1,4 @@
-"""Hold docs/behaviours.md to the tests and rules that it names, both ways."""
+"""Hold tests/behaviours.md to the tests and rules that it names, both ways."""
 
 import ast
 

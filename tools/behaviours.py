@@ -1,4 +1,4 @@
-"""Fill in the tests of docs/behaviours.md from the tests that cite the behaviours.
+"""Fill in the tests of tests/behaviours.md from the tests that cite the behaviours.
 
 A test cites a behaviour as it cites a rule: at the start of its docstring, before the first colon (`"S2, MR51: …"`).
 Sentences, the verdicts `rule:` and `out:`, and tests that are named by hand stay as they are written.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import rules
 
-TABLE = rules.ROOT / "docs" / "behaviours.md"
+TABLE = rules.ROOT / "tests" / "behaviours.md"
 LAST = {"MR": 104, "JD": 90, "MI": 16, "SJ": 18}
 BEHAVIOURS = tuple(f"{series}{number}" for series, last in LAST.items() for number in range(1, last + 1))
 

@@ -31,7 +31,7 @@ MENU = {
         "docs/errors",
     ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
-    "How it works": ["docs/glossary", "docs/architecture", "docs/rules", "docs/behaviours"],
+    "How it works": ["docs/glossary", "docs/architecture"],
     "Project": ["CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/decisions/index"],
 }
 REFERENCE = {

@@ -1,4 +1,4 @@
-"""Fill in the status and the tests of every rule of docs/rules.md from the tests that cite the rules.
+"""Fill in the status and the tests of every rule of tests/rules.md from the tests that cite the rules.
 
 A test cites a rule at the start of its docstring, before the first colon (`"S2, MR51: two loads both survive."`),
 or at the start of its name (`test_s2_two_loads_both_survive`).
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "docs" / "rules.md"
+TABLE = ROOT / "tests" / "rules.md"
 LAST = {"P": 10, "L": 9, "T": 13, "S": 10, "D": 4, "F": 5, "X": 5, "A": 7, "G": 17}
 RULES = tuple(f"{letter}{number}" for letter, last in LAST.items() for number in range(1, last + 1))
 

@@ -18,12 +18,10 @@ from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.board.permissions import require_name
 from pegboard.configuration_source import (
-    OBJECTS_APART,
     NewestReading,
     kept,
     known_tools,
     loaded,
-    note_objects_apart,
     note_waiting,
     packages,
     registered,
@@ -217,7 +215,6 @@ class Pegboard(Board):
                 portal.call(loop.end)
 
     async def _take(self, edited: Configuration, *, by: str = "") -> None:
-        used_before = await self.services.store.was_there_before(OBJECTS_APART)  # asked before anything is stored
         waited = self.waiting
         self.configuration = configuration = runnable(await self._grants.take(edited, by=by))
         if self.waiting and self.waiting != waited:
@@ -232,8 +229,6 @@ class Pegboard(Board):
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
         await self._apart.retain(configuration.specs.values())
-        if used_before:
-            note_objects_apart(configuration.specs.values())
 
     @cached_property
     def _reloading(self) -> asyncio.Lock:

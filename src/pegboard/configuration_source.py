@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.errors import UsageError
 from pegboard.problems import Problem
@@ -241,10 +241,6 @@ def loaded(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration
     return configuration
 
 
-OBJECTS_APART: Final = "objects of principals"
-"""The change of Pegboard since which what plugins construct is not shared by all principals (G9)."""
-
-
 _NAMED: Final = 5
 """How many of the changes that wait are named."""
 
@@ -260,19 +256,6 @@ def runnable(configuration: Configuration) -> Configuration:
     fault = f"the extra mcp is missing: {missing}. Run {INSTALL}."
     absent = {spec.name: replace(spec, unavailable=spec.unavailable or fault) for spec in servers}
     return replace(configuration, specs=Frozen({**configuration.specs, **absent}))
-
-
-def note_objects_apart(specs: Iterable[PluginSpec]) -> None:
-    """Log which plugins construct something that all principals shared before, with the line that shares it again."""
-    apart = [spec.name for spec in specs if _constructs(spec) and spec.instance is None and not spec.shared_only]
-    if apart:
-        line = ", ".join(f"{name}: {{instance: all}}" for name in apart)
-        log.warning(
-            "what these plugins keep in objects belongs to one principal from now on, and is not shared by all: %s. "
-            "To share it again, write `plugins: {%s}`",
-            ", ".join(apart),
-            line,
-        )
 
 
 def transformer_problems(configuration: Configuration) -> Iterator[Problem]:
@@ -300,16 +283,6 @@ def note_waiting(name: str, waiting: Sequence[GrantChange]) -> None:
         name,
         ", ".join(places),
     )
-
-
-def _constructs(spec: PluginSpec) -> bool:
-    match spec:
-        case PythonSpec(target=target):
-            return ":" in target
-        case RegisteredSpec(loader=loader):
-            return loader.startswith(("agno:", "entry_point:"))
-        case _:
-            return False
 
 
 def report(problems: Iterable[Problem]) -> None:

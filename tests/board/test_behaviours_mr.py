@@ -1,4 +1,4 @@
-"""What a lazy loader of tools promises (MR ids of docs/behaviours.md), over real boards, stores and servers."""
+"""What a lazy loader of tools promises (MR ids of tests/behaviours.md), over real boards, stores and servers."""
 
 import asyncio
 import json

@@ -12,13 +12,10 @@ from pathlib import Path
 import pytest
 from sqlite_samples import ENTRY, KEY, in_file
 
-from pegboard.core.access.pins import Pin
-from pegboard.core.access.read_only import Claims
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError, StoreSchemaError
-from pegboard.ports import PinChange
 from pegboard.stores.sqlite import SqliteStore
-from pegboard.stores.sqlite.schema import MIGRATIONS
+from pegboard.stores.sqlite.schema import VERSION
 
 
 def mode_of(path: Path) -> str:
@@ -163,61 +160,7 @@ async def test_a_file_that_another_one_replaces_counts_no_longer_for_one_who_onl
 
 
 async def test_a_new_file_has_the_current_schema_version(store: SqliteStore) -> None:
-    assert in_file(store.path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
-
-
-async def test_an_older_file_is_taken_through_the_steps_that_it_lacks(path: Path) -> None:
-    old = SqliteStore(path)
-    await old.open()
-    version = await old.save(KEY, "kept", expected=0)
-    await old.aclose()
-
-    steps = (*MIGRATIONS, ("CREATE TABLE one (x)", "INSERT INTO one VALUES (1)"), ("ALTER TABLE one ADD COLUMN y",))
-    for _ in range(2):
-        new = SqliteStore(path, migrations=steps)
-        await new.open()
-        state = await new.load(KEY)
-        await new.aclose()
-        assert state is not None
-        assert (state.text, state.version) == ("kept", version)
-        assert in_file(path, "SELECT x, y FROM one") == [(1, None)]
-        assert in_file(path, "PRAGMA user_version") == [(len(steps),)]
-
-
-async def test_a_file_of_before_definitions_were_pinned_keeps_what_its_servers_claimed(path: Path) -> None:
-    """G6, A4: what counted goes on counting with the first list that is pinned, and nothing more; the rest stays."""
-    old = SqliteStore(path, migrations=MIGRATIONS[:2])
-    await old.open()
-    await old.set_switch("assistant", "git", False)
-    await old.aclose()
-    rows = [("git", '["log"]'), (b"git\0destroys nothing", '["add"]'), ("mute", "[]"), ("d\u00e9", "[]")]
-    with sqlite3.connect(path) as connection:
-        connection.executemany("INSERT INTO claims VALUES (?, ?)", rows)
-    connection.close()
-    new = SqliteStore(path)
-    await new.open()
-    found = await new.pins()
-    assert found.keys() == {"git", "mute", "d\u00e9"}
-    assert not found["git"].compares
-    assert found["git"].claims == Claims(read_only=frozenset({"log"}), harmless=frozenset({"add"}))
-    assert found["mute"].claims == Claims()
-    at = found["git"].revision
-    assert await new.change_pins("git", [PinChange(Pin("log", "d"), "{}")], expected=at, version=1, anew=True)
-    assert (await new.pins())["git"].claims is None
-    assert (await new.all_switches()).get("assistant", {}) == {"git": False}
-    await new.aclose()
-
-
-async def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
-    await (old := SqliteStore(path)).open()
-    await old.aclose()
-    broken = SqliteStore(path, migrations=(*MIGRATIONS, ("CREATE TABLE one (x)", "CREATE TABLE one (x)")))
-    with pytest.raises(StoreError, match="table one already exists"):
-        await broken.open()
-    assert in_file(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
-    assert in_file(path, "SELECT count(*) FROM sqlite_master WHERE name = 'one'") == [(0,)]
-    await old.open()
-    await old.aclose()
+    assert in_file(store.path, "PRAGMA user_version") == [(VERSION,)]
 
 
 async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
@@ -233,25 +176,29 @@ async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
 
 
 async def test_a_newer_file_is_refused_with_both_versions_and_left_alone(path: Path) -> None:
-    newer = SqliteStore(path, migrations=(*MIGRATIONS, ("CREATE TABLE one (x)",)))
-    await newer.open()
-    await newer.aclose()
+    await (store := SqliteStore(path)).open()
+    await store.aclose()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     before = content_of(path)
     error = await refused(path)
     assert isinstance(error, StoreSchemaError)
-    assert f"has schema version {len(MIGRATIONS) + 1}" in error.message
-    assert f"understands versions up to {len(MIGRATIONS)}" in error.message
+    assert f"has schema version {VERSION + 1}" in error.message
+    assert f"understands versions up to {VERSION}" in error.message
     assert content_of(path) == before
 
 
-async def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("owner", [0, 0x50454742], ids=["another program", "an earlier Pegboard"])
+async def test_a_store_that_is_not_of_this_pegboard_is_refused_and_left_alone(tmp_path: Path, owner: int) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+        connection.execute(f"PRAGMA application_id = {owner}")
     before = content_of(path)
     error = await refused(path)
     assert isinstance(error, StoreSchemaError)
-    assert "another program" in error.message
+    assert "not a store of this Pegboard" in error.message
+    assert "Move it away" in (error.hint or "")
     assert content_of(path) == before
 
 

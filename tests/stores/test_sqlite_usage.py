@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_usage_contract import EVERY, NOON, ONE, RECORD
+from test_usage_contract import EVERY, ONE, RECORD
 
 from pegboard.errors import StoreBusyError
 from pegboard.ports import UsageCounts, UsageRecord, UsageSums
@@ -110,37 +110,3 @@ async def test_a_sum_that_no_number_holds_stops_nothing(store: SqliteStore) -> N
         file.commit()
     (record,) = (await hours(store, by=("outcome",))).records
     assert record.counts.calls == 2**63 - 1 + ONE.calls
-
-
-async def test_a_store_of_before_opens_and_its_counts_begin_where_they_are(path: Path) -> None:
-    """S2: a file without the table gets it, and nothing else of it changes."""
-    store = SqliteStore(path)
-    await store.open()
-    await store.set_switch("assistant", "mail", value=True)
-    await store.aclose()
-    with closing(sqlite3.connect(path)) as file:
-        file.execute("DROP TABLE usage")
-        file.commit()
-    again = SqliteStore(path)
-    await again.open()
-    assert await hours(again) == UsageSums([])
-    again.usage_later(RECORD)
-    assert [one.start for one in (await hours(again)).records] == [NOON]
-    assert await again.all_switches() == {"assistant": {"mail": True}}
-    await again.aclose()
-
-
-async def test_a_process_of_before_goes_on_beside_one_that_counts(path: Path) -> None:
-    """S2: it asks for what it knows of, and finds it; the version of the file is what it was."""
-    store = SqliteStore(path)
-    await store.open()
-    store.usage_later(RECORD)
-    await hours(store)
-    with closing(sqlite3.connect(path)) as older:
-        assert older.execute("PRAGMA user_version").fetchone() == (3,)
-        older.execute("INSERT INTO switches VALUES ('assistant', 'mail', 0)")
-        older.commit()
-        store.usage_later(RECORD)
-        assert (await hours(store)).records == [RECORD._replace(counts=ONE.plus(ONE))]
-    assert await store.all_switches() == {"assistant": {"mail": False}}
-    await store.aclose()

@@ -1,7 +1,6 @@
 """What the SQLite store promises of remembered use beyond the contract: batches, other processes, kills, old files."""
 
 import asyncio
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,15 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlite_samples import ENTRY, KEY, in_file
+from sqlite_samples import ENTRY, in_file
 
 from pegboard.ports import UseRecord
 from pegboard.stores.sqlite import SqliteStore
-from pegboard.stores.sqlite.schema import ADDED
 
 USE = UseRecord(at=1_000_000.0, principal="ada", agent="assistant", need="what changed last", tool="git/log")
 WRITER = Path(__file__).with_name("use_writer.py")
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "v0_1_0" / "pegboard.db"
 
 
 async def written(path: Path, count: int) -> None:
@@ -137,46 +134,6 @@ async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path)
     assert last - kept[-1] <= 50
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-async def test_a_file_of_0_1_0_keeps_its_tables_and_gets_the_version_that_has_pins(tmp_path: Path) -> None:
-    """A4: 0.1.0 would let run what waits for a person, and does not open it any more; claims have become pins.
-
-    The audit trail has a column more, which has a default.
-    """
-    path = tmp_path / "pegboard.db"
-    shutil.copy(FIXTURE, path)
-    version = in_file(path, "PRAGMA user_version")
-    tables = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
-    store = SqliteStore(path)
-    await store.open()
-    store.remember_later(USE)
-    await store.aclose()
-    assert (version, in_file(path, "PRAGMA user_version")) == ([(2,)], [(3,)])
-    after = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
-    added = {statement.partition(" IF NOT EXISTS ")[2].split()[0] for statement in ADDED} | {"pins", "pinned_servers"}
-    tables = [row for row in tables if row[0] != "claims"]
-    kept = [(name, str(sql).replace(", by TEXT NOT NULL DEFAULT ''", "")) for name, sql in after]
-    assert [row for row in kept if row[0] not in added] == tables
-    assert len(after) == len(tables) + len(ADDED) + 2
-    assert in_file(path, "SELECT need, tool FROM uses") == [(USE.need, USE.tool)]
-
-
-async def test_a_store_of_0_1_0_that_goes_on_writing_loses_no_uses(store: SqliteStore) -> None:
-    """S2: two versions may share a file: what the older one does not know it leaves alone."""
-    store.remember_later(USE)
-    await store.record(ENTRY)
-    with closing(sqlite3.connect(store.path)) as older:
-        older.execute("INSERT INTO sessions VALUES ('ada', 'assistant', 'thread-42', 7, 1.5, 'text')")
-        older.execute("INSERT OR REPLACE INTO switches VALUES ('assistant', 'git', 0)")
-        columns = "at, kind, principal, agent, session, turn, subject, decision, reason, duration, outcome, arguments"
-        older.execute(f"INSERT INTO audit ({columns}) SELECT {columns} FROM audit LIMIT 1")
-        older.commit()
-    assert [entry.by for entry in await store.entries()] == ["", ""]
-    state = await store.load(KEY)
-    assert state is not None
-    assert state.text == "text"
-    assert list(await store.uses("ada", "assistant")) == [USE]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

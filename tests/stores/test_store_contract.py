@@ -737,12 +737,6 @@ async def test_of_what_plugins_keep_for_a_session_the_newest_of_each_name_counts
     assert await store.session_data(KEY) == {}
 
 
-async def test_a_store_that_is_new_was_not_there_before_a_change(store: Store) -> None:
-    assert await store.was_there_before("a change") is False
-    await store.digest_key()
-    assert await store.was_there_before("a change") is False
-
-
 async def test_what_is_accepted_is_swapped_with_its_records(store: Store) -> None:
     """P10, X4: whoever was second stores nothing; each configuration is on its own."""
     assert await store.accepted("/a.yaml") is None

@@ -360,19 +360,6 @@ async def test_a_damaged_store_is_found_out(filled: SqliteStore) -> None:
     assert not (await SqliteCopies(path).check(thorough=False)).faults
 
 
-async def test_a_store_of_before_is_looked_at_and_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    old = SqliteStore(path)
-    await old.open()
-    await old.aclose()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE calls")
-        connection.execute("PRAGMA user_version = 2")
-    found = await SqliteCopies(path).check()
-    assert (found.schema, found.understood, found.counts["call"]) == (2, 3, 0)
-    assert "calls" not in [row[1] for row in rows(path, "sqlite_master")]
-
-
 async def test_there_is_nothing_to_copy_where_there_is_no_store(tmp_path: Path) -> None:
     copies = SqliteCopies(tmp_path / "none" / "none.db")
     for asked in (copies.check(), anext(copies.export())):

@@ -595,20 +595,6 @@ class Store(
         """
         ...
 
-    async def was_there_before(self, change: str) -> bool:
-        """Return whether what is stored was in use before a change of Pegboard; only to the first who asks.
-
-        Args:
-            change: The name of the change.
-
-        Returns:
-            Whether it was, for whoever informs people of the change.
-
-        Raises:
-            StoreError: It cannot be read or written.
-        """
-        ...
-
     async def open(self) -> None:
         """Make the store ready.
 

@@ -161,10 +161,6 @@ class MemoryStore(MemoryApprovals):
         """Remove what plugins keep for a session; return whether there was anything."""
         return bool(self._data.pop(key, None))
 
-    async def was_there_before(self, change: str) -> bool:  # noqa: ARG002
-        """Return False: nothing survives the process."""
-        return False
-
     def known_state(self, key: SessionKey) -> Unread:  # noqa: ARG002 - reading it waits for nothing
         """Return that it has to be read."""
         return UNREAD

@@ -121,17 +121,6 @@ class PostgresStore(PostgresReplicas):
         query = "DELETE FROM {s}.session_data WHERE of = %s RETURNING 1"
         return bool((await database.script((query, (_session(key),))))[0])
 
-    async def was_there_before(self, change: str) -> bool:
-        """Return to the first who asks whether calls were recorded before this change of Pegboard."""
-        name = to_column(f"change {change}")
-        known = await self._rows("SELECT name FROM {s}.secrets WHERE name IN (%s, 'digest')", (name,))
-        if (name,) in known:
-            return False
-        database, _ = self._opened()
-        query = "INSERT INTO {s}.secrets VALUES (%s, '') ON CONFLICT DO NOTHING RETURNING 1"
-        (first,) = await database.script((query, (name,)))
-        return bool(first) and ("digest",) in known
-
     async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
         """Store decisions, after the calls that wait, before returning."""
         self._opened()

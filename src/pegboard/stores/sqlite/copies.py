@@ -26,7 +26,7 @@ from pegboard.stores.rows.sealing import SealedRow, sealed_name
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.database import Database, explained, is_locked, locked
 from pegboard.stores.sqlite.replicas import select_replicas
-from pegboard.stores.sqlite.schema import MIGRATIONS, Step, version_of
+from pegboard.stores.sqlite.schema import VERSION, version_of
 from pegboard.stores.sqlite.sealed import select_mark
 from pegboard.support.threads import in_thread
 
@@ -83,10 +83,9 @@ _COUNT_ON: Final = (
 class SqliteCopies:
     """A database file, for whoever moves it or looks it over."""
 
-    def __init__(self, path: Path, *, patience: float = PATIENCE, migrations: tuple[Step, ...] = MIGRATIONS) -> None:
+    def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
         self._path: Final = path.absolute()
         self._patience: Final = patience
-        self._migrations: Final = migrations
 
     @property
     def kind(self) -> str:
@@ -137,14 +136,14 @@ class SqliteCopies:
         with self._connected("rw") as connection:
             read_only = _why_read_only(connection, self._path)
             connection.execute("BEGIN")
-            schema = version_of(connection, self._path, self._migrations)
+            schema = version_of(connection, self._path)
             faults = _faults(connection) if thorough else None
             return StoreCheck(
                 kind=self.kind,
                 place=self.place,
                 engine=f"SQLite {sqlite3.sqlite_version}",
                 schema=schema,
-                understood=len(self._migrations),
+                understood=VERSION,
                 bytes=_size(self._path),
                 read_only=read_only,
                 faults=faults,
@@ -158,7 +157,7 @@ class SqliteCopies:
         """Bring the file to the newest version; one that is ``missing`` is not made where it is to be read."""
         if missing:
             self._require()
-        database = Database(self._path, migrations=self._migrations, patience=self._patience)
+        database = Database(self._path, patience=self._patience)
         await database.open()
         database.close()
 
@@ -267,7 +266,7 @@ def _number_on(connection: sqlite3.Connection, kind: str, last: Cell) -> None:
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return how many records of each kind there are; a file of before may lack a table."""
+    """Return how many records of each kind there are; an empty file has none."""
     there = _tables(connection)
     return {
         kind: connection.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0] if table.name in there else 0  # noqa: S608 - constants
@@ -297,11 +296,9 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
 
 
 def _sealed(connection: sqlite3.Connection) -> list[SealedRow]:
-    columns = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('sealed')")}
-    if not columns:
+    if "sealed" not in _tables(connection):
         return []
-    place = "place" if "place" in columns else "''"
-    rows = connection.execute(f"SELECT kind, key, sealed, {place} FROM sealed")  # noqa: S608 - constants
+    rows = connection.execute("SELECT kind, key, sealed, place FROM sealed")
     return [SealedRow(sealed_name(kind, from_column(key)), sealed, place) for kind, key, sealed, place in rows]
 
 

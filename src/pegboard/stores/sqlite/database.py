@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
-from pegboard.stores.sqlite.schema import Step, is_complete, migrate, version_of
+from pegboard.stores.sqlite.schema import VERSION, make_tables, version_of
 from pegboard.support.backoff import Backoff
 from pegboard.support.threads import in_thread
 
@@ -43,19 +43,18 @@ class Database:
     removed or replaced and was opened anew: what was remembered of it no longer counts.
     """
 
-    __slots__ = ("_connection", "_identity", "_migrations", "_path", "_patience", "generation")
+    __slots__ = ("_connection", "_identity", "_path", "_patience", "generation")
 
     _connection: sqlite3.Connection
 
-    def __init__(self, path: Path, *, migrations: tuple[Step, ...], patience: float) -> None:
+    def __init__(self, path: Path, *, patience: float) -> None:
         self._path = path
-        self._migrations = migrations
         self._patience = patience
         self._identity: tuple[int, int] | None = None
         self.generation = 0
 
     async def open(self) -> None:
-        """Make or migrate the file where needed, and open it.
+        """Make the file and its tables where they are missing, and open it.
 
         Raises ``StoreError`` where it cannot be made, read or written, ``StoreSchemaError`` where it is damaged,
         newer or not ours, ``StoreBusyError`` where it stays locked.
@@ -82,8 +81,7 @@ class Database:
         def ready() -> bool:
             connection.execute("BEGIN")
             try:
-                version = version_of(connection, self._path, self._migrations)
-                return version == len(self._migrations) and is_complete(connection)
+                return version_of(connection, self._path) == VERSION
             finally:
                 connection.execute("ROLLBACK")
 
@@ -91,8 +89,7 @@ class Database:
         await self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
         await self._patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"))
         if not made:
-            steps = partial(migrate, path=self._path, migrations=self._migrations)
-            await self._patiently(lambda: _transaction(connection, steps))
+            await self._patiently(lambda: _transaction(connection, partial(make_tables, path=self._path)))
 
     async def follow(self) -> None:
         """Open the file that has taken the place of the open one; one that is gone is made anew by the next write."""

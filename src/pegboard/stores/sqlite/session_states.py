@@ -25,7 +25,6 @@ from pegboard.ports import (
 from pegboard.stores.sqlite.audit import AuditQueue
 from pegboard.stores.sqlite.bill import BillQueue
 from pegboard.stores.sqlite.codec import from_column, to_column
-from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 from pegboard.stores.sqlite.usage import UsageQueue
 from pegboard.stores.sqlite.uses import UseQueue
 
@@ -51,11 +50,9 @@ class SqliteStates:
         *,
         audit_keep: int = 100_000,
         patience: float = 30.0,
-        migrations: tuple[Step, ...] = MIGRATIONS,
     ) -> None:
         self.path = path.absolute()
         self._patience = patience
-        self._migrations = migrations
         self._database: Database | None = None
         self._queue = AuditQueue(self._flush, keep=audit_keep)
         self._uses = UseQueue()
@@ -76,7 +73,7 @@ class SqliteStates:
         if self._database is None:
             from pegboard.stores.sqlite.database import Database
 
-            database = Database(self.path, migrations=self._migrations, patience=self._patience)
+            database = Database(self.path, patience=self._patience)
             await database.open()
             self._database = database
 

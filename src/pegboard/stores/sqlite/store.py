@@ -117,20 +117,6 @@ class SqliteStore(SqliteReplicas):
         """Remove what plugins keep for a session; return whether there was anything."""
         return await self._write(lambda connection: session_data.remove(connection, key))
 
-    async def was_there_before(self, change: str) -> bool:
-        """Return to the first who asks whether calls were recorded before this change of Pegboard."""
-        known = "SELECT count(*) FROM secrets WHERE name = ?"
-        name = f"change {change}"
-
-        def first(connection: sqlite3.Connection) -> bool:
-            if connection.execute(known, (name,)).fetchone()[0]:
-                return False
-            connection.execute("INSERT INTO secrets VALUES (?, x'')", (name,))
-            return bool(connection.execute(known, ("digest",)).fetchone()[0])
-
-        asked = await self._opened().read(lambda connection: connection.execute(known, (name,)).fetchone()[0])
-        return False if asked else await self._write(first)
-
     async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
         """Store decisions, after the calls that wait, before returning."""
         self._opened()
