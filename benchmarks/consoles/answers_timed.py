@@ -77,8 +77,6 @@ JSON = {
     "/api/audit": "/api/audit",
     "/api/bill": "/api/bill",
     "/api/usage/servers": "/api/usage/servers",
-    "/api/token_map": "/api/token_map",
-    "/api/agents/…/flow": f"/api/agents/{FULL}/flow",
     "/api/openapi.json": "/api/openapi.json",
 }
 

@@ -23,7 +23,6 @@ from pegboard.operators import (
     together,
     trying,
 )
-from pegboard.operators.agent_flow import AgentFlow, agent_flow
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import Attention, HookFault, Situation, attention
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
@@ -46,7 +45,6 @@ from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
 from pegboard.operators.timeline import LINES, Timeline, timeline
 from pegboard.operators.together import ActionDone, Together, TogetherPreview
-from pegboard.operators.token_map import TokenMap, TokenMaps
 from pegboard.operators.trying import ToolForm, Tried
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
@@ -69,7 +67,6 @@ class Operations:
         self._parsed = ParsedLeases()
         self._usage = UsageReader(services)
         self._bills = BillReader(services)
-        self._maps = TokenMaps(services, self._counting)
         self.approvals = OperatorApprovals(services)
         self.pins = OperatorPins(services)
         self.logins = OperatorLogins(services)
@@ -280,33 +277,6 @@ class Operations:
             StoreError: it cannot be read.
         """
         return await server_usage(self._services)
-
-    async def token_map(self, *, servers: int = 20, tools: int = 10) -> TokenMap | None:
-        """Return which servers and tools take how many tokens where all of them are listed.
-
-        Args:
-            servers: how many servers and plugins are listed at most, the greatest first.
-            tools: how many tools of each.
-
-        Returns:
-            The map of what is known, or None while its tokens are being counted.
-
-        Raises:
-            StoreError: names cannot be shown.
-        """
-        return await self._maps.newest(servers=servers, tools=tools)
-
-    async def agent_flow(self, agent: str) -> AgentFlow:
-        """Return what an agent reaches by which toolkit, and whether it is loaded.
-
-        Args:
-            agent: its name.
-
-        Raises:
-            UnknownAgentError: there is no such agent.
-            StoreError: the stored switches cannot be read.
-        """
-        return await agent_flow(self._services, self._counting, agent)
 
     async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -10,11 +9,9 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.operators.agent_flow import AgentFlow
 from pegboard.operators.attention import Attention
 from pegboard.operators.masked import Name
 from pegboard.operators.server_usage import ServerUsage
-from pegboard.operators.token_map import TokenMap
 from pegboard.operators.usage import PERIODS, Usage, UsagePeriod, UsageQuery
 
 
@@ -28,23 +25,6 @@ class UsageOf:
     """Only what this agent did."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
     """How many agents, servers and tools there are at most, the busiest first."""
-
-
-@received
-class MapOf:
-    """How much of the map is wanted."""
-
-    servers: Annotated[int, Field(ge=1, le=200)] = 20
-    """How many servers and plugins are listed at most, the greatest first."""
-    tools: Annotated[int, Field(ge=1, le=200)] = 10
-    """How many tools of each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenMapAnswer:
-    """The map of what is known, or nothing while its tokens are being counted."""
-
-    map: TokenMap | None
 
 
 async def attention(context: Context, visit: Visit) -> Attention:
@@ -72,22 +52,9 @@ async def usage_of_servers(context: Context, visit: Visit) -> tuple[ServerUsage,
     return await context.operations.server_usage()
 
 
-async def token_map(context: Context, visit: Visit, *, query: MapOf) -> TokenMapAnswer:
-    """Return which servers and tools take how many tokens where all are listed; nothing while they are counted."""
-    context.require_every_agent(visit)
-    return TokenMapAnswer(map=await context.operations.token_map(servers=query.servers, tools=query.tools))
-
-
-async def agent_flow(context: Context, visit: Visit, *, agent: str) -> AgentFlow:
-    """Return what an agent reaches by which toolkit, how many tokens it takes, and whether it is loaded."""
-    return await context.operations.agent_flow(context.agent(visit, agent).name)
-
-
 _EVERY: Final = ("every_agent_required",)
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/attention", attention),
     Endpoint("GET", "/api/usage", usage, ("unknown_agent",)),
     Endpoint("GET", "/api/usage/servers", usage_of_servers, _EVERY),
-    Endpoint("GET", "/api/token_map", token_map, _EVERY),
-    Endpoint("GET", "/api/agents/{agent}/flow", agent_flow, ("unknown_agent",)),
 )

@@ -13,7 +13,6 @@ from pegboard.console.charts import spark
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import milliseconds, query
-from pegboard.console.token_picture import token_picture
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.server_usage import ServerUsage
@@ -58,7 +57,6 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
         found=len(found),
         total=len(own),
         lately={name: LastDay(usage=one, spark=_spark(one)) for name, one in lately.items()},
-        picture=await token_picture(context) if servers and not (text or phase or offset) else None,
         plugins=len(states) - len(own),
         failing=_failing([state for state in states if state.kind != "server"]),
         text=text,

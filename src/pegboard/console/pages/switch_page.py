@@ -9,7 +9,6 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
-from pegboard.console.flow_picture import FlowPicture, flow_picture
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
@@ -51,16 +50,11 @@ async def agent_page(context: Context, visit: Visit) -> Response:
         agent=_shown(visit, agent),
         paused=replace(pauses, plugins=frozenset(map(visit.names.shown, pauses.plugins))),
         rows=rows,
-        picture=await _picture(context, visit, agent.name) if not (words or offset) else None,
         words=words,
         offset=offset,
         limit=PAGE,
         back=_address(visit.names.shown(agent.name), words, offset),
     )
-
-
-async def _picture(context: Context, visit: Visit, agent: str) -> FlowPicture | None:
-    return flow_picture(await context.operations.agent_flow(agent), servers=visit.operator.agents is None)
 
 
 async def members_page(context: Context, visit: Visit) -> Response:
