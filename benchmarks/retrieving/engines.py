@@ -19,7 +19,6 @@ from pegboard.ports import PastUse, RankContext
 from pegboard.search.analysis.words import words
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
-from pegboard.support import user_folders
 
 FOUND = 10
 """So many tools are asked for."""
@@ -50,14 +49,11 @@ class Ours:
         self,
         *,
         meaning: bool = False,
-        transformer: bool = False,
         history: bool = False,
         use: bool = False,
         table: Path | None = None,
     ) -> None:
-        self.meaning = Embedding(table, vectors=user_folders.cache()) if meaning else None
-        if self.meaning is not None:
-            self.meaning.use_transformer(transformer)
+        self.meaning = Embedding(table) if meaning else None
         self.ranker = ToolRanker(self.meaning)
         self.history, self.use = history, use
 
@@ -66,8 +62,6 @@ class Ours:
         self.ids = {tool.wire: tool.id for tool in among.tools}
         self.used: list[tuple[int, PastUse]] = []
         asyncio.run(self.ranker.prepare(among))
-        if self.meaning is not None:
-            self.meaning.wait()
 
     def search(self, query: Query) -> list[str]:
         hits = self.ranker.rank([query.text], self.among, self._context(query), limit=FOUND).hits
@@ -125,8 +119,6 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "Pegboard": partial(Ours, meaning=True),
     "Pegboard, with history": partial(Ours, meaning=True, history=True),
     "Pegboard, with history and use": partial(Ours, meaning=True, history=True, use=True),
-    "Pegboard, with transformer": partial(Ours, meaning=True, transformer=True),
-    "Pegboard, with transformer and history": partial(Ours, meaning=True, transformer=True, history=True),
     "bm25s": partial(Bm25s, stemmed=False, parameters=False),
     "bm25s, stemmed": partial(Bm25s, stemmed=True, parameters=False),
     "bm25s, parameters": partial(Bm25s, stemmed=False, parameters=True),
@@ -141,10 +133,6 @@ def excluded(tables: Path, name: str) -> dict[str, Callable[[], Engine]]:
     table = tables / f"without_{name}.npz"
     return {
         "Pegboard, set excluded": partial(Ours, meaning=True, table=table),
-        "Pegboard, set excluded, with transformer": partial(Ours, meaning=True, transformer=True, table=table),
-        "Pegboard, set excluded, with transformer and history": partial(
-            Ours, meaning=True, transformer=True, history=True, table=table
-        ),
         "Pegboard, set excluded, with history": partial(Ours, meaning=True, history=True, table=table),
         "Pegboard, set excluded, with history and use": partial(
             Ours, meaning=True, history=True, use=True, table=table

@@ -28,7 +28,6 @@ from pegboard.configuration_source import (
     report,
     runnable,
     source_of,
-    transformer_problems,
 )
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.catalog import Catalog
@@ -85,7 +84,6 @@ class Pegboard(Board):
     """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
     _apart: PluginProcessSource
-    _meaning: Embedding
     _env: Mapping[str, str]
     _source: ConfigurationSource
     _looked_at: Hashable = None
@@ -142,17 +140,16 @@ class Pegboard(Board):
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LateHooks(source.path.absolute().parent, apart)
-        meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
+        meaning = Embedding()
         board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
-        board._source, board.fast_path, board.from_cache, board._meaning = source, fast, known is not None, meaning
+        board._source, board.fast_path, board.from_cache = source, fast, known is not None
         try:
             await board._take(configuration)
             async with board._watched(watch):
                 yield board
         finally:
             await board.aclose()
-            meaning.use_transformer(False)
             hooks.close()
             counter.rest()
 
@@ -221,9 +218,8 @@ class Pegboard(Board):
             note_waiting(self._source.name, self.waiting)
         masker = self.services.masker
         masker.add(configuration.secrets)
-        problems = [*configuration.problems, *self._waiting_problems(), *transformer_problems(configuration)]
+        problems = [*configuration.problems, *self._waiting_problems()]
         self._note_read(problems, in_force=True, masker=masker)
-        self._meaning.use_transformer(configuration.transformer is not None)
         self._follow_own_files(configuration)
         await self.adopt(configuration.world(Catalog()), configuration.specs, masker=masker)
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
@@ -415,11 +411,6 @@ class Pegboard(Board):
             return False
         before, self._looked_at = self._looked_at, await self._grants.stamp()
         return before != self._looked_at and await self._grants.accepted_elsewhere()
-
-    @property
-    def transformer_reading(self) -> tuple[int, int] | None:
-        """Return how many tools the transformer has read, and of how many; None while it reads none."""
-        return self._meaning.reading
 
     def upstream_states(self) -> list[dict[str, Any]]:
         """Return what is known of each connection to a server, for operators."""

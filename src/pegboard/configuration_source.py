@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -256,22 +256,6 @@ def runnable(configuration: Configuration) -> Configuration:
     fault = f"the extra mcp is missing: {missing}. Run {INSTALL}."
     absent = {spec.name: replace(spec, unavailable=spec.unavailable or fault) for spec in servers}
     return replace(configuration, specs=Frozen({**configuration.specs, **absent}))
-
-
-def transformer_problems(configuration: Configuration) -> Iterator[Problem]:
-    """Yield what the transformer lacks, where it is switched on."""
-    if configuration.transformer is None:
-        return
-    from pegboard.search.meaning.transformer import INSTALL, lacking
-
-    if names := " and ".join(lacking()):
-        yield Problem(
-            severity="error",
-            code="transformer_missing",
-            message=f"the transformer needs {names}: not installed, so searches go by words and the table alone.",
-            hint=f"Run {INSTALL}.",
-            place=configuration.transformer,
-        )
 
 
 def note_waiting(name: str, waiting: Sequence[GrantChange]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard
-from pegboard.search.meaning import transformer
 
 from .programs import Program, program, serving
 
@@ -124,15 +123,3 @@ async def test_what_is_wrong_follows_what_changes(folder: Path) -> None:
         config.write_text(config.read_text().replace("no-such-program-anywhere", sys.executable))
         await board.reload()
         assert "unavailable" not in [one["code"] for one in await problems(root)]
-
-
-async def test_a_transformer_that_is_not_installed_is_a_problem_of_the_edit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """F5: as `pegboard check` says it, with its place."""
-    monkeypatch.setattr(transformer, "PACKAGES", ("no_such_package_anywhere",))
-    config = folder / "pegboard.yaml"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "search": {"transformer": True}}))
-    async with opened(folder, "one") as (_, root, _):
-        (found,) = (await root.ask("GET", "/api/configuration"))["problems"]
-        assert (found["code"], found["path"], found["line"]) == ("transformer_missing", "search.transformer", 1)

@@ -124,7 +124,6 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.quickstart, bool)
     assert_type(board.fast_path, bool)
     assert_type(board.from_cache, bool)
-    assert_type(board.transformer_reading, tuple[int, int] | None)
     assert_type(board.upstream_states(), list[dict[str, Any]])
     assert_type(await board.adopt(board.world, {}, masker=Masker()), None)
     assert_type(await board.aclose(), None)

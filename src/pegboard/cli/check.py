@@ -81,7 +81,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     """Return what the file shows, and where it can be used, what its plugins show."""
     from pegboard.assembly import in_memory
     from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import choose, keep, packages, registered, transformer_problems
+    from pegboard.configuration_source import choose, keep, packages, registered
     from pegboard.core.model.masking import Masker
 
     path, _ = choose(config)
@@ -107,7 +107,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             beyond, known = plugin_problems.out_of_reach(configuration)
             plain = (*plain_in_files.warnings_of(path), *plain_in_files.without_keyring(configuration))
             untaken = await _untaken(configuration) if probe and configuration.notify else ()
-            more = (*absent, *unfounded, *beyond, *untaken, *transformer_problems(configuration), *plain)
+            more = (*absent, *unfounded, *beyond, *untaken, *plain)
             unread = () if probe else plain_in_files.unread(configuration)
             return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known, *unread))
     except NotAgreedError:

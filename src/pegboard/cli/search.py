@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, LONGEST_WAIT, Options, discover, open_session, run
+from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.board.snapshot import Snapshot
     from pegboard.dialects.names import FoundTool
 
-POLL_SECONDS = 0.05
-QUIET_WAIT = 2.0
-"""How long it waits for the transformer without saying so, in seconds."""
 EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
 
 COLUMNS = (
@@ -46,8 +41,6 @@ def search(
     async def searched(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await discover(board, printer, (await on.snapshot()).permissions)
-        if board.configuration.transformer is not None:
-            await _transformed(board, printer, await on.snapshot())
         found = await on.search(*queries_of(words), limit=limit)
         if printer.as_json:
             results = [_result_json(one) for one in found.results]
@@ -64,30 +57,6 @@ def search(
         return DONE
 
     return run(options, searched)
-
-
-async def _transformed(board: Pegboard, printer: Printer, snapshot: Snapshot) -> None:
-    """Wait for the transformer to read what may be found; a search by itself never does."""
-    from pegboard.core.surface.searchable import searchable
-
-    await board.services.ranker.prepare(searchable(snapshot.permissions, snapshot.state.loadout))
-    if not await _read_within(board, QUIET_WAIT):
-        with printer.working("The transformer reads the tools", lasting=True):
-            await _read_within(board, LONGEST_WAIT)
-    if reading := board.transformer_reading:
-        read, wanted = reading
-        printer.note(
-            f"pegboard: the transformer has read {read} of {wanted} tools, so this search goes by words and the table"
-            " alone; the next one goes on from there."
-        )
-
-
-async def _read_within(board: Pegboard, seconds: float) -> bool:
-    for _ in range(round(seconds / POLL_SECONDS)):
-        if board.transformer_reading is None:
-            break
-        await asyncio.sleep(POLL_SECONDS)
-    return board.transformer_reading is None
 
 
 def queries_of(words: Sequence[str]) -> tuple[str, ...]:

@@ -122,9 +122,6 @@ def _configuration(
         tokens=config.tokens,
         store=store_url(store.url if store else None, reading.folder),
         store_grace=store.grace if store else STORE_GRACE,
-        transformer=config.validated.place("search", "transformer")
-        if config.validated.section.search.transformer
-        else None,
         secrets=masker.values,
         problems=tuple(problems),
         reload=config.validated.section.reload,

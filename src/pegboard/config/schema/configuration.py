@@ -17,7 +17,7 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.core.principals.bearer_tokens import Token
-from pegboard.problems import Place, Problem
+from pegboard.problems import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,6 @@ class Configuration:
     ``loadouts`` are keyed by their case-folded names and contain the built-in ones too (L4, L6).
     ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path; where its server cannot
     be reached, calls go on for ``store_grace`` seconds on what was read last.
-    ``transformer`` is where the transformer is switched on, if it is.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
     read and ``folders`` were looked into: a change in either makes a new configuration. ``reload`` is whether an edit
     that widens counts at once, or when a person accepts it (P10). ``notify`` are told what waits for a person, with
@@ -44,7 +43,6 @@ class Configuration:
     tokens: tuple[Token, ...] = ()
     store: str = ""
     store_grace: float = STORE_GRACE
-    transformer: Place | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()
     reload: Literal["live", "ask"] = "live"

@@ -451,9 +451,6 @@ class SearchSection(Section):
     """How tools are found."""
 
     load: Flag = _optional("Whether a search loads the tool that answers a need best.", default=True)
-    transformer: Flag = _optional(
-        "Whether a transformer reads the tools too: it needs pip install 'pegboard[transformer]'.", default=False
-    )
 
 
 class ApprovalsSection(Section):

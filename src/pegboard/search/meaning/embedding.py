@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from pegboard.search.evidence import Background, Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
-    from pegboard.search.meaning.transformer import TransformerVectors
     from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors
-    from pegboard.search.meaning.word_vectors import WordVectors
-
 
 log = logging.getLogger("pegboard")
 
@@ -31,42 +28,17 @@ LARGE: Final = 10_000
 class Embedding:
     """What a need and a document have in common in meaning, in one score with their words and past use.
 
-    The table is read when it is asked for the first time. Where it is switched on, the transformer counts beside it.
+    The table is read when it is needed for the first time.
     """
 
-    def __init__(self, table: Path | None = None, *, vectors: Path | None = None) -> None:
-        """Make it of the table in a file, or of the one of this package.
-
-        Args:
-            table: The file of the table.
-            vectors: The folder in which the transformer's vectors are kept; None keeps them in memory.
-        """
+    def __init__(self, table: Path | None = None) -> None:
+        """Make it of the table in a file, or of the one of this package."""
         self._table = table
-        self._folder = vectors
-        self._with_transformer = self._lacking = False
-        self._transformer: TransformerVectors | None = None
         self._read: tuple[DocumentVectors, NeedVectors] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
         self._background: WeakKeyDictionary[Index, Background] = WeakKeyDictionary()
-
-    def use_transformer(self, on: bool) -> None:
-        """Have the transformer read what may be found from now on, or stop it."""
-        self._with_transformer = on
-        if not on and self._transformer is not None:
-            self._transformer.close()
-            self._transformer = None
-
-    @property
-    def reading(self) -> tuple[int, int] | None:
-        """Return how many tools the transformer has read, and of how many; None while it reads none."""
-        return None if self._transformer is None else self._transformer.reading
-
-    def wait(self) -> None:
-        """Wait until the transformer has read what may be found."""
-        if self._transformer is not None:
-            self._transformer.wait()
 
     def prepare(self, index: Index) -> None:
         """Read what is new among the rows of an index, and how near they are to each other.
@@ -78,9 +50,6 @@ class Embedding:
             parts[0].matrices(index)
             self._usual_in(index, *parts)
             self._background_of(index, parts[0])
-            transformer = self._started(parts[0].table)
-            if transformer is not None:
-                transformer.want(index)
 
     def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a need, by words, by meaning and by past use.
@@ -106,10 +75,7 @@ class Embedding:
         gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
         sentences = needs.sentences(need) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
-        transformer = self._started(vectors.table)
-        read = None if transformer is None else transformer.cosines(need, context.messages, index)
-        near = [nearness(cosines)] if read is None else [nearness(cosines), read]
-        blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
+        blend = blended(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
         said_in_need, background = said(need, vectors.table), self._background_of(index, vectors)
         return Fused(blend=blend, cosines=cosines[0], said=said_in_need, usual=usual, background=background)
@@ -145,26 +111,6 @@ class Embedding:
             else:
                 self._read = DocumentVectors(table), NeedVectors(partial(by_table, table=table))
         return self._read
-
-    def _started(self, table: WordVectors) -> TransformerVectors | None:
-        """Return the vectors of the transformer, where it is switched on and its packages are there."""
-        if not self._with_transformer or self._lacking:
-            return None
-        if self._transformer is None:
-            from pegboard.search.meaning.transformer import INSTALL, lacking
-
-            if names := lacking():
-                self._lacking = True
-                log.warning(
-                    "searches go by words and the table alone: the transformer needs %s; install: %s",
-                    " and ".join(names),
-                    INSTALL,
-                )
-                return None
-            from pegboard.search.meaning.transformer import TransformerVectors
-
-            self._transformer = TransformerVectors(table.pieces, self._folder)
-        return self._transformer
 
     def _by_id(self, index: Index) -> Mapping[str, int]:
         """Return the row of each tool by its id."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -47,7 +46,7 @@ def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def blended(
     lexical: LexicalScores,
-    cosines: Sequence[NDArray[np.float32]],
+    cosines: NDArray[np.float32],
     gained: Floats | None = None,
     *,
     in_conversation: bool = False,
@@ -59,14 +58,12 @@ def blended(
 
     Args:
         lexical: How well each row answers in words.
-        cosines: How near each row is in meaning, by the table and, where it is ready, by the transformer: they count
-            alike.
+        cosines: How near each row is in meaning.
         gained: What each row gains by past use, where anything was used.
         in_conversation: Whether the need was read with what was said before it.
     """
     top = float(lexical.scores.max())
-    near = reduce(np.add, map(_share, cosines)) / len(cosines)
-    high = sum(float(part.max()) for part in cosines) / len(cosines)
+    near, high = _share(cosines), float(cosines.max())
     share, least = 0.0, 1.0
     words = lexical.scores
     if top > 0:
@@ -75,7 +72,7 @@ def blended(
         least = max(top, LITTLE_WORDS)
         words = lexical.scores / least
     scores = share * words + (1 - share) * near
-    unrelated = (lexical.scores <= 0) & (np.max(cosines, axis=0) < UNRELATED)
+    unrelated = (lexical.scores <= 0) & (cosines < UNRELATED)
     scores[unrelated] = 0
     if gained is not None:
         scores += gained
