@@ -27,6 +27,7 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
+from pegboard.board.views.check_input import check_host, check_texts, checked_scope
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, without_native
@@ -316,8 +317,12 @@ class Board:
 
         Raises:
             UnknownAgentError: there is no such agent.
-            UsageError: there is no such sub-app.
+            UsageError: there is no such sub-app or scope, or a value is of a wrong type.
         """
+        texts = {"agent": agent, "session_id": session_id, "sub_app": sub_app}
+        check_texts(principal=principal, client=client, **{n: text for n, text in texts.items() if text is not None})
+        check_host(host)
+        scope = checked_scope(worker_scope)
         profile = self.agent(agent)
         if sub_app is not None and sub_app not in self.world.sub_apps:
             hint = did_you_mean(sub_app, self.world.sub_apps)
@@ -330,7 +335,7 @@ class Board:
             stable=session_id is not None,
             host=self._host_of(profile) if host is None else host,
             chosen=host is not None,
-            constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
+            constraints=SessionConstraints(sub_app=sub_app, worker_scope=scope),
             conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
             client=client,
         )

@@ -17,7 +17,16 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start, unchanged
-from pegboard.board.views.check_input import checked_message, checked_search, checked_share, checked_turn
+from pegboard.board.views.check_input import (
+    check_call,
+    check_names,
+    check_texts,
+    checked_choice,
+    checked_message,
+    checked_search,
+    checked_share,
+    checked_turn,
+)
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
 from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
@@ -31,7 +40,7 @@ from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkT
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, activation_of
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import StoreError, UsageError, board_closed
+from pegboard.errors import StoreError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.support.tracing import tracing
 
@@ -259,13 +268,13 @@ class Session:
             The outcome; a refusal is an item with a status and a message, not an exception.
 
         Raises:
-            UsageError: ``keep`` is none of the three.
+            UsageError: ``keep`` is none of the three, or a name is no text.
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        if keep is not None and keep not in KEEP:
-            raise UsageError(f"'{keep}' is not turn, idle or session.")
-        return await self._carry_out(Load(names=names, until=KEEP[keep] if keep else None))
+        check_names(names)
+        until = None if keep is None else KEEP[checked_choice("keep", keep, KEEP)]
+        return await self._carry_out(Load(names=names, until=until))
 
     async def unload(self, *names: str) -> Outcome:
         """Unload toolkits, plugins or tools; what is sticky or not loaded is refused or reported (S10).
@@ -280,6 +289,7 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
+        check_names(names)
         return await self._carry_out(Unload(names=names))
 
     async def fallback(self) -> Outcome:
@@ -319,6 +329,8 @@ class Session:
         """
         from pegboard.board.calls.commands import apply_command
 
+        if name is not None:
+            check_texts(name=name)
         return (await apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
@@ -333,10 +345,11 @@ class Session:
             A session with an id of its own, of which nothing is stored before something changes.
 
         Raises:
-            UsageError: it would be more than three levels deep.
+            UsageError: it would be more than three levels deep, or kind or agent are no texts.
             UnknownAgentError: there is no such agent.
             StoreError: the stored state cannot be read.
         """
+        check_texts(kind=kind, **({} if agent is None else {"agent": agent}))
         known = delegates((await self._read()).permissions)
         return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
@@ -376,6 +389,7 @@ class Session:
         """
         from pegboard.board.calls.commands import end_turn
 
+        check_texts(label=label)
         return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
@@ -428,6 +442,7 @@ class Session:
         """
         from pegboard.board.views.explain import explain_name  # no start needs it
 
+        check_texts(name=name)
         return (await explain_name(self._services, await self._prepared(), name))[1]
 
     async def call(
@@ -460,8 +475,10 @@ class Session:
         Raises:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
-            UsageError: the board is closed, or was before the call ended.
+            UsageError: the board is closed, or was before the call ended; or the name is no text, or the arguments
+                are no mapping.
         """
+        check_call(name, arguments)
         given: JsonObject = {} if arguments is None else arguments
         meta = request_meta or EMPTY
         if tracing.tracer(arrived) is None:
@@ -567,8 +584,9 @@ class Session:
         Raises:
             StoreError: the stored state cannot be read, or written with ``ask``.
             UnknownAgentError: the agent is not configured any more.
-            UsageError: the board is closed.
+            UsageError: the board is closed; or the name is no text, or the arguments are no mapping.
         """
+        check_call(name, arguments)
         from pegboard.board.calls import call_request, meta_call, pipeline
         from pegboard.core.state.call_plans import decision_of
 
@@ -606,6 +624,8 @@ class Session:
             UsageError: a result is given for a call that runs here.
         """
         from pegboard.board.calls.resuming import resume
+
+        check_texts(approval_id=approval_id)
 
         async def resumed() -> Called:
             snapshot = await self._read()

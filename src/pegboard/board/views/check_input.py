@@ -2,13 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+from pegboard.core.model.agents import SCOPES, WorkerScope
+from pegboard.core.model.delivery import Host
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.dialects.names import Search
 from pegboard.errors import UsageError
 
 MOST_TURNS: Final = 1_000_000_000
+
+
+def check_texts(**given: object) -> None:
+    """Raise ``UsageError`` for the first of some values, by the name of its parameter, that is no text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise UsageError(f"`{name}` is of the type '{type(value).__name__}', not a text.")
+
+
+def check_names(names: Iterable[object]) -> None:
+    """Raise ``UsageError`` for the first of some names that is no text."""
+    for name in names:
+        check_texts(name=name)
+
+
+def check_call(name: object, arguments: object) -> None:
+    """Raise ``UsageError`` for a call whose name is no text, or whose arguments are no mapping."""
+    if not isinstance(name, str):
+        check_texts(name=name)
+    if arguments is not None and not isinstance(arguments, Mapping):
+        hint = "Give a dictionary: session.call('add', {'a': 1})."
+        raise UsageError(f"`arguments` are of the type '{type(arguments).__name__}', not a mapping.", hint=hint)
+
+
+def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return a value that is one of a few words.
+
+    Raises:
+        UsageError: it is another one.
+    """
+    known = tuple(choices)
+    if isinstance(value, str) and value in known:
+        return value
+    written = one_line(value, limit=100) if isinstance(value, str) else f"{value!r:.100}"
+    words = f"{', '.join(known[:-1])} or {known[-1]}"
+    shown = f"'{written}'" if isinstance(value, str) else written
+    raise UsageError(f"`{name}` is {shown}, which is not {words}.", hint=did_you_mean(written, known))
+
+
+def checked_scope(scope: object) -> WorkerScope | None:
+    """Return the scope that narrows a session, None where nothing does.
+
+    Raises:
+        UsageError: there is no such scope.
+    """
+    return None if scope is None else cast("WorkerScope", checked_choice("worker_scope", scope, SCOPES))
+
+
+def check_host(host: object) -> None:
+    """Raise ``UsageError`` for what is neither a host nor None."""
+    if host is not None and not isinstance(host, Host):
+        hint = "Make one: Host(delivery=('array',))."
+        raise UsageError(f"`host` is of the type '{type(host).__name__}', not a Host.", hint=hint)
 
 
 def checked_message(message: object) -> str | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, cast, get_args
 
 from pegboard.core.model.agents import Activation
+from pegboard.errors import UsageError
 
 Delivery = Literal["native", "result", "array"]
 TakesEffect = Literal["next_step", "next_request", "native"]
 RequestUnit = Literal["turn", "call"]
+WAYS: Final[tuple[Delivery, ...]] = get_args(Delivery)
+UNITS: Final[tuple[RequestUnit, ...]] = get_args(RequestUnit)
 
 READ = 0.1
 WRITE = 1.25
@@ -63,6 +66,17 @@ class Host:
     context: int | None = None
     draws_ui: bool = False
     request: RequestUnit = "turn"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no way, cache or unit; raises ``UsageError``."""
+        ways = cast("object", self.delivery)
+        if not isinstance(ways, tuple) or not ways or not all(way in WAYS for way in cast("tuple[object, ...]", ways)):
+            hint = f"It is a tuple of {', '.join(WAYS)}: Host(delivery=('array',))."
+            raise UsageError(f"`delivery` of a host is {ways!r:.100}.", hint=hint)
+        if self.request not in UNITS:
+            raise UsageError(f"`request` of a host is {self.request!r:.100}.", hint=f"It is {' or '.join(UNITS)}.")
+        if self.cache is not None and not isinstance(cast("object", self.cache), Cache):
+            raise UsageError(f"`cache` of a host is {self.cache!r:.100}.", hint="It is a Cache, or None.")
 
     @property
     def list_is_fixed(self) -> bool:
