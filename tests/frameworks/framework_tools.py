@@ -1,6 +1,6 @@
 """Tools for the tests of frameworks; what has run stands in `RAN`."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pegboard import tool
 
@@ -90,6 +90,39 @@ class Purse:
         """Pay somebody."""
         RAN.append(f"pay {to}")
         return f"{to} is paid"
+
+
+def repeat(
+    self: str,
+    name: str,
+    input: dict[str, Any],  # noqa: A002
+    arguments: dict[str, Any],
+    parameters: dict[str, Any],
+    args: list[str],
+    kwargs: dict[str, Any],
+    type: str,  # noqa: A002
+    id: str,  # noqa: A002
+    tool: str,
+    session: str,
+    agent: str,
+    team: str,
+    model: str,
+    context: str,
+    ctx: str,
+    run_context: str,
+    config: str,
+    runtime: str,
+    state: str,
+    callbacks: str,
+    fields: str,
+    meta: str,
+    parsed: str,
+    parsed_arguments: str,
+    parsed_output: str,
+    nothing: str | None,
+) -> dict[str, Any]:
+    """Repeat what is given under names that frameworks and providers use themselves."""
+    return dict(locals())
 
 
 class Scroll:

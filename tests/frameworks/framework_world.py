@@ -21,6 +21,7 @@ plugins:
   shredder: {{python: "framework_tools:Shredder", approve: {{shred: always}}}}
   pictures: {{python: "framework_tools:Pictures"}}
   scroll: {{python: "framework_tools:Scroll"}}
+  repeater: {{python: "framework_tools:repeat"}}
   purse: {{python: "framework_tools:Purse", approve: {{pay: {{to: ["strangers*"]}}}}}}
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
@@ -47,6 +48,7 @@ agents:
   clerk: {{tools: [shredder], dialect: pegboard}}
   scholar: {{tools: [scroll, sums], dialect: pegboard}}
   payer: {{tools: [purse], dialect: pegboard}}
+  parrot: {{tools: [repeater], dialect: pegboard}}
   busy:
     allowed_toolkits: [notes, printer, papers]
     discoverable: [purse, pictures]

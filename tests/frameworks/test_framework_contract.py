@@ -1,11 +1,15 @@
 """What every framework's adapter promises, asked of each of them through its own agent and scripted model."""
 
 import asyncio
+import inspect
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
-from framework_drivers import Answer, Driver, ModelCall, call, in_turn
-from framework_tools import RAN
+import pytest
+from framework_drivers import Answer, Call, Driver, ModelCall, call, in_turn
+from framework_tools import RAN, repeat
 
 from pegboard import Pegboard
 
@@ -256,6 +260,20 @@ async def test_arguments_that_do_not_fit_can_be_put_right(driver: Driver, board:
     assert "second" in ran.calls[1].results[0]
     assert ran.calls[2].results == ("4",)
     assert (RAN, ran.answer) == (["add_numbers"], "It is four.")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_arguments_of_any_name_reach_the_tool(driver: Driver, board: Pegboard, stream: bool) -> None:
+    """X2: also of names that the framework or the provider's client uses itself, at any depth, and null."""
+    talk = driver.talk(await board.session(agent="parrot", session_id="s"))
+    inner = {"parsed": "p", "nothing": None, "name": "n", "deeper": [{"parsed_output": "o", "input": {}}]}
+    objects = ("input", "arguments", "parameters", "kwargs")
+    given: dict[str, Any] = dict.fromkeys(inspect.signature(repeat).parameters, "text")
+    given |= {"args": ["one"], "nothing": None, **dict.fromkeys(objects, inner)}
+
+    ran = await talk.run("Go on.", Call(name="repeat", arguments=given), stream=stream)
+
+    assert json.loads(ran.calls[1].results[0]) == given
 
 
 async def test_a_tool_that_raises_is_an_answer(driver: Driver, board: Pegboard) -> None:

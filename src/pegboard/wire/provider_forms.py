@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.errors import UsageError
 
 Message = JsonObject
+_PARSED: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
+"""What a client adds to the objects of a reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,21 +168,29 @@ def as_plain(given: object) -> JsonObject:
     """
     if isinstance(given, Mapping):
         return cast("JsonObject", given)
-    dump = getattr(given, "model_dump", None)
-    if dump is None:
+    if not _is_mapping(given):
         raise UsageError(
             f"A message or reply is a mapping or an object of the provider's client, not a {type(given).__name__}."
         )
-    return cast("JsonObject", _sent_back(dump(mode="json", exclude_none=True, warnings=False)))
+    dumped: Any = cast("Any", given).model_dump(mode="json", warnings=False)
+    return cast("JsonObject", _sent_back(given, dumped))
 
 
-def _sent_back(value: Any) -> Any:
-    """Return a value without what the client has parsed, which no provider takes back."""
-    if isinstance(value, dict):
-        known = cast("dict[str, Any]", value)
-        parsed = ("parsed", "parsed_arguments", "parsed_output")
-        return {key: _sent_back(part) for key, part in known.items() if key not in parsed}
-    return [_sent_back(part) for part in cast("list[Any]", value)] if isinstance(value, list) else value
+def _sent_back(value: Any, dumped: Any) -> Any:
+    """Return an object of a client without what is None or the client has parsed, which no provider takes back.
+
+    What is no object of the client, as the arguments that a model wrote, stays whole.
+
+    Args:
+        value: the object, or a part of one.
+        dumped: the same as JSON.
+    """
+    if hasattr(value, "model_dump"):
+        fields = {name: part for name, part in dumped.items() if part is not None and name not in _PARSED}
+        return {name: _sent_back(getattr(value, name, None), part) for name, part in fields.items()}
+    if isinstance(value, list | tuple):
+        return [_sent_back(own, part) for own, part in zip(cast("Sequence[Any]", value), dumped, strict=True)]
+    return dumped
 
 
 def mappings(value: object) -> list[JsonObject]:
