@@ -19,7 +19,21 @@ class Refusal:
     status: int = 400
 
 
-Said = str | Calls | Refusal
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A reply that its limit of tokens ended within its calls, or what else ``reason`` names in the provider's words.
+
+    The arguments are those of which the end is missing: ``written`` is what there is of their text, ``read`` what a
+    client that reads streams makes of that.
+    """
+
+    name: str
+    written: str
+    read: Mapping[str, Any]
+    filtered: bool = False
+
+
+Said = str | Calls | Refusal | Cut
 Model = Callable[[Mapping[str, Any]], Said]
 """What the model answers to a request: a text, calls, each a name and arguments, or an error."""
 
@@ -87,10 +101,26 @@ def response(path: str, body: Mapping[str, Any], said: Said, number: int) -> tup
         error = {"type": "error", "error": {"type": "invalid_request_error", "message": said.text}}
         return said.status, "application/json", json.dumps(error).encode()
     make, events = next(pair for ending, pair in _FORMS.items() if path.partition("?")[0].endswith(ending))
-    reply = {**make(said, number), "model": body["model"]}
+    cut = said if isinstance(said, Cut) else None
+    calls = said if cut is None else [(cut.name, cut.read if make is _message else cut.written)]
+    reply = {**make(calls, number), "model": body["model"]}
+    if cut is not None:
+        _cut(reply, filtered=cut.filtered)
     if body.get("stream"):
         return 200, "text/event-stream", "".join(events(reply)).encode()
     return 200, "application/json", json.dumps(reply).encode()
+
+
+def _cut(reply: dict[str, Any], *, filtered: bool) -> None:
+    """Let a reply of any form say that it is not whole."""
+    if "stop_reason" in reply:
+        reply["stop_reason"] = "refusal" if filtered else "max_tokens"
+    elif "choices" in reply:
+        reply["choices"][0]["finish_reason"] = "content_filter" if filtered else "length"
+    else:
+        reason = "content_filter" if filtered else "max_output_tokens"
+        reply |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        reply["output"][-1]["status"] = "incomplete"
 
 
 def _message(said: str | Calls, number: int) -> dict[str, Any]:
@@ -159,7 +189,7 @@ def _output_events(reply: Mapping[str, Any]) -> Iterator[str]:
         for number, kind in enumerate(("added", "done")):
             about = {"sequence_number": 1 + 2 * place + number, "output_index": place, "item": item}
             yield _event({"type": f"response.output_item.{kind}", **about})
-    yield _event({"type": "response.completed", "sequence_number": 99, "response": reply})
+    yield _event({"type": f"response.{reply['status']}", "sequence_number": 99, "response": reply})
 
 
 def _completion(said: str | Calls, number: int) -> dict[str, Any]:

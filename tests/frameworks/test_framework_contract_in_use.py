@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import ModelBehaviorError
 from framework_drivers import Answer, Driver, Final, Ran, call
 from framework_tools import RAN
 from framework_world import CONFIG, DRIVERS
-from loop_provider import Refusal, Said, script
+from loop_provider import Cut, Refusal, Said, script
 from loop_provider import provider as strict_provider
 from provider_server import provider
 
-from pegboard import Pegboard, UsageError
+from pegboard import Host, Pegboard, UsageError
 
 LOAD_NOTES = call("load_tools", names=["notes"])
 LIST_NOTES = call("note_list")
@@ -420,6 +421,22 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
     assert sent[1] == sent[2]
     assert "add_numbers" in sent[2]
     assert [(event["subject"], event["session"]) for event in reported] == [("tool:unroll", "s")]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_reply_that_its_length_cut_runs_no_call(driver: Driver, board: Pegboard, stream: bool) -> None:
+    """X2: what a client makes of the beginning of its arguments may fit; where the run goes on, the model reads why."""
+    cut = Cut(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"})
+    session = await board.session(agent="assistant", session_id="s", host=Host())
+    await session.load("notes")
+    with strict_provider(script(cut)) as server:
+        talk = driver.talk(session, url=server.url)
+        with suppress(ModelBehaviorError):  # OpenAI Agents ends the run itself
+            await talk.run("Add eggs, urgently.", stream=stream)
+
+    assert RAN == []
+    if driver.form == "anthropic":
+        assert "limit of tokens" in json.dumps(server.bodies[1]["messages"])
 
 
 async def test_an_error_of_the_provider_that_is_about_no_tool_ends_the_run(driver: Driver, board: Pegboard) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from framework_tools import PICTURE, RAN
-from loop_provider import Refusal, provider, script
+from loop_provider import Cut, Refusal, provider, script
 from loop_talk import (
     ANTHROPIC,
     CHAT,
@@ -516,6 +516,28 @@ async def test_arguments_that_are_no_json_are_an_answer(board: Pegboard, form: F
         assert await one.say("Add.") == "Sorry."
         ((text, failed),) = results_of(one.messages)
         assert ("no JSON object" in text, failed, RAN) == (True, True, [])
+
+
+@pytest.mark.parametrize(
+    ("form", "stream"),  # a stream of Chat that was cut is an error of the client itself
+    [(ANTHROPIC, False), (ANTHROPIC, True), (RESPONSES, False), (RESPONSES, True), (CHAT, False)],
+    ids=str,
+)
+@pytest.mark.parametrize("filtered", [False, True], ids=["by its length", "by a filter"])
+async def test_a_reply_that_was_cut_runs_no_call(board: Pegboard, form: Form, stream: bool, filtered: bool) -> None:
+    """X2: what there is of its arguments may fit; the model reads why, and its provider takes the history back."""
+    session = await board.session(agent="assistant", session_id="s")
+    await session.load("notes")
+    cut = Cut(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"}, filtered=filtered)
+    async with talk(session, form, script(cut, [("note_add", {"text": "milk"})], "Added.")) as one:
+        assert await one.say("Add eggs, urgently.", stream=stream) == "Added."
+        (first, failed), (second, _) = results_of(one.messages)
+    assert (failed, RAN, second) == (True, ["note_add"], "milk (new)")
+    assert ("filter" if filtered else "limit of tokens") in first
+    sent = one.requests[1]
+    texts = [item["arguments"] for item in sent if item.get("type") == "function_call"]
+    texts += [call["function"]["arguments"] for item in sent for call in item.get("tool_calls") or ()]
+    assert all(isinstance(json.loads(text), dict) for text in texts)
 
 
 @pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES, CHAT], ids=str)

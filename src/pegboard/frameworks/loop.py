@@ -174,7 +174,7 @@ class Loop:
             raise UsageError("There was no request that this could answer.", hint="Ask with loop.request(messages).")
         self._has_replied, self._asks_again, self.waiting, self.logins = True, False, {}, {}
         added, self._added, self.text = self._added, [], said.text
-        calls = said.calls if self._run.answered(content=said.text, calls=said.calls) else ()
+        calls = said.calls if self._run.answered(content=said.text, calls=said.calls, cut=said.cut) else ()
         if calls:
             return [*added, *said.messages, *await self._results(calls, EMPTY)]
         if said.unfinished:
@@ -329,10 +329,10 @@ class Loop:
 
     async def _called(self, call: ModelCall, arrived: float, given: object) -> CallAnswer:
         """Return the answer to a call; one that cannot be made has an answer too, so that no other is lost."""
-        if call.arguments is None or self._run is None:
+        if self._run is None or (call.arguments is None and not self._run.cut):
             return answer("invalid_arguments", _NO_OBJECT)
         try:
-            made = await self._run.call(call.name, arrived, None, call.arguments, self._session)
+            made = await self._run.call(call.name, arrived, None, call.arguments or EMPTY, self._session)
             if given is not None and made.status == "needs_approval" and made.approval is not None:
                 made = await self._session.resume(made.approval.id, result=given)
             elif given is not None and made.status == "needs_login":

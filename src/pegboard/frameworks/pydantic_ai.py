@@ -46,6 +46,8 @@ from pegboard.frameworks.runs import (
     worker_of,
 )
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
+from pegboard.wire.provider_forms import cut_by
 from pegboard.wire.result_blocks import RESULT_LIMIT
 
 warn_if_untested("pydantic-ai-slim")
@@ -151,7 +153,7 @@ class SessionTools(AbstractCapability[Any]):
     async def before_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:
         """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
         if self._toolset is not None:
-            await self._toolset.take_decisions(ctx.messages)
+            await self._toolset.take_decisions(ctx)
             self._toolset.join_history(ctx.messages[-1], request_context.messages[-1])
         request_context.model = self._plain.get(id(_bare(request_context.model)), request_context.model)
         return request_context
@@ -193,6 +195,7 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             if not isinstance(_bare(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
+            self._toolset.cut = cut_by(response.finish_reason)
             response = self._toolset.settled(response, request_context)
             self._toolset.bind_calls(ctx, response)
         return response
@@ -228,6 +231,8 @@ class SessionToolset(AbstractToolset[Any]):
         self._awaiting = awaiting
         self.rejected: set[str] = set()
         """The names of what the provider did not take in this run."""
+        self.cut = ""
+        """Why the model's newest answer is not whole, or nothing."""
         self._name = name
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
@@ -240,8 +245,20 @@ class SessionToolset(AbstractToolset[Any]):
         """Return the capability's name, which makes its instructions addressable."""
         return self._name
 
-    async def come(self, use: Callable[[Session], Awaitable[T]]) -> T:
-        """Return what comes of using the session, in the event loop that it belongs to."""
+    async def come(self, use: Callable[[Session], Awaitable[T]], ctx: Context | None = None) -> T:
+        """Return what comes of using the session, in the event loop that it belongs to.
+
+        Args:
+            use: what uses the session.
+            ctx: the run's, at whose moment toolsets that are plugins decide what they have.
+        """
+        under_way = FRAMEWORK_RUN.set(None if ctx is None else FrameworkRun(context=ctx))
+        try:
+            return await self._used(use)
+        finally:
+            FRAMEWORK_RUN.reset(under_way)
+
+    async def _used(self, use: Callable[[Session], Awaitable[T]]) -> T:
         if isinstance(self._session, SyncSession):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
@@ -255,7 +272,7 @@ class SessionToolset(AbstractToolset[Any]):
             revealed=frozenset(ctx.discovered_tool_names),
             defined=all_defined_in(_defining(ctx.messages)),
         )
-        self._surface, tools, reveals, beside = await self.come(step.taken)
+        self._surface, tools, reveals, beside = await self.come(step.taken, ctx)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
         retries = ctx.max_retries
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
@@ -264,7 +281,7 @@ class SessionToolset(AbstractToolset[Any]):
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
-        unlisted = (waiting & self._awaiting) | await self.come(partial(_asked_about, waiting))
+        unlisted = (waiting & self._awaiting) | await self.come(partial(_asked_about, waiting), ctx)
         hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
         return listed | {one.name: self._made(one, retries) for one in hidden}
 
@@ -296,9 +313,9 @@ class SessionToolset(AbstractToolset[Any]):
     def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=retries, args_validator=_ANY_OBJECT)
 
-    async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
+    async def get_instructions(self, ctx: Context) -> list[InstructionPart]:
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
-        surface = self._surface or await self.come(lambda session: session.surface())
+        surface = self._surface or await self.come(lambda session: session.surface(), ctx)
         hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
         prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
@@ -350,6 +367,8 @@ class SessionToolset(AbstractToolset[Any]):
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
         """
+        if self.cut:
+            raise ToolFailed(self.cut)
         calling = _CALLING.set(ctx)
         try:
             return _returned(await self._answered(name, tool_args, ctx))
@@ -359,7 +378,7 @@ class SessionToolset(AbstractToolset[Any]):
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
         since, answer = (
             time.time(),
-            await self.come(lambda session: session.call(name, tool_args, call_id=ctx.tool_call_id)),
+            await self.come(lambda session: session.call(name, tool_args, call_id=ctx.tool_call_id), ctx),
         )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
@@ -379,7 +398,7 @@ class SessionToolset(AbstractToolset[Any]):
                 given = (
                     cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
                 )
-                answer = await self.come(partial(_approved, approval, given))
+                answer = await self.come(partial(_approved, approval, given), ctx)
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         login = about_login(answer)
@@ -391,15 +410,16 @@ class SessionToolset(AbstractToolset[Any]):
             self._going = self._going.called(name, meta=meta)
         return answer
 
-    async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
+    async def take_decisions(self, ctx: Context) -> None:
         """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
         undecided, self._undecided = self._undecided, False
+        messages = ctx.messages
         returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)] if undecided else []
         if returned:
             responses = (message for message in messages if isinstance(message, ModelResponse))
             calls = {call.tool_call_id: call for response in responses for call in response.tool_calls}
             made = [(calls[part.tool_call_id], part) for part in returned if part.tool_call_id in calls]
-            await self.come(partial(_decided, made))
+            await self.come(partial(_decided, made), ctx)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
@@ -104,6 +104,8 @@ class Run:
         self._read: _Read | None = None
         self._prefixed: tuple[Any, Any] | None = None
         self._content = self._calls = False
+        self.cut = ""
+        """Why the model's newest answer is not whole, or nothing."""
         self._answered: float | None = None
 
     async def come(self, use: Use[T]) -> T:
@@ -159,6 +161,7 @@ class Run:
         self._list(tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed)
         self._going = self._going.next(self._names_of_tools, read.beside)
         self._content = self._calls = False
+        self.cut = ""
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
         return Step(
@@ -245,8 +248,15 @@ class Run:
         """
         return reject_tools(error, sent, {tool.wire: tool for tool in self._tools}, session)
 
-    def answered(self, *, content: object, calls: object) -> bool:
-        """Note what an answer of the model has, or a part of one; return whether calls are let through."""
+    def answered(self, *, content: object, calls: object, cut: str = "") -> bool:
+        """Note what an answer of the model has, or a part of one; return whether calls are let through.
+
+        Args:
+            content: what the user reads of it.
+            calls: its calls.
+            cut: why it is not whole, so that none of its calls runs; else nothing.
+        """
+        self.cut = cut or self.cut
         self._content = self._content or bool(content)
         self._calls = not self._going.over and (self._calls or bool(calls))
         self._answered = time.monotonic()
@@ -297,15 +307,17 @@ class Run:
             session: the session.
             call_id: what the provider names the call.
         """
+        if self.cut:
+            return answer("invalid_arguments", self.cut)
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
-        since, answer = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
-        if fields is not None and (approval := waits_since_before(answer, since)) is not None:
-            answer = await allowed(session, approval, fields=fields, call_id=call_id)
-        meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
-        if meta or answer.status in ("ok", "error"):
-            ran = answer.tool.wire if answer.tool is not None and answer.status in ("ok", "error") else ""
+        since, made = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
+        if fields is not None and (approval := waits_since_before(made, since)) is not None:
+            made = await allowed(session, approval, fields=fields, call_id=call_id)
+        meta = made.tool is not None and made.tool.plugin == META_PLUGIN
+        if meta or made.status in ("ok", "error"):
+            ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
             self._going = self._going.called(name, meta=meta, ran=ran)
-        return answer
+        return made
 
 
 def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:

@@ -1,52 +1,118 @@
-"""Toolsets of pydantic-ai as plugins: a `FunctionToolset`, or what filters, renames or combines some."""
+"""Toolsets of pydantic-ai as plugins: a `FunctionToolset`, or what filters, renames or combines some.
+
+A plugin is described without a run: by all that its toolset may have. Where the toolset asks a run what it has, each
+tool is unavailable but in a run that is given it, and what one run was given counts for no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from pydantic_ai import BinaryContent, RunContext, RunUsage, ToolReturn
+from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    DeferredLoadingToolset,
+    DynamicToolset,
+    ExternalToolset,
+    FilteredToolset,
+    FunctionToolset,
+    IncludeReturnSchemasToolset,
+    PrefixedToolset,
+    PreparedToolset,
+    RenamedToolset,
+    SetMetadataToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 
+from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import CallResult, Confirmation, Frozen, JsonObject, Manifest, Tool
+from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.ports.framework_runs import FRAMEWORK_RUN
 from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
 from pegboard.sources.stdout import plugin_output
 
 _KINDS: Final = {"unapproved": Confirmation(kind="confirm"), "external": Confirmation(kind="external")}
+_ASKS: Final = Confirmation(kind="confirm", hook=True)
+_FOR_EVERY_RUN: Final = (SetMetadataToolset, IncludeReturnSchemasToolset, DeferredLoadingToolset)
+"""What prepares definitions alike for every run."""
+_DECIDING: Final = (FilteredToolset.get_tools, PreparedToolset.get_tools)
+"""How a wrapper asks a run which of the tools inside it there are."""
+_PASSING: Final = (WrapperToolset.get_tools, PrefixedToolset.get_tools, RenamedToolset.get_tools)
+"""How a wrapper has all the tools inside it, under whatever names."""
+_WITHOUT_RUN: Final = "Which tools its toolset has is decided by each run of pydantic-ai, and this is none."
+_NOT_GIVEN: Final = "Its toolset does not give it to this run."
+
+Tools = Mapping[str, ToolsetTool[Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolsetPlugin:
-    """A toolset of pydantic-ai that is ready to be called."""
+    """A toolset of pydantic-ai that is ready to be called.
+
+    ``tools`` are all that it may have. ``of_run`` is whether each run is asked which of them there are. ``asking`` is
+    the same toolset with nothing to run inside, where it decides itself which calls a person approves; else None.
+    """
 
     toolset: AbstractToolset[Any]
-    tools: Mapping[str, ToolsetTool[Any]]
+    tools: Tools
+    of_run: bool
+    asking: AbstractToolset[Any] | None
     parameters: Parameters
 
     def manifest(self, plugin: str) -> Manifest:
-        """Return the manifest of the toolset."""
+        """Return the manifest of the toolset: the same one whatever run is under way."""
         return Manifest(
-            tools=tuple(_described(tool.tool_def, plugin) for tool in self.tools.values()),
+            tools=tuple(self._described(tool.tool_def, plugin) for tool in self.tools.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
         )
 
+    def _described(self, tool: ToolDefinition, plugin: str) -> Tool:
+        asks = _ASKS if self.asking is not None else None
+        return Tool(
+            plugin=plugin,
+            name=tool.name,
+            description=tool.description or "",
+            input_schema=Frozen(tool.parameters_json_schema),
+            confirmation=_KINDS.get(tool.kind, asks),
+            when=(f"{OF_RUN}{tool.name}",) if self.of_run else (),
+        )
+
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:  # noqa: ARG002
         """Run a tool in the context of the run of pydantic-ai that calls it, else in an empty one."""
-        tool = called(self.tools, plugin, name)
-        run = replace(_context(), tool_name=name, tool_call_approved=True)
+        tool, toolset = called(self.tools, plugin, name), self.toolset
+        if self.of_run:
+            toolset, tools = await self._given()
+            if name not in tools:
+                raise ToolUnavailableError(f"'{name}' of plugin '{plugin}': {_NOT_GIVEN}")
+            tool = tools[name]
+        run = _context()
+        marked = self.tools[name].tool_def.kind in _KINDS or self.asking is not None
+        run = replace(run, tool_name=name, tool_call_approved=run.tool_call_approved or marked)
         try:
             with plugin_output():
                 given: Any = tool.args_validator.validate_python(dict(arguments), context=run.validation_context)
                 async with AsyncExitStack() as stack:
-                    await stack.enter_async_context(self.toolset)
-                    return _result(await self.toolset.call_tool(name, given, run, tool))
+                    await stack.enter_async_context(toolset)
+                    return _result(await toolset.call_tool(name, given, run, tool))
+        except ApprovalRequired:
+            raise ToolUnavailableError(
+                f"'{name}' of plugin '{plugin}' wants an approval that only its own code knows of. Mark it with "
+                "requires_approval=True, or name it under `approve:`."
+            ) from None
         except BaseException as error:  # whatever the tool's code raises is its own failure
             if given_up(error) or isinstance(error, asyncio.CancelledError):
                 raise
@@ -55,48 +121,147 @@ class ToolsetPlugin:
     async def ask_hooks(
         self,
         plugin: str,  # noqa: ARG002
-        name: str,  # noqa: ARG002
-        arguments: JsonObject,  # noqa: ARG002
+        name: str,
+        arguments: JsonObject,
         context: CallContext,  # noqa: ARG002
     ) -> HookAnswer:
-        """Return nothing: toolsets of pydantic-ai have no hooks of ours."""
+        """Return whether the toolset wants a person to approve a call (A1)."""
+        if self.asking is None:
+            return HookAnswer()
+        run = replace(_context(), tool_name=name, tool_call_approved=False)
+        with plugin_output():
+            tools = await self.asking.get_tools(run)
+            try:
+                await self.asking.call_tool(name, dict(arguments), run, tools[name])
+            except ApprovalRequired:
+                return HookAnswer(approval="Its toolset asks for an approval.")
         return HookAnswer()
 
-    def predicate(self, name: str) -> None:
-        """Return nothing: toolsets of pydantic-ai have no predicates."""
+    def predicate(self, name: str) -> Callable[..., Awaitable[bool | str]] | None:
+        """Return what asks the run under way whether it is given a tool."""
+        return partial(self._gives, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
+
+    async def _gives(self, name: str, *_: object) -> bool | str:
+        if _run_under_way() is None:
+            return _WITHOUT_RUN
+        return name in (await self._given())[1] or _NOT_GIVEN
+
+    async def _given(self) -> tuple[AbstractToolset[Any], Tools]:
+        """Return the toolset as the run under way has it, and the tools that it is given; asked once at a moment."""
+        run, under_way = FRAMEWORK_RUN.get(), _run_under_way()
+        if run is None or under_way is None:
+            raise ToolUnavailableError(_WITHOUT_RUN)
+        if self not in run.decided:
+            run.decided[self] = asyncio.ensure_future(self._asked(under_way))
+        return await asyncio.shield(run.decided[self])
+
+    async def _asked(self, run: RunContext[Any]) -> tuple[AbstractToolset[Any], Tools]:
+        with plugin_output():
+            toolset = await (await self.toolset.for_run(run)).for_run_step(run)
+            return toolset, await toolset.get_tools(run)
 
     async def aclose(self) -> None:
-        """Close nothing: whatever the toolset holds belongs to who made it."""
+        """Close nothing: what the toolset holds belongs to those who made it."""
 
 
 def adopt(
     target: object, overrides: JsonObject, *, plugin: str, parameters: Parameters | None = None
 ) -> ToolsetPlugin | None:
-    """Return the plugin that a toolset stands for; None for what is none. Blocks, and needs a thread without a loop."""
+    """Return the plugin that a toolset stands for; None for what is none. Blocks, and needs a thread without a loop.
+
+    Raises ``ToolUnavailableError`` where nothing but a run can tell what the toolset may have.
+    """
     if not isinstance(target, AbstractToolset):
         return None
     for name in overrides:
         raise refused_override(plugin, name, ())
     toolset = cast("AbstractToolset[Any]", target)
-    tools = asyncio.run(toolset.get_tools(_context()))
-    return ToolsetPlugin(toolset=toolset, tools=Frozen(tools), parameters=parameters or Parameters())
+    whole, of_run = _whole(toolset, plugin)
+    try:
+        tools = asyncio.run(whole.get_tools(_no_run()))
+    except Exception as error:  # the toolset's own code may raise anything
+        raise ToolUnavailableError(
+            f"the toolset of plugin '{plugin}' does not say what it has outside a run of pydantic-ai: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    asks = any(isinstance(part, ApprovalRequiredToolset) for part in _parts(whole))
+    asking = whole.visit_and_replace(_NothingRuns) if asks else None
+    given = parameters or Parameters()
+    return ToolsetPlugin(toolset=toolset, tools=Frozen(tools), of_run=of_run, asking=asking, parameters=given)
+
+
+@dataclass
+class _NothingRuns(WrapperToolset[Any]):
+    """A toolset whose calls do nothing."""
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> None:
+        """Return nothing."""
+
+
+def _whole(toolset: AbstractToolset[Any], plugin: str) -> tuple[AbstractToolset[Any], bool]:
+    """Return a toolset with all that it may have, and whether each run is asked what there is of it."""
+    get_tools = type(toolset).get_tools
+    match toolset:
+        case WrapperToolset() if get_tools in _DECIDING:
+            inner, of_run = _whole(toolset.wrapped, plugin)
+            return inner, of_run or not isinstance(toolset, _FOR_EVERY_RUN)
+        case WrapperToolset():
+            inner, of_run = _whole(toolset.wrapped, plugin)
+            return _with(toolset, wrapped=inner), of_run or get_tools not in _PASSING
+        case CombinedToolset() if get_tools is CombinedToolset.get_tools:
+            parts = [_whole(part, plugin) for part in toolset.toolsets]
+            return replace(toolset, toolsets=[part for part, _ in parts]), any(of_run for _, of_run in parts)
+        case FunctionToolset() if get_tools is FunctionToolset.get_tools:
+            if not any(tool.prepare for tool in toolset.tools.values()):
+                return toolset, False
+            return _with(toolset, tools={name: _with(one, prepare=None) for name, one in toolset.tools.items()}), True
+        case DynamicToolset():
+            raise ToolUnavailableError(
+                f"plugin '{plugin}' has a toolset that is made for each run, so that no tool of it is known before: "
+                "give it to the agent itself, Agent(toolsets=[...])."
+            )
+        case _:
+            return toolset, not (isinstance(toolset, ExternalToolset) or _is_server(toolset))
+
+
+def _is_server(toolset: AbstractToolset[Any]) -> bool:
+    """Return whether a toolset is that of an MCP server, which has the same tools for every run."""
+    return type(toolset).get_tools.__module__ == "pydantic_ai.mcp"
+
+
+def _with(one: Any, **changes: Any) -> Any:
+    """Return a copy with other attributes."""
+    made = copy(one)
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def _parts(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
+    """Yield a toolset and all that it wraps or combines."""
+    yield toolset
+    inner = toolset.toolsets if isinstance(toolset, CombinedToolset) else ()
+    for part in (toolset.wrapped,) if isinstance(toolset, WrapperToolset) else inner:
+        yield from _parts(part)
+
+
+def _run_under_way() -> RunContext[Any] | None:
+    """Return the context of the run of pydantic-ai that uses a session here."""
+    run = FRAMEWORK_RUN.get()
+    return cast("RunContext[Any]", run.context) if run is not None and isinstance(run.context, RunContext) else None
+
+
+def _no_run() -> RunContext[Any]:
+    return RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
 
 def _context() -> RunContext[Any]:
-    """Return the context of the run of pydantic-ai that is going on here, else one without dependencies."""
+    """Return the context of the run of pydantic-ai that is under way here, else one without dependencies."""
     from pydantic_ai._run_context import get_current_run_context
 
-    return get_current_run_context() or RunContext(deps=None, model=TestModel(), usage=RunUsage())
-
-
-def _described(tool: ToolDefinition, plugin: str) -> Tool:
-    return Tool(
-        plugin=plugin,
-        name=tool.name,
-        description=tool.description or "",
-        input_schema=Frozen(tool.parameters_json_schema),
-        confirmation=_KINDS.get(tool.kind),
-    )
+    return _run_under_way() or get_current_run_context() or _no_run()
 
 
 def _result(value: Any) -> CallResult:

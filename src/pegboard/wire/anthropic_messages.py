@@ -22,6 +22,7 @@ from pegboard.wire.provider_forms import (
     Result,
     Stale,
     as_plain,
+    cut_by,
     mappings,
     parsed_arguments,
     texts_in,
@@ -66,6 +67,7 @@ class AnthropicMessages:
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
             text=texts_in(blocks),
             unfinished=given.get("stop_reason") == "pause_turn",
+            cut=cut_by(given.get("stop_reason")),
         )
 
     def text(self, text: str) -> list[Message]:

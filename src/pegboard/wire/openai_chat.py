@@ -18,9 +18,11 @@ from pegboard.wire.provider_forms import (
     Result,
     Stale,
     as_plain,
+    cut_by,
     mappings,
     parsed_arguments,
     texts_in,
+    written_arguments,
 )
 from pegboard.wire.result_blocks import parts_of, text_of
 
@@ -56,12 +58,14 @@ class OpenAIChat:
         message = as_plain(choices[0]["message"])
         written = [call for call in mappings(message.get("tool_calls")) if "function" in call]
         kept: dict[str, Any] = {key: message[key] for key in _KEPT if message.get(key) is not None}
+        cut = cut_by(choices[0].get("finish_reason"))
         if written:
-            kept = {"content": None, **kept, "tool_calls": [_sent_back(call) for call in written]}
+            sent_back = [_sent_back(call, whole=not cut) for call in written]
+            kept = {"content": None, **kept, "tool_calls": sent_back}
         text = texts_in(message.get("content")) or str(message.get("refusal") or "")
         empty = not written and not text
         calls = tuple(map(_call, written))
-        return Reply(messages=() if empty else ({"role": "assistant", **kept},), calls=calls, text=text)
+        return Reply(messages=() if empty else ({"role": "assistant", **kept},), calls=calls, text=text, cut=cut)
 
     def text(self, text: str) -> list[Message]:
         """Return a text of the model as its message."""
@@ -133,7 +137,8 @@ def _call(call: JsonObject) -> ModelCall:
     return ModelCall(id=str(call.get("id")), name=str(function.get("name")), arguments=arguments)
 
 
-def _sent_back(call: JsonObject) -> JsonObject:
+def _sent_back(call: JsonObject, *, whole: bool) -> JsonObject:
     function = as_plain(call["function"])
-    about = {"name": function.get("name"), "arguments": function.get("arguments")}
+    written = function.get("arguments")
+    about = {"name": function.get("name"), "arguments": written if whole else written_arguments(written)}
     return {"id": call.get("id"), "type": "function", "function": about}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
     Choice,
@@ -18,9 +18,11 @@ from pegboard.wire.provider_forms import (
     Result,
     Stale,
     as_plain,
+    cut_by,
     mappings,
     parsed_arguments,
     texts_in,
+    written_arguments,
 )
 from pegboard.wire.result_blocks import Part, parts_of, text_of
 
@@ -50,7 +52,9 @@ class OpenAIResponses:
         texts = [texts_in(item.get("content"), "output_text") for item in items if item.get("type") == "message"]
         calls = tuple(_call(item) for item in items if item.get("type") == "function_call")
         empty = not calls and not any(texts)
-        return Reply(messages=() if empty else tuple(items), calls=calls, text="\n".join(texts))
+        cut = cut_by(as_plain(response.get("incomplete_details") or EMPTY).get("reason"))
+        kept = tuple(map(_whole, items)) if cut else tuple(items)
+        return Reply(messages=() if empty else kept, calls=calls, text="\n".join(texts), cut=cut)
 
     def text(self, text: str) -> list[Message]:
         """Return a text of the model as its message."""
@@ -122,6 +126,13 @@ def _chosen(choice: Choice | None) -> dict[str, Any]:
 def _call(item: JsonObject) -> ModelCall:
     arguments = parsed_arguments(item.get("arguments"))
     return ModelCall(id=str(item["call_id"]), name=str(item.get("name")), arguments=arguments)
+
+
+def _whole(item: JsonObject) -> JsonObject:
+    """Return an item of a reply that was cut, as the provider takes it back."""
+    if item.get("type") != "function_call":
+        return item
+    return {**item, "arguments": written_arguments(item.get("arguments"))}
 
 
 def _answered(result: Result) -> JsonObject:

@@ -78,12 +78,14 @@ class Reply:
         calls: the calls that it made, in order.
         text: what the user reads.
         unfinished: whether the provider goes on with it where it is sent back as it stands.
+        cut: why it ended before the model had written all of it, so that none of its calls is whole; else nothing.
     """
 
     messages: tuple[Message, ...] = ()
     calls: tuple[ModelCall, ...] = ()
     text: str = ""
     unfinished: bool = False
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +214,25 @@ def parsed_arguments(written: object) -> JsonObject | None:
     except ValueError:
         return None
     return cast("JsonObject", found) if isinstance(found, dict) else None
+
+
+def written_arguments(written: object) -> object:
+    """Return the arguments of a call that a reply was cut in, as its provider takes them back: whole JSON."""
+    return written if parsed_arguments(written) is not None else "{}"
+
+
+_CUT: Final = frozenset({"length", "max_output_tokens", "max_tokens", "model_context_window_exceeded"})
+_FILTERED: Final = frozenset({"content_filter", "refusal", "safety"})
+
+
+def cut_by(reason: object) -> str:
+    """Return why a reply is not whole, for its model, by the reason that a provider gives for its end; else nothing."""
+    word = str(reason).lower()
+    if word in _CUT:
+        return "The reply reached its limit of tokens within its calls. None of them has run. Make them again, shorter."
+    if word in _FILTERED:
+        return "The provider's filter ended the reply within its calls. None of them has run."
+    return ""
 
 
 def texts_in(content: object, kind: str = "text") -> str:

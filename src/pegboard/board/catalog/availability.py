@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from pegboard.core.access.settings.predicates import Asker, Condition, condition
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import ConditionalSource, HookRunner
+from pegboard.ports.framework_runs import FRAMEWORK_RUN
 
 COUNTS: Final = 30.0
 """For how many seconds an answer counts."""
@@ -90,7 +91,12 @@ class Availability:
             name: pool_scope(permissions, specs[name], info.pool_user)
             for name in {condition.plugin for _, condition in found if ":" not in condition.name}
         }
-        return [(tool_id, (one, who, "" if ":" in one.name else scopes[one.plugin])) for tool_id, one in found]
+        run = FRAMEWORK_RUN.get()
+        in_run = who if run is None else replace(who, moment=run.moment)
+        return [
+            (tool_id, (one, in_run if one.of_run else who, "" if ":" in one.name else scopes[one.plugin]))
+            for tool_id, one in found
+        ]
 
     def _faults_of(self, keys: Iterable[tuple[str, _Key]]) -> dict[str, str]:
         faults: dict[str, str] = {}

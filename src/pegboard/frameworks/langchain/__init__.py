@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from pegboard.board.session import Session
 from pegboard.core.model.delivery import Host, without_native
 from pegboard.core.model.model_hosts import host_for
+from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
@@ -27,6 +28,7 @@ from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import ENDED
+from pegboard.wire.provider_forms import cut_by
 
 warn_if_untested("langchain")
 try:
@@ -278,7 +280,8 @@ def _seen(run: Run, response: Response) -> Response:
     if not isinstance(answer, AIMessage):
         return response
     calls = answer.tool_calls if response.structured_response is None else ()
-    if run.answered(content=answer.text or response.structured_response, calls=calls) or not calls:
+    content, cut = answer.text or response.structured_response, _cut_of(answer)
+    if run.answered(content=content, calls=calls, cut=cut) or not calls:
         return response
     kept = [
         one for one in answer.content if isinstance(one, str) or one.get("type") not in ("tool_use", "function_call")
@@ -287,6 +290,13 @@ def _seen(run: Run, response: Response) -> Response:
         update={"tool_calls": [], "content": kept if isinstance(answer.content, list) else answer.content}
     )
     return replace(response, result=[without])
+
+
+def _cut_of(answer: AIMessage) -> str:
+    """Return why an answer of the model is not whole, or nothing, by what its provider says of its end."""
+    about = answer.response_metadata
+    details: JsonObject = about.get("incomplete_details") or EMPTY
+    return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
 
 
 def _noted(response: Response, note: _Note) -> Response:

@@ -10,6 +10,8 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import EMPTY, JsonObject
 
 _RAISED: Final = "Its condition raised "
+OF_RUN: Final = "run "
+"""What the name of a predicate begins with whose answer counts for one moment of a framework's run alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +23,20 @@ class Condition:
     variant: str = ""
     overrides: JsonObject = field(default=EMPTY, compare=False)
 
+    @property
+    def of_run(self) -> bool:
+        """Return whether its answer counts for one moment of a framework's run alone."""
+        return self.name.startswith(OF_RUN)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """On whose behalf a predicate is asked."""
+    """On whose behalf a predicate is asked; ``moment`` is that of a framework's run for a predicate of one."""
 
     principal: str
     agent: str
     sub_app: str | None = None
+    moment: object = None
 
 
 @once_per_permissions
