@@ -11,7 +11,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -128,8 +128,12 @@ class OddMachine:
         controlled = scope["path"].startswith("/control/")
         if grants.options.demand_user_agent and not named and not controlled:
             await HTMLResponse("<!doctype html><h1>Access denied</h1>", 403)(scope, receive, dated)
+        elif (location := grants.options.redirects.get(scope["path"])) is not None:
+            grants.counts[f"redirected {scope['path']}"] += 1
+            await RedirectResponse(location, 307)(scope, receive, dated)
         else:
-            await self._app(scope, receive, dated)
+            found = next((path for path, to in grants.options.redirects.items() if to == scope["path"]), scope["path"])
+            await self._app({**scope, "path": found}, receive, dated)
 
 
 def app(origin: str, options: Options) -> Starlette:

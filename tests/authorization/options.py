@@ -11,6 +11,8 @@ SCOPES: tuple[str, ...] = ("read", "write", "offline_access")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
+    redirects: Mapping[str, str] = field(default_factory=dict[str, str])  # path → where it is redirected to, with 307
+
     # Where the metadata is, and what it says.
     metadata_at: Literal["both", "oauth", "openid"] = "both"
     path_aware: bool = False  # the issuer has a path, and no metadata is at an address without one

@@ -14,12 +14,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 parser = argparse.ArgumentParser()
 parser.add_argument("transport", choices=["stdio", "http", "sse"])
 parser.add_argument("--handshake", action="store_true", help="over HTTP: know nothing of the 2026 era")
 parser.add_argument("--token", help="demand this bearer token")
+parser.add_argument("--redirect", type=int, default=0, help="over HTTP: redirect with this status to a slash behind")
+parser.add_argument("--location", default="{path}/", help="where it redirects to; {path} and {name} stand for its own")
 parser.add_argument("--port", type=int, default=0)
 options = parser.parse_args()
 
@@ -140,13 +142,35 @@ def guarded(app: Any) -> Any:
     return guard
 
 
+def redirecting(app: Any) -> Any:
+    """Redirect what comes without a slash behind its path; `/asked` says what came where."""
+    asked: list[list[str]] = []
+
+    async def redirect(scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path", "")
+        if path == "/asked":
+            await JSONResponse(asked)(scope, receive, send)
+            return
+        if scope["type"] == "http":
+            asked.append([scope["method"], path])
+        if scope["type"] == "http" and options.redirect and not path.endswith("/"):
+            location = options.location.format(path=path, name=path.rpartition("/")[2])
+            if query := scope["query_string"].decode():
+                location += f"?{query}"
+            await Response(status_code=options.redirect, headers={"location": location})(scope, receive, send)
+            return
+        await app({**scope, "path": path[:-1]} if path in {"/mcp/", "/sse/"} else scope, receive, send)
+
+    return redirect
+
+
 def over_http() -> None:
     if options.transport == "sse":
         from mcp.server.mcpserver import MCPServer
 
         old = MCPServer("old")
         old.add_tool(lambda text: text, name="echo", description="Say it again.")
-        app: Any = old.sse_app()
+        app: Any = old.sse_app(message_path="/messages")
     else:
         app = server.streamable_http_app()
     # asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
@@ -155,7 +179,7 @@ def over_http() -> None:
     listener.bind(("127.0.0.1", options.port))
     listener.listen(128)
     print(listener.getsockname()[1], flush=True)
-    config = uvicorn.Config(guarded(app), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(redirecting(guarded(app)), log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
 
 

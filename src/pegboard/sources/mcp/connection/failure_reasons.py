@@ -14,9 +14,21 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.challenge import login_hint
-from pegboard.sources.mcp.wire.http_client import LOGIN, MARK, RENEWAL, STATUS, TOO_LARGE, UNREACHED, describe
+from pegboard.sources.mcp.wire.http_client import (
+    LOGIN,
+    MARK,
+    REDIRECT,
+    RENEWAL,
+    STATUS,
+    TOO_LARGE,
+    UNREACHED,
+    describe,
+)
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
+from pegboard.sources.mcp.wire.redirects import RedirectError
 from pegboard.sources.mcp.wire.request_outcomes import too_large
+
+_REDIRECTED = "Set `url` to the address where the server answers."
 
 
 def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
@@ -33,6 +45,8 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
             return f"the command {spec.command!r} may not be executed", "Make it executable, or correct `command`."
         case MCPError():
             return _refusal(leaf, spec)
+        case RedirectError():
+            return str(leaf), _REDIRECTED
         case httpx2.HTTPStatusError():
             return _status(leaf.response.status_code, leaf.response.reason_phrase)
         case httpx2.TransportError():
@@ -51,6 +65,8 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
             return error.message, spec.limit_hint
         case (kind, _) if kind == LOGIN:
             return error.message, login_hint(spec)
+        case (kind, _) if kind == REDIRECT:
+            return error.message, _REDIRECTED
         case (kind, _) if kind == RENEWAL:
             return error.message, "Call again then."
         case None if error.message.startswith(EVENT_TOO_LARGE):

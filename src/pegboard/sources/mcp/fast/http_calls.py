@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import httpx2
 from mcp import MCPError
 from mcp.shared.inbound import encode_header_value
 from mcp.shared.message import SessionMessage
@@ -15,9 +16,10 @@ from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import EventStream, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
-from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal
+from pegboard.sources.mcp.wire.http_client import GONE, MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal
 from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
+from pegboard.sources.mcp.wire.redirects import RedirectError
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
     GoneError,
@@ -39,7 +41,7 @@ class HttpFastPath(FastPath):
     """The calls over HTTP, posted over connections of their own.
 
     Left to the SDK are URLs with credentials in them or behind a proxy, servers that set cookies or
-    redirect, and servers that cannot be reached.
+    redirect elsewhere, a call that is redirected, and servers that cannot be reached.
     """
 
     def __init__(self, live: OpenConnection, client: WatchedClient, url: str, inject: Inject) -> None:
@@ -52,7 +54,7 @@ class HttpFastPath(FastPath):
         secure = target.scheme == "https"
         port = target.port or (443 if secure else 80)
         self._pool = ConnectionPool(target.host, port, tls() if secure else None, live.message_limit)
-        self._path = target.raw_path
+        self._url = target
         self._headers = [(name.lower(), value) for name, value in request.headers.raw]
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
             self._usable = False
@@ -82,7 +84,7 @@ class HttpFastPath(FastPath):
         self.tasks.cancel()
         self._pool.close()
 
-    def head(self, verb: bytes, more: list[tuple[bytes, bytes]]) -> bytes:
+    def head(self, verb: str, more: list[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a request without the empty line at its end."""
         if not self._head:
             own = [(b"mcp-protocol-version", self.live.version.encode())]
@@ -94,19 +96,35 @@ class HttpFastPath(FastPath):
                 names.add(b"authorization")
             kept = [(name, value) for name, value in self._headers if name not in names]
             self._head = _header_lines([*kept, *own])
-        return b"%b %b HTTP/1.1\r\n%b%b" % (verb, self._path, self._head, _header_lines(more))
+        path = self.target(verb).raw_path
+        return b"%b %b HTTP/1.1\r\n%b%b" % (verb.encode(), path, self._head, _header_lines(more))
+
+    def target(self, verb: str) -> httpx2.URL:
+        """Return the address that a request is sent to."""
+        return self._client.redirects.target(verb, self._url)
+
+    def note_redirect(self, verb: str, asked: httpx2.URL, answer: HttpAnswer) -> None:
+        """Note where the answer of an address leads; outside of the origin all calls are left to the SDK."""
+        redirects = self._client.redirects
+        if answer.status in GONE:
+            redirects.forget(verb, self._url)
+        elif 300 <= answer.status < 400:
+            try:
+                redirects.follow(verb, self._url, asked, answer.headers.get("location", ""))
+            except RedirectError:
+                self.is_open = False
 
     def _post(self, body: bytes, name: str | None) -> bytes:
         more = [(b"content-length", b"%d" % len(body))]
         if name is not None and self.modern:
             more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
-        return self.head(b"POST", more) + b"\r\n" + body
+        return self.head("POST", more) + b"\r\n" + body
 
     async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
         """Post a request and return the answer; the server is notified when nobody waits any more."""
-        request = self._post(body, pending.call.name)
         connection = await self._connection()
-        call = _Call(self, pending, connection)
+        request = self._post(body, pending.call.name)
+        call = _Call(self, pending, connection, self.target("POST"))
         pending.in_flight.sent = True
         connection.send(request, call)
         try:
@@ -156,15 +174,19 @@ class HttpFastPath(FastPath):
         except (OSError, ValueError):
             call.retry(events)
         else:
-            call.connection.send(self.head(b"GET", more) + b"\r\n", call)
+            call.asked = self.target("GET")
+            call.connection.send(self.head("GET", more) + b"\r\n", call)
 
 
 class _Call:
     """The receiver of one call's answer, which makes of it what the SDK makes of it."""
 
-    def __init__(self, fast_path: HttpFastPath, pending: CallAroundSdk, connection: HttpConnection) -> None:
+    def __init__(
+        self, fast_path: HttpFastPath, pending: CallAroundSdk, connection: HttpConnection, asked: httpx2.URL
+    ) -> None:
         self.pending = pending
         self.connection = connection
+        self.asked = asked
         self._fast_path = fast_path
         self._resumed: EventStream | None = None
         self._attempts = 0
@@ -192,7 +214,8 @@ class _Call:
 
     def answered(self, answer: HttpAnswer) -> None:
         """Take an answer that is no stream."""
-        if 300 <= answer.status < 400 or "set-cookie" in answer.headers:  # the SDK follows and keeps them
+        self._fast_path.note_redirect("POST" if self._resumed is None else "GET", self.asked, answer)
+        if "set-cookie" in answer.headers:  # the SDK keeps them
             self._fast_path.is_open = False
         if self._resumed is not None:
             self.retry(self._resumed)

@@ -1,4 +1,4 @@
-"""Requests to those who issue logins: bounded, over TLS but for loopback, never led elsewhere. Import late."""
+"""Requests to those who issue logins: bounded, over TLS but for loopback, never led to another origin. Import late."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import httpx2
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.certificates import tls
+from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, STATUSES, RedirectError, too_many, within_origin
 from pegboard.support.version import __version__
 
 LARGEST: Final = 1024 * 1024
 """Bytes of an answer that are read."""
 WITHIN: Final = 8.0
 """How long one request may take, in seconds: less than a lease of a refresher."""
-_KEPT: Final = ("content-type", "retry-after")
+_KEPT: Final = ("content-type", "location", "retry-after")
 _AGENT: Final = {"user-agent": f"pegboard/{__version__}", "accept": "application/json"}
 
 
@@ -47,30 +48,57 @@ class LoginWeb:
         json: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
-        """Return an answer that is read whole; redirects are not followed.
+        """Return an answer that is read whole; redirects within the origin are followed with method and body.
 
-        Raises ``ToolUnavailableError`` where the address may not be asked, does not answer or answers too much.
+        Raises ``ToolUnavailableError`` where the address may not be asked, does not answer or answers too much, and
+        where it redirects a POST elsewhere. Other redirects that are not followed are returned.
         """
         require_safe(url, self._server)
         if self._client is None:
             self._client = httpx2.AsyncClient(headers=_AGENT, verify=tls(), follow_redirects=False)
         try:
-            async with (
-                asyncio.timeout(WITHIN),
-                self._client.stream(method, url, data=form, json=json, headers=headers) as response,
-            ):
-                body = b""
-                async for part in response.aiter_bytes():
-                    body += part
-                    if len(body) > LARGEST:
-                        raise ToolUnavailableError(f"{place_of(url)} answers with more than {LARGEST:,} bytes.")
+            async with asyncio.timeout(WITHIN):
+                request = self._client.build_request(method, url, data=form, json=json, headers=headers)
+                return await self._followed(self._client, request)
         except TimeoutError:
             raise ToolUnavailableError(f"{place_of(url)} did not answer within {WITHIN:g} s.") from None
+        except RedirectError as error:
+            raise ToolUnavailableError(f"{place_of(url)} gives no answer: {error}.") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = one_line(str(error) or type(error).__name__, limit=200)
             raise ToolUnavailableError(f"{place_of(url)} cannot be reached: {why}.") from None
-        kept = [(name, value) for name, value in response.headers.items() if name.lower() in _KEPT]
-        return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
+
+    async def _followed(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+        """Return the answer to a request, from where it is redirected within its origin."""
+        followed = 0
+        while True:
+            response = await _whole(await client.send(request, stream=True))
+            if response.status_code not in STATUSES:
+                return response
+            try:
+                if followed == MOST_REDIRECTS:
+                    raise too_many(request.url)
+                request.url = within_origin(request.url, response.headers.get("location", ""))
+            except RedirectError:
+                if request.method == "POST":
+                    raise
+                return response
+            followed += 1
+
+
+async def _whole(response: httpx2.Response) -> httpx2.Response:
+    """Return an answer that is read whole, with the headers that matter."""
+    body = b""
+    try:
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > LARGEST:
+                place = place_of(str(response.request.url))
+                raise ToolUnavailableError(f"{place} answers with more than {LARGEST:,} bytes.")
+    finally:
+        await response.aclose()
+    kept = [(name, value) for name, value in response.headers.items() if name.lower() in _KEPT]
+    return httpx2.Response(response.status_code, headers=kept, content=body, request=response.request)
 
 
 def require_safe(url: str, server: str) -> None:

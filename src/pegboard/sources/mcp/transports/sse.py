@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import anyio
 import httpx2
@@ -21,6 +21,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.http_client import WatchedClient
 from pegboard.sources.mcp.wire.messages import by_model, requests_answered, unparsed_answer
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
+from pegboard.sources.mcp.wire.redirects import RedirectError, within_origin
 
 _TOO_LARGE = "Server-sent event exceeded"
 
@@ -45,7 +46,7 @@ class SseTransport:
             source = await stack.enter_async_context(sse_within_origin(client, url, max_event_size=limit))
             source.response.raise_for_status()
             events = aiter(source)
-            endpoint = await self._first(events, url)
+            endpoint = await self._first(events, str(source.response.url))
             group = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(group.cancel_scope.cancel)
             send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -68,8 +69,10 @@ class SseTransport:
             if event.event != "endpoint":
                 continue
             endpoint = urljoin(url, event.data)
-            if urlsplit(endpoint)[:2] != urlsplit(url)[:2]:
-                raise ValueError("it names an endpoint on another host")
+            try:
+                within_origin(httpx2.URL(url), endpoint)
+            except RedirectError:
+                raise ValueError("it names an endpoint on another host") from None
             return endpoint
         raise ValueError("its stream of events names no endpoint")
 

@@ -17,14 +17,17 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin, WantedLogin
+from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
 # Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit; a login;
-# a login that cannot be renewed for now.
+# a login that cannot be renewed for now; a redirect that is not followed.
 UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session", "status", "too_large"
-LOGIN, RENEWAL = "login", "renewal"
+LOGIN, RENEWAL, REDIRECT = "login", "renewal", "redirect"
 
+GONE = (404, 410)
+"""Statuses of an address that requests are not redirected to any more."""
 _SESSION_HEADER = "mcp-session-id"
 _WANTED_LOGIN = "pegboard/login"
 """The extension of a response that has the login which its server wants; other requests are under way meanwhile."""
@@ -49,6 +52,7 @@ class WatchedClient(httpx2.AsyncClient):
     def __init__(self, spec: ServerSpec, live: OpenConnection, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
         super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
+        self.redirects = Redirects()
         self._live = live
         self._lasting = lasting
 
@@ -57,8 +61,12 @@ class WatchedClient(httpx2.AsyncClient):
         return self._transport_for_url(url) is self._transport
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Send a request; a POST never raises for what the network or the server did."""
-        if request.method == "DELETE" or _NOTIFICATION in request.content[:100]:
+        """Send a request; a POST never raises for what the network or the server did.
+
+        Redirects within the origin are followed here, whoever sends. Raises ``RedirectError`` for others.
+        """
+        content = await request.aread()
+        if request.method == "DELETE" or _NOTIFICATION in content[:100]:
             # The transport sends nothing else until a notification is answered.
             request.extensions["timeout"] = _FAREWELL
         if request.method != "POST":
@@ -73,13 +81,15 @@ class WatchedClient(httpx2.AsyncClient):
             return self._failed(request, 502, kind, describe(error))
         except TooLargeError:
             return self._failed(request, 502, TOO_LARGE, too_large(self._live.message_limit))
+        except RedirectError as error:
+            return self._failed(request, 502, REDIRECT, str(error))
         return self._noted(request, response)
 
     async def _sent(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request with the login of its connection, and once more where that could be renewed."""
         login = self._live.login
         if login is None:
-            return await super().send(request, stream=True, **options)
+            return await self._followed(request, **options)
         try:
             return await self._sent_with(login, request, **options)
         except PegboardError as error:
@@ -89,7 +99,7 @@ class WatchedClient(httpx2.AsyncClient):
         shown = await login.header()
         if shown is not None:
             request.headers["authorization"] = shown
-        response = await super().send(request, stream=True, **options)
+        response = await self._followed(request, **options)
         refused = await _noted_login(login, response)
         if not refused or shown is None or response.status_code != 401:
             return response
@@ -102,10 +112,36 @@ class WatchedClient(httpx2.AsyncClient):
             return response
         await response.aclose()
         request.headers["authorization"] = renewed
-        response = await super().send(request, stream=True, **options)
+        response = await self._followed(request, **options)
         if await _noted_login(login, response) and response.status_code == 401:
             login.give_up(renewed)
         return response
+
+    async def _followed(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request to where its server redirects it within its origin, with method, body and headers.
+
+        Raises ``RedirectError`` for a redirect that leads elsewhere, or one too many.
+        """
+        method, url, redirects = request.method, request.url, self.redirects
+        target = redirects.target(method, url)
+        for _ in range(MOST_REDIRECTS + 1):
+            sent = request if target == url else self._redirected(request, target)
+            response = await super().send(sent, stream=True, **options)
+            if not response.has_redirect_location:
+                if response.status_code in GONE:
+                    redirects.forget(method, url)
+                return response
+            await response.aclose()
+            target = redirects.follow(method, url, target, response.headers["location"])
+        redirects.forget(method, url)
+        raise too_many(target)
+
+    def _redirected(self, request: httpx2.Request, target: httpx2.URL) -> httpx2.Request:
+        """Return a request of which the body was read, to another address; cookies are those of the client now."""
+        headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() != "cookie"]
+        return self.build_request(
+            request.method, target, headers=headers, content=request.content, extensions=request.extensions
+        )
 
     def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Note what a response says of the session, and return it, or the error that it stands for."""
@@ -126,9 +162,6 @@ class WatchedClient(httpx2.AsyncClient):
 
         The decoders give a body in pieces of at most 1 MiB, however small it is on the wire.
         """
-        if 300 <= response.status_code < 400:  # nobody reads its body, and where it leads is not copied
-            await response.aclose()
-            return response
         parts: list[bytes] = []
         count = 0
         try:
