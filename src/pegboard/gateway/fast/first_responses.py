@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.early_answers import EarlyAnswers
+from pegboard.gateway.protocol.early_answers import EarlyAnswers, EarlyList
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, declares_ui, host_of
 from pegboard.support.mcp_constants import (
@@ -124,8 +124,7 @@ class FirstResponses:
         session = await self._session(session_id, modern=modern)
         tools = convert.tools_of(await session.surface(loaded=not modern), modern=modern)
         self.has_list = True
-        if not modern:
-            self.early.listed = session.key, convert.digest(tools)
+        self.early.listed = EarlyList(caller=self.caller, key=session.key, digest=convert.digest(tools))
         return {"tools": tools}
 
     async def _instructions(self, *, modern: bool) -> str:

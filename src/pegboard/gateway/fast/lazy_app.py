@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from pegboard.gateway.protocol.board_port import BoardPort
+    from pegboard.gateway.protocol.early_answers import EarlyList
 
 PATIENCE: Final = 0.3
 """For how long a first request is awaited before the SDK is imported anyway, in seconds."""
@@ -36,6 +37,10 @@ class WholeApp(Protocol):
 
     def running(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Serve while the context lasts."""
+        ...
+
+    def listed(self, early: EarlyList) -> None:
+        """Take over what a client was listed before this app was there."""
         ...
 
     async def close(self, *, grace: float) -> None:
@@ -64,6 +69,7 @@ class LazyApp:
         self._settled = settled
         self._failed = failed
         self._app: WholeApp | None = None
+        self._listed: list[EarlyList] = []
         self._stack = contextlib.AsyncExitStack()
         self._loading: asyncio.Task[WholeApp] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -126,6 +132,8 @@ class LazyApp:
         except Exception:
             self._failed.set()
             raise
+        for early in self._listed:
+            app.listed(early)
         self._app = app
         self._settled()
         return app
@@ -144,9 +152,12 @@ class LazyApp:
         message = None if first.get("more_body") else parsed(first.get("body", b""))
         if message is None or message.get("method") != headers[b"mcp-method"].decode():
             return replay_body(first, receive)
-        answer = await FirstResponses(self._board, caller).answer(first["body"])
+        responses = FirstResponses(self._board, caller)
+        answer = await responses.answer(first["body"])
         if answer is None:
             return replay_body(first, receive)
+        if responses.early.listed is not None:
+            self._listed.append(responses.early.listed)
         body = dumped(answer)
         length, kind = (b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")
         await send({"type": "http.response.start", "status": 200, "headers": [length, kind]})

@@ -47,10 +47,10 @@ from pegboard.gateway.replicas.request_state import StateSeal
 from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
+    from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 
-    from pegboard.board import Session
     from pegboard.gateway.replicas.peers import Peers
 
 LISTS: Final[tuple[CacheableMethod, ...]] = (
@@ -157,6 +157,7 @@ class Gateway:
                 result = await call_next(ctx)
             if ctx.method == "initialize":
                 self.connections.add(connection_of(ctx.session), CALLER.get())
+                await self._take_over_list(connection_of(ctx.session))
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
                 return {**result, "instructions": await self._instructions(ctx)}
             if not raw or not isinstance(result, dict):
@@ -166,6 +167,13 @@ class Gateway:
             raise
         except Exception as error:
             raise client_error(error, ctx.method, self.board.services.masker) from None
+
+    async def _take_over_list(self, connection: Connection) -> None:
+        """Do what the first list of a client does, where that was answered before the SDK was there (G5, S6)."""
+        early = self.tool_list.watch_early_list(connection)
+        if early is not None:
+            session = await self.sessions.get(early.caller, early.key.session, modern=False)
+            await self.turns.begin(session, None)
 
     async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
@@ -181,17 +189,14 @@ class Gateway:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "There is no such cursor: the list has one page.")
         request, session = await begin_request(ctx, self.sessions, self.turns)
-        tools = await self._listed(session, modern=request.modern)
-        if not request.modern:
-            listener = self.tool_list.join(connection_of(ctx.session), request.caller, session.key)
-            listener.digest = convert.digest(tools)
-        pass_on({"tools": tools})
+        surface = await session.surface(loaded=not request.modern)  # what is fixed (G4), or also what is loaded (G5)
+        digest = self._digests.of(surface, modern=request.modern)
+        if request.modern:
+            self.tool_list.listed(request.caller, digest)
+        else:
+            self.tool_list.join(connection_of(ctx.session), request.caller, session.key).digest = digest
+        pass_on({"tools": convert.tools_of(surface, modern=request.modern)})
         return ListToolsResult(tools=[])
-
-    @staticmethod
-    async def _listed(session: Session, *, modern: bool) -> list[dict[str, Any]]:
-        """Return what is listed: what is fixed (G4), or also what is loaded (G5)."""
-        return convert.tools_of(await session.surface(loaded=not modern), modern=modern)
 
     async def _digest(self, caller: Caller, session_id: str | None) -> str:
         modern = session_id is None

@@ -39,6 +39,7 @@ from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from pegboard.gateway.protocol.early_answers import EarlyList
     from pegboard.gateway.replicas.peers import Peers
 
 _LISTEN: Final = "subscriptions/listen"
@@ -104,6 +105,10 @@ class App:
         finally:
             await self._gateway.close()
             await task
+
+    def listed(self, early: EarlyList) -> None:
+        """Take over what a client was listed before this app was there."""
+        self._gateway.tool_list.listed(early.caller, early.digest)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""

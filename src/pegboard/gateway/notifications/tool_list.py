@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mcp.server.subscriptions import ServerEvent
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
+    from pegboard.gateway.protocol.early_answers import EarlyList
     from pegboard.ports import SessionKey
 
 IN_EVERY_SESSION: Final = ("catalog_changed", "configuration_changed", "permissions_changed")
@@ -32,6 +33,8 @@ SWITCH_INTERVAL: Final = 1.0
 """How often a store that tells of no changes is asked for what another process has changed, in seconds."""
 LISTENING_INTERVAL: Final = 0.2
 """The same while a client listens."""
+MOST_LISTED: Final = 1_000
+"""Of how many viewers it is known what they were listed before they listen."""
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
@@ -75,16 +78,17 @@ class _Stream:
 class ToolListNotifier:
     """The watch over a board that notifies each client whose list differs from the last one it had.
 
-    ``listed_early`` is what was listed on stdio before there was a connection: the session, and the digest.
+    ``listed_early`` is what was listed on stdio before there was a connection of the handshake era.
     ``on_any_change`` is called at whatever may change every list.
     """
 
     board: BoardPort
     digest: Digest
-    listed_early: tuple[SessionKey, str] | None = None
+    listed_early: EarlyList | None = None
     on_any_change: Callable[[], None] = lambda: None
     _listeners: dict[int, HandshakeListener] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
+    _listed: dict[Caller, str] = field(default_factory=dict)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     _unsubscribe: list[Callable[[], None]] = field(default_factory=list)
     _stale: bool = False
@@ -116,12 +120,22 @@ class ToolListNotifier:
             listener = self._listeners[id(connection)] = HandshakeListener(
                 connection=connection, caller=caller, key=key
             )
-            if self.listed_early is not None and self.listed_early[0] == key:
-                listener.digest = self.listed_early[1]
             connection.exit_stack.callback(self._listeners.pop, id(connection), None)
         elif listener.key is not key and listener.key != key:
             listener.key, listener.digest = key, None
         return listener
+
+    def watch_early_list(self, connection: Connection) -> EarlyList | None:
+        """Watch the list that the client of a connection was given before there was one, and return it.
+
+        It may differ already.
+        """
+        early, self.listed_early = self.listed_early, None
+        if early is not None:
+            listener = self.join(connection, early.caller, early.key)
+            listener.digest = early.digest
+            self._tasks.start(self._refresh(listener))
+        return early
 
     async def notify_caller(self, listener: HandshakeListener, notify: NotifyListChanged) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""
@@ -148,18 +162,26 @@ class ToolListNotifier:
 
     # -- the 2026-07-28 era ------------------------------------------------------------------------
 
+    def listed(self, caller: Caller, digest: str) -> None:
+        """Note what a client was listed that does not listen yet: it may be another list by then."""
+        if len(self._listed) >= MOST_LISTED:
+            self._listed.clear()
+        self._listed[_viewer(caller)] = digest
+
     async def listen(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve one ``subscriptions/listen`` stream; events of other agents and principals are not on it."""
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
-        viewer = replace(caller, session=None, transport_session=None, client="")
+        viewer = _viewer(caller)
         digest = await self.digest(viewer, None)
         stream = self._streams.get(viewer)
         if stream is None:
             bus = InMemorySubscriptionBus()
             stream = self._streams[viewer] = _Stream(bus=bus, handler=ListenHandler(bus), digest=digest)
         stream.open += 1
+        if self._listed.pop(viewer, digest) != digest:
+            self._tasks.start(stream.bus.publish(ToolsListChanged()))  # runs when the handler has subscribed
         try:
             return await stream.handler(ctx, params)
         finally:
@@ -253,6 +275,11 @@ class ToolListNotifier:
                     await listener.connection.send_tool_list_changed()
             except TimeoutError:
                 listener.digest = None
+
+
+def _viewer(caller: Caller) -> Caller:
+    """Return what a list of the 2026-07-28 era depends on, of a caller (G4)."""
+    return replace(caller, session=None, transport_session=None, client="")
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)

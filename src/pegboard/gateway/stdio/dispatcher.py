@@ -55,7 +55,10 @@ async def serve(
 ) -> None:
     """Serve the client after what was answered early, until its input ends or ``stop`` is set."""
     gateway = Gateway(board)
-    gateway.tool_list.listed_early = early.listed
+    if early.listed is not None and early.modern:
+        gateway.tool_list.listed(early.listed.caller, early.listed.digest)
+    else:
+        gateway.tool_list.listed_early = early.listed
     await gateway.schemas.prepare(caller)
     gateway.start()
     dispatcher = StdioDispatcher(channel, early)
