@@ -73,9 +73,9 @@ def test_a_file_that_is_there_is_never_replaced_without_force(run: Run, project:
     assert (refused.code, refused.json["error"]["code"]) == (1, "file_exists")
     assert (project / "pegboard.yaml").read_text() == before
     forced = run("init", "--force", "--json")
-    assert forced.json["backup"] == "pegboard.yaml.bak"
-    assert (project / "pegboard.yaml.bak").read_text() == before
-    assert run("init", "--force", "--json").json["backup"] == "pegboard.yaml.bak1"
+    copy = Path(forced.json["backup"])
+    assert (copy.parent, copy.read_text()) == (project / ".pegboard", before)
+    assert run("init", "--force", "--json").json["backup"] not in (None, str(copy))
 
 
 def test_the_file_is_as_private_as_the_one_that_it_was_taken_from(run: Run, folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_folder_that_is_missing_is_told(run: Run, folder: Path) -> None:
     assert "nowhere/pegboard.yaml" in ran.err
 
 
-def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_says_so(
+def test_confine_confines_servers_that_are_fetched_when_they_start_and_says_so(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P10, A7: to their folder, and to what their settings name; the others are taken over as they are."""
@@ -136,7 +136,7 @@ def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_s
     }
     (folder / "client.json").write_text(json.dumps({"mcpServers": servers}))
     monkeypatch.setenv("INIT_TEST_FOLDER", str(outside))
-    ran = run("init", "--from", "client.json")
+    ran = run("init", "--confine", "--from", "client.json")
     written = yaml.safe_load((folder / "pegboard.yaml").read_text())["servers"]
     assert {name: server.pop("confine", None) for name, server in written.items()} == {
         "plain": True, "files": {"write": [".", str(outside)]}, "memory": {"write": [".", f"{outside}/notes.json"]},
@@ -150,7 +150,7 @@ def test_servers_that_are_fetched_when_they_start_are_confined_and_the_command_s
         f"{told}{', '.join(names)}.",
         "Fetched when they start, and not confined (bun reads every folder above its own): bun.",
     ]
-    assert run("init", "--from", "client.json", "--force", "--json").json["confined"] == names
+    assert run("init", "--confine", "--from", "client.json", "--force", "--json").json["confined"] == names
 
 
 def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
@@ -159,11 +159,11 @@ def test_where_nothing_can_be_confined_init_writes_none_and_says_why(
     """P10: a server that ran is not made unavailable."""
     (folder / ".mcp.json").write_text('{"mcpServers": {"notes": {"command": "npx", "args": ["notes"]}}}')
     monkeypatch.setattr(sys, "platform", "darwin")
-    ran = run("init")
+    ran = run("init", "--confine")
     assert "confine" not in (folder / "pegboard.yaml").read_text()
     why = "on macOS it has been tried on no machine yet"
     assert f"Fetched when they start, and not confined ({why}): notes." in ran.out
-    assert run("init", "--force", "--json").json["confined"] == []
+    assert run("init", "--confine", "--force", "--json").json["confined"] == []
 
 
 def test_the_start_of_its_own_says_how_what_writes_or_runs_is_confined(run: Run, folder: Path) -> None:

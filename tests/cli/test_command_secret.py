@@ -242,7 +242,7 @@ def test_init_install_moves_secrets_into_the_keyring_when_the_person_agrees_and_
 ) -> None:
     file = installed_file(home)
     before = file.read_bytes()
-    ran = run("init", "--install", "cursor", "--no-probe")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert ran.code == 0, ran.err
     assert "Move them into the keyring of the system? [y/N]" in terminal.asked
     assert "In the keyring, no longer in plain: GH_TOKEN, GITHUB_TOKEN, DOCS_TOKEN." in ran.out.replace(
@@ -260,24 +260,55 @@ def test_init_install_moves_secrets_into_the_keyring_when_the_person_agrees_and_
     assert [row["has_value"] for row in run("secret", "list", "--json").json] == [True] * 3
     assert run("init", "--uninstall", "cursor").code == 0
     assert file.read_bytes() == before
-    again = run("init", "--install", "cursor", "--no-probe", "--json")
+    again = run("init", "--no-check", "--install", "cursor", "--json")
     assert again.code == 0, "the configuration of before has the same servers"
     assert "${keyring:GITHUB_TOKEN}" in (home / ".config/pegboard/cursor.yaml").read_text()
 
 
-def test_init_without_a_person_moves_nothing_and_says_how(home: Path, kept: Path, run: Run) -> None:
-    installed_file(home)
-    ran = run("init", "--install", "cursor", "--no-probe", "--json")
+def secret_files(folder: Path) -> dict[str, str]:
+    """Return the secrets that are in files of Pegboard's own, which are for their owner alone."""
+    files = list((folder / ".pegboard" / "secrets").iterdir())
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    return {file.name: file.read_text() for file in files}
+
+
+def test_init_without_a_person_writes_secrets_into_files_that_git_ignores(home: Path, kept: Path, run: Run) -> None:
+    """And a configuration that has them so is the same one for the next installation."""
+    file = installed_file(home)
+    before = file.read_bytes()
+    ran = run("init", "--no-check", "--install", "cursor", "--json")
     assert ran.json["keyring"] == []
-    assert VALUE in (home / ".config/pegboard/cursor.yaml").read_text()
+    config = home / ".config/pegboard/cursor.yaml"
+    written = config.read_text()
+    assert "GITHUB_TOKEN: ${file:.pegboard/secrets/GITHUB_TOKEN}" in written
+    assert "Bearer ${file:.pegboard/secrets/DOCS_TOKEN}" in written
+    assert (VALUE in written, config.stat().st_mode & 0o777) == (False, 0o600)
+    assert secret_files(config.parent) == {
+        "GITHUB_TOKEN": f"{VALUE}\n", "DOCS_TOKEN": f"{VALUE}-2\n", "GH_TOKEN": "plain-token-1\n"
+    }  # fmt: skip
+    assert (config.parent / ".pegboard/.gitignore").read_text() == "*\n"
     assert keyring.get_password("pegboard", "GITHUB_TOKEN") is None
+    assert run("init", "--uninstall", "cursor").code == 0
+    assert file.read_bytes() == before
+    assert run("init", "--no-check", "--install", "cursor", "--json").code == 0
+    assert config.read_text() == written
 
 
-def test_init_without_a_keyring_goes_on_as_ever_and_names_the_variables(home: Path, run: Run, terminal) -> None:
+def test_init_writes_a_secret_over_no_other_one_of_the_same_name(folder: Path, run: Run) -> None:
+    for name, value in (("one", "first-token-1"), ("two", "second-token-2")):
+        put(f"{name}.json", json.dumps({"mcpServers": {"gh": {"command": "gh", "env": {"GITHUB_TOKEN": value}}}}))
+        assert run("init", "--from", f"{name}.json", "--config", f"{name}.yaml", "--no-keyring").code == 0
+    assert secret_files(folder) == {"GITHUB_TOKEN": "first-token-1\n", "GITHUB_TOKEN_2": "second-token-2\n"}
+    assert "${file:.pegboard/secrets/GITHUB_TOKEN_2}" in Path("two.yaml").read_text()
+
+
+def test_init_without_a_keyring_says_where_the_secrets_are(home: Path, run: Run, terminal) -> None:
     installed_file(home)
-    ran = run("init", "--install", "cursor", "--no-probe")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert ran.code == 0
-    assert "This system has no keyring: write ${NAME} for each, and set it." in ran.out
+    place = home / ".config/pegboard/.pegboard/secrets"
+    assert f"In {place}, which git ignores, and not in cursor.yaml: " in ran.out
+    assert "This system has no keyring." in ran.out
     assert terminal.asked == ""
     assert VALUE not in ran.out + ran.err
 
@@ -295,8 +326,9 @@ def test_init_overwrites_no_other_value_of_the_same_name(home: Path, kept: Path,
 def test_init_that_cannot_move_all_changes_nothing(home: Path, run: Run) -> None:
     file = installed_file(home)
     before = file.read_bytes()
-    ran = run("init", "--install", "cursor", "--no-probe", "--keyring", "--json")
+    ran = run("init", "--no-check", "--install", "cursor", "--keyring", "--json")
     assert ran.code == 1
     assert ran.json["error"]["code"] == "keyring_failed"
     assert file.read_bytes() == before
     assert not (home / ".config/pegboard/cursor.yaml").exists()
+    assert not (home / ".config/pegboard/.pegboard").exists()

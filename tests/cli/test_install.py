@@ -135,11 +135,16 @@ FILES = {
 }
 SHAPE = {
     "client": str, "file": str, "status": str, "config": str, "servers": [str],
-    "confined": [str], "keyring": [str], "logins": [str], "staying": [{"name": str, "reason": str}],
+    "confined": [str], "keyring": [str], "checked": [str], "logins": [str], "staying": [{"name": str, "reason": str}],
     "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
+
+
+def copies(folder: Path) -> list[Path]:
+    """Return the copies of clients' files that are kept beside a configuration."""
+    return list(folder.glob(".pegboard/*.backup"))
 
 
 def placed(client: str) -> Path:
@@ -152,7 +157,7 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     path = placed(client)
     before, mode = path.read_bytes(), path.stat().st_mode
     path.chmod(0o640)
-    ran = run("init", "--install", client, "--json")
+    ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"], misfits(ran.json, SHAPE)) == (0, "installed", [])
     config = Path(ran.json["config"])
     stays = {"zed": ["extension"], "opencode": ["jira"], "goose": ["developer", "memory"]}.get(client, [])
@@ -170,13 +175,13 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     assert (back.code, back.json["status"], back.json["backup"]) == (0, "restored", None)
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o640
-    assert not list(path.parent.glob("*backup"))
+    assert copies(config.parent) == []
     assert mode != path.stat().st_mode
 
 
 async def test_what_was_installed_can_be_started_by_the_client(run: Run) -> None:
     path = put(".cursor/mcp.json", json.dumps({"mcpServers": {"gone": {"command": "no-such-command"}}}))
-    await asyncio.to_thread(run, "init", "--install", "cursor")
+    await asyncio.to_thread(run, "init", "--no-check", "--install", "cursor")
     entry = servers_in(path)["pegboard"]
     source = McpSource()
     try:
@@ -190,19 +195,19 @@ async def test_what_was_installed_can_be_started_by_the_client(run: Run) -> None
 @pytest.mark.parametrize("client", FILES)
 def test_a_second_installation_says_that_it_is_there_and_changes_nothing(run: Run, client: str) -> None:
     path = placed(client)
-    run("init", "--install", client)
+    run("init", "--no-check", "--install", client)
     after = path.read_bytes()
-    ran = run("init", "--install", client, "--json")
+    ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"]) == (0, "already_installed")
     assert path.read_bytes() == after
-    assert len(list(path.parent.glob("*backup"))) == 1
+    assert sum(1 for _ in Path().rglob(".pegboard/*.backup")) == 1
 
 
 @pytest.mark.parametrize("client", ["vscode", "codex", "zed", "opencode", "goose"])
 def test_everything_else_in_the_file_stays_comments_included(run: Run, client: str) -> None:
     path = placed(client)
     before = path.read_text()
-    run("init", "--install", client)
+    run("init", "--no-check", "--install", client)
     after = path.read_text()
     keep = {"vscode": ["// my servers", "// keep me", "/* three */"], "zed": ['"theme": "One Dark"', "zzzzzzzz"]}
     keep |= {"opencode": ["// mine", '"jira": {"enabled": true}', '"theme": "dark"']}
@@ -215,13 +220,13 @@ def test_everything_else_in_the_file_stays_comments_included(run: Run, client: s
 def test_what_opencode_and_goose_say_of_a_server_is_said_of_it_here(run: Run) -> None:
     """References in our form, and what a client keeps of its secrets passed on to Pegboard by name."""
     path = placed("opencode")
-    assert run("init", "--install", "opencode", "--no-keyring").code == 0
+    assert run("init", "--no-check", "--install", "opencode", "--no-keyring").code == 0
     moved = yaml_text.compose(Path("pegboard.yaml").read_text(), "p").value["servers"]
     arguments = ["--repository", "."]
     assert moved == {"git": {"command": "mcp-server-git", "args": arguments, "env": {"TOKEN": "${GH_TOKEN}"}}}
     assert servers_in(path)["pegboard"]["environment"] == {"GH_TOKEN": "{env:GH_TOKEN}"}
     path = placed("goose")
-    ran = run("init", "--install", "goose", "--no-keyring", "--json")
+    ran = run("init", "--no-check", "--install", "goose", "--no-keyring", "--json")
     moved = yaml_text.compose(Path(ran.json["config"]).read_text(), "p").value["servers"]["git"]
     assert (moved["env"], moved["timeout"]) == ({"GH_TOKEN": "${GH_TOKEN:-}", "LEVEL": "supersecret1"}, "300s")
     assert (servers_in(path)["pegboard"]["env_keys"], servers_in(path)["pegboard"]["type"]) == (["GH_TOKEN"], "stdio")
@@ -230,7 +235,7 @@ def test_what_opencode_and_goose_say_of_a_server_is_said_of_it_here(run: Run) ->
 
 def test_the_file_of_opencode_keeps_the_form_of_its_version(run: Run) -> None:
     path = put("opencode.json", OPENCODE_2)
-    assert run("init", "--install", "opencode").code == 0
+    assert run("init", "--no-check", "--install", "opencode").code == 0
     value = json.loads(path.read_text())
     assert (value["mcp"]["timeout"], list(value["mcp"]["servers"])) == (9000, ["pegboard"])
 
@@ -247,14 +252,14 @@ def test_the_file_of_opencode_keeps_the_form_of_its_version(run: Run) -> None:
 )
 def test_what_opencode_alone_can_read_stays_with_it(run: Run, entry: dict[str, Any], why: str) -> None:
     put("opencode.json", json.dumps({"mcp": {"git": {"type": "local", "command": ["x"]}, "own": entry}}))
-    ran = run("init", "--install", "opencode", "--no-probe", "--json")
+    ran = run("init", "--no-check", "--install", "opencode", "--json")
     assert (ran.json["servers"], ran.json["staying"]) == (["git"], [{"name": "own", "reason": why}])
 
 
 def test_extensions_of_goose_in_braces_are_left_as_they_are(run: Run) -> None:
     text = "extensions: {git: {type: stdio, name: git, cmd: x}} # mine\n"
     path = put("home/.config/goose/config.yaml", text)
-    ran = run("init", "--install", "goose", "--json")
+    ran = run("init", "--no-check", "--install", "goose", "--json")
     assert (ran.json["error"]["code"], path.read_text()) == ("not_rewritable", text)
 
 
@@ -262,7 +267,7 @@ def test_a_file_of_goose_with_lines_of_windows_keeps_them(run: Run) -> None:
     path = put("home/.config/goose/config.yaml", "")
     path.write_bytes(GOOSE.replace("\n", "\r\n").encode())
     before = path.read_bytes()
-    assert run("init", "--install", "goose").code == 0
+    assert run("init", "--no-check", "--install", "goose").code == 0
     assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
     assert run("init", "--uninstall", "goose").code == 0
     assert path.read_bytes() == before
@@ -272,7 +277,7 @@ def test_a_file_of_goose_with_lines_of_windows_keeps_them(run: Run) -> None:
 def test_a_dry_run_shows_the_change_and_makes_none(run: Run, folder: Path, client: str) -> None:
     path = placed(client)
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    ran = run("init", "--install", client, "--dry-run")
+    ran = run("init", "--no-check", "--install", client, "--dry-run")
     assert ran.code == 0
     assert "Nothing was changed." in ran.out
     assert f"+++ {path}" in ran.out
@@ -285,7 +290,7 @@ def test_x5_secrets_move_as_they_are_and_are_never_shown(run: Run, client: str) 
     path = placed(client)
     text = path.read_text()
     secrets = [secret for secret in SECRETS if secret in text]
-    ran = run("init", "--install", client)
+    ran = run("init", "--no-check", "--install", client)
     out = run("init", "--uninstall", client)
     assert secrets
     assert [secret for secret in secrets if secret in ran.out + ran.err + out.out + out.err] == []
@@ -294,7 +299,7 @@ def test_x5_secrets_move_as_they_are_and_are_never_shown(run: Run, client: str) 
 
 def test_x5_what_else_stands_in_a_file_of_one_line_is_not_shown_either(run: Run) -> None:
     path = put("home/.claude.json", CLAUDE, 0o600)
-    ran = run("init", "--install", "claude-code")
+    ran = run("init", "--no-check", "--install", "claude-code")
     assert ran.code == 0
     assert "t0k3n-of-mine" not in ran.out
     assert json.loads(path.read_text())["numStartups"] == 7
@@ -305,7 +310,7 @@ def test_the_users_own_configuration_is_private_and_has_a_store_of_its_own(run: 
     placed("codex")
     placed("zed")
     for client in ("codex", "zed"):
-        run("init", "--install", client)
+        run("init", "--no-check", "--install", client)
         config = home / ".config" / "pegboard" / f"{client}.yaml"
         assert config.stat().st_mode & 0o777 == 0o600
         assert f"/{client}.db" in config.read_text()
@@ -313,7 +318,7 @@ def test_the_users_own_configuration_is_private_and_has_a_store_of_its_own(run: 
 
 def test_what_only_the_client_can_ask_for_is_passed_on_as_a_variable(run: Run) -> None:
     path = placed("vscode")
-    run("init", "--install", "vscode")
+    run("init", "--no-check", "--install", "vscode")
     assert servers_in(path)["pegboard"]["env"] == {"GH_TOKEN": "${input:gh-token}"}
     assert "TOKEN: ${GH_TOKEN}" in Path("pegboard.yaml").read_text()
 
@@ -323,7 +328,7 @@ def test_what_only_the_client_can_ask_for_is_passed_on_as_a_variable(run: Run) -
 )
 def test_variables_that_a_client_would_keep_back_are_passed_on(run: Run, client: str, key: str, value: object) -> None:
     path = placed(client)
-    run("init", "--install", client)
+    run("init", "--no-check", "--install", client)
     assert servers_in(path)["pegboard"][key] == value
 
 
@@ -340,14 +345,14 @@ def test_a_file_that_was_changed_since_gets_its_servers_back_and_keeps_the_chang
 ) -> None:
     path = placed(client)
     servers = servers_in(path)
-    run("init", "--install", client)
+    run("init", "--no-check", "--install", client)
     path.write_text(path.read_text().replace(old, new, 1))
     ran = run("init", "--uninstall", client)
     assert ran.code == 0
     assert "was changed since" in ran.out
     assert servers_in(path) == servers
     assert new in path.read_text()
-    assert len(list(path.parent.glob("*backup"))) == 1
+    assert sum(1 for _ in Path().rglob(".pegboard/*.backup")) == 1
 
 
 @pytest.mark.parametrize(
@@ -360,9 +365,9 @@ def test_a_file_that_was_changed_since_gets_its_servers_back_and_keeps_the_chang
 def test_a_server_that_came_since_stays(run: Run, client: str, old: str, new: str) -> None:
     path = placed(client)
     servers = servers_in(path)
-    run("init", "--install", client)
+    run("init", "--no-check", "--install", client)
     path.write_text(path.read_text().replace(old, new, 1))
-    again = run("init", "--install", client)
+    again = run("init", "--no-check", "--install", client)
     assert "Beside it stand late" in again.out
     assert run("init", "--uninstall", client).code == 0
     assert servers_in(path) == {**servers, "late": {"command": "x"}}
@@ -371,8 +376,8 @@ def test_a_server_that_came_since_stays(run: Run, client: str, old: str, new: st
 def test_two_clients_of_one_project_share_what_is_equal(run: Run) -> None:
     placed("claude-code")
     placed("cursor")
-    run("init", "--install", "claude-code")
-    ran = run("init", "--install", "cursor")
+    run("init", "--no-check", "--install", "claude-code")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert ran.code == 0
     assert "Kept" in ran.out
     assert "pegboard.yaml with 1 server: git" in ran.out
@@ -381,21 +386,21 @@ def test_two_clients_of_one_project_share_what_is_equal(run: Run) -> None:
 def test_another_configuration_is_not_replaced_unless_it_is_wanted(run: Run) -> None:
     path = placed("cursor")
     Path("pegboard.yaml").write_text("servers: {git: {command: another}}\n")
-    refused = run("init", "--install", "cursor")
+    refused = run("init", "--no-check", "--install", "cursor")
     assert refused.code == 1
     assert "does not have git as the client has" in refused.err
     assert path.read_text() == MCP
-    assert run("init", "--install", "cursor", "--config", "other.yaml").code == 0
+    assert run("init", "--no-check", "--install", "cursor", "--config", "other.yaml").code == 0
     run("init", "--uninstall", "cursor")
-    assert run("init", "--install", "cursor", "--force").code == 0
-    assert "another" in Path("pegboard.yaml.bak").read_text()
+    assert run("init", "--no-check", "--install", "cursor", "--force").code == 0
+    assert "another" in next(copy.read_text() for copy in copies(Path()) if "pegboard.yaml" in copy.name)
 
 
 def test_a_file_that_is_a_link_stays_one(run: Run) -> None:
     real = put("dotfiles/cursor.json", MCP)
     Path(".cursor").mkdir()
     Path(".cursor/mcp.json").symlink_to(real.absolute())
-    run("init", "--install", "cursor")
+    run("init", "--no-check", "--install", "cursor")
     assert Path(".cursor/mcp.json").is_symlink()
     assert list(servers_in(real)) == ["pegboard"]
     run("init", "--uninstall", "cursor")
@@ -406,7 +411,7 @@ def test_a_file_that_is_a_link_stays_one(run: Run) -> None:
 def test_a_file_may_be_named(run: Run) -> None:
     placed("cursor")
     other = put("elsewhere/.cursor/mcp.json", MCP)
-    ran = run("init", "--install", "cursor", "--from", str(other), "--json")
+    ran = run("init", "--no-check", "--install", "cursor", "--from", str(other), "--json")
     assert ran.json["config"] == str(Path("elsewhere/pegboard.yaml").absolute())
     assert list(servers_in(other)) == ["pegboard"]
     assert Path(".cursor/mcp.json").read_text() == MCP
@@ -426,7 +431,7 @@ def test_a_file_may_be_named(run: Run) -> None:
 def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, message: str) -> None:
     if text is not None:
         put(".cursor/mcp.json", text)
-    ran = run("init", "--install", "cursor")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
     assert text is None or Path(".cursor/mcp.json").read_text() == text
@@ -436,7 +441,7 @@ def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | 
 def test_servers_of_toml_that_are_no_tables_are_replaced_and_come_back_too(run: Run) -> None:
     text = 'mcp_servers.git.command = "a"\nmodel = "gpt-6" # mine\n'
     path = put("home/.codex/config.toml", text)
-    assert run("init", "--install", "codex").code == 0
+    assert run("init", "--no-check", "--install", "codex").code == 0
     assert list(servers_in(path)) == ["pegboard"]
     assert 'model = "gpt-6" # mine' in path.read_text()
     assert run("init", "--uninstall", "codex").code == 0
@@ -449,7 +454,7 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
     edit = installation(file, {"command": "pegboard"})
     path.write_text('{"mcpServers": {}}')
     with pytest.raises(ConfigError, match="was changed meanwhile") as caught:
-        edit.save(backup=True)
+        edit.save(keep_in=folder / ".pegboard")
     assert caught.value.code == "file_changed"
     assert path.read_text() == '{"mcpServers": {}}'
     assert list(path.parent.iterdir()) == [path]
@@ -462,9 +467,9 @@ def test_what_is_not_installed_cannot_be_taken_out(run: Run) -> None:
 
 
 def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
-    path = placed("cursor")
-    run("init", "--install", "cursor")
-    for copy in path.parent.glob("*backup"):
+    placed("cursor")
+    run("init", "--no-check", "--install", "cursor")
+    for copy in copies(Path()):
         copy.unlink()
     ran = run("init", "--uninstall", "cursor")
     assert ran.code == 1
@@ -472,15 +477,15 @@ def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"{bad", b"\xff\xfe\x00"])
-def test_a_copy_that_cannot_be_read_is_told_and_changes_nothing(run: Run, damage: bytes) -> None:
+def test_a_copy_that_was_changed_is_told_and_changes_nothing(run: Run, damage: bytes) -> None:
     path = placed("cursor")
-    run("init", "--install", "cursor")
+    run("init", "--no-check", "--install", "cursor")
     installed = path.read_text()
-    (copy,) = path.parent.glob("*backup")
+    (copy,) = copies(Path())
     copy.write_bytes(damage)
     ran = run("init", "--uninstall", "cursor", "--json")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "no_backup")
-    assert "cannot be read" in ran.json["error"]["message"]
+    assert (ran.code, ran.json["error"]["code"]) == (1, "backup_changed")
+    assert "was changed since, so it is not put back" in ran.json["error"]["message"]
     assert "pegboard.yaml. Put them back by hand" in ran.json["error"]["hint"]
     assert path.read_text() == installed
 
@@ -490,7 +495,7 @@ def test_what_was_taken_out_once_is_not_taken_out_twice(run: Run, client: str) -
     path = placed(client)
     before = path.read_bytes()
     for _ in range(2):
-        assert run("init", "--install", client).code == 0
+        assert run("init", "--no-check", "--install", client).code == 0
         assert run("init", "--uninstall", client).code == 0
         again = run("init", "--uninstall", client, "--json")
         assert (again.code, again.json["error"]["code"]) == (1, "not_installed")
@@ -504,23 +509,29 @@ def test_a_file_that_is_read_only_is_left_as_it_is(run: Run, client: str) -> Non
     path = placed(client)
     before = path.read_bytes()
     path.chmod(0o444)
-    for arguments in (("init", "--install", client), ("init", "--install", client, "--dry-run")):
+    for arguments in (
+        ("init", "--no-check", "--install", client),
+        ("init", "--no-check", "--install", client, "--dry-run"),
+    ):
         ran = run(*arguments)
         assert (ran.code, ran.out) == (1, "")
         assert "is read-only, and is left as it is" in ran.err
     assert path.read_bytes() == before
     assert not Path("pegboard.yaml").exists()
     path.chmod(0o644)
-    assert run("init", "--install", client).code == 0
+    assert run("init", "--no-check", "--install", client).code == 0
     path.chmod(0o444)
     assert "is read-only" in run("init", "--uninstall", client).err
 
 
 def test_an_installation_whose_configuration_is_gone_says_so_and_can_be_taken_out(run: Run) -> None:
     path = placed("cursor")
-    run("init", "--install", "cursor")
+    run("init", "--no-check", "--install", "cursor")
     Path("pegboard.yaml").unlink()
-    assert "That file does not exist: take Pegboard out and begin anew." in run("init", "--install", "cursor").out
+    assert (
+        "That file does not exist: take Pegboard out and begin anew."
+        in run("init", "--no-check", "--install", "cursor").out
+    )
     assert "stays as it is" not in run("init", "--uninstall", "cursor").out
     assert path.read_text() == MCP
 
@@ -531,24 +542,24 @@ def test_servers_that_our_configuration_cannot_have_leave_no_file_behind(run: Ru
     path = put(".cursor/mcp.json", text)
     if before is not None:
         Path("pegboard.yaml").write_text(before)
-    ran = run("init", "--install", "cursor", "--force")
+    ran = run("init", "--no-check", "--install", "cursor", "--force")
     assert (ran.code, ran.out) == (1, "")
     assert "stands for anything" in ran.err
     assert path.read_text() == text
     found = Path("pegboard.yaml")
     assert (found.read_text() if found.exists() else None) == before
-    assert list(Path().glob("*.bak*")) == []
+    assert not Path(".pegboard").exists()
 
 
 def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> None:
     path = placed("cursor")
-    run("init", "--install", "cursor")
+    run("init", "--no-check", "--install", "cursor")
     path.write_text('{"mcpServers": ')
     for option in ("--install", "--uninstall"):
         ran = run("init", option, "cursor")
         assert (ran.code, ran.out) == (1, "")
         assert ".cursor/mcp.json:1:" in ran.err
-    assert len(list(path.parent.glob("*backup"))) == 1
+    assert len(copies(Path())) == 1
 
 
 @pytest.mark.parametrize(
@@ -568,8 +579,8 @@ def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str
 @pytest.mark.parametrize("damage", ["binary", "empty", "folder", "unreadable_copy"])
 def test_what_cannot_be_read_is_one_clear_error_and_nothing_changes(run: Run, damage: str) -> None:
     path = placed("cursor")
-    assert run("init", "--install", "cursor").code == 0
-    (copy,) = path.parent.glob("*backup")
+    assert run("init", "--no-check", "--install", "cursor").code == 0
+    (copy,) = copies(Path())
     match damage:
         case "binary":
             path.write_bytes(b"\x00\xff\xfe")
@@ -607,10 +618,10 @@ def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, c
     if there == "no servers":
         put(name, empty)
     config = put("pegboard.yaml", OWN)
-    dry = run("init", "--install", client, "--dry-run", "--json")
+    dry = run("init", "--no-check", "--install", client, "--dry-run", "--json")
     path = Path(dry.json["file"]).expanduser()
     assert (dry.code, dry.json["status"], path.exists()) == (0, "would_install", there == "no servers")
-    ran = run("init", "--install", client, "--json")
+    ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"], ran.json["servers"], misfits(ran.json, SHAPE)) == (0, "installed", [], [])
     assert command_of(servers_in(path)["pegboard"])[-1] == str(config.absolute())
     assert config.read_text() == OWN
@@ -619,34 +630,35 @@ def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, c
 
 
 def test_a_client_without_servers_and_without_a_configuration_is_left_alone(run: Run) -> None:
-    ran = run("init", "--install", "cursor")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert (ran.code, Path(".cursor").exists()) == (1, False)
     assert "pegboard init --install cursor --config FILE" in ran.err
 
 
 def test_a_configuration_that_cannot_be_used_is_not_given_to_a_client(run: Run) -> None:
     put("pegboard.yaml", "agents: 5\n")
-    ran = run("init", "--install", "cursor")
+    ran = run("init", "--no-check", "--install", "cursor")
     assert (ran.code, Path(".cursor").exists()) == (1, False)
     assert "pegboard.yaml:1:9" in ran.err
 
 
-def test_servers_that_are_fetched_are_confined_behind_pegboard_and_not_in_the_clients_own_file(
-    run: Run, folder: Path
-) -> None:
-    """P10: what the client has back afterwards is what it had; a configuration that does not confine them is kept."""
+def test_nothing_is_confined_that_nobody_asks_to_confine(run: Run, folder: Path) -> None:
+    """P10: `init` offers `--confine`; what the client has back afterwards is what it had."""
     path = put(".cursor/mcp.json", '{"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes"]}}}')
-    before = path.read_bytes()
-    would, did = run("init", "--install", "cursor", "--dry-run", "--json"), run("init", "--install", "cursor")
-    assert would.json["confined"] == ["notes"]
-    assert "Confined to their folder and what their settings name" in did.out
+    before, install = path.read_bytes(), ("init", "--no-check", "--install", "cursor")
+    offered = run(*install)
+    assert "notes. --confine restricts them." in offered.out
+    assert (folder / "pegboard.yaml").read_text().count("confine") == 0
+    assert run("init", "--uninstall", "cursor").code == 0
+    other = run(*install, "--confine", "--json")
+    assert (other.code, other.json["error"]["code"]) == (1, "file_exists")
+    confined = run(*install, "--confine", "--force")
+    assert "Confined to their folder and what their settings name" in confined.out
     written = yaml.safe_load((folder / "pegboard.yaml").read_text())["servers"]["notes"]
     assert written == {"command": "npx", "args": ["-y", "notes"], "confine": True}
     assert "confine" not in path.read_text()
     assert run("init", "--uninstall", "cursor").code == 0
     assert path.read_bytes() == before
-    own = (folder / "pegboard.yaml").read_text().replace("    confine: true\n", "")
-    (folder / "pegboard.yaml").write_text(own)
-    again = run("init", "--install", "cursor", "--json").json
+    again = run(*install, "--json").json
     assert (again["status"], again["servers"], again["confined"]) == ("installed", ["notes"], [])
-    assert (folder / "pegboard.yaml").read_text() == own
+    assert "confine: true" in (folder / "pegboard.yaml").read_text()

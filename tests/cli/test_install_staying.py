@@ -15,7 +15,6 @@ from command_support import Run, put, servers_in
 
 from pegboard.config.inspection import load
 from pegboard.core.model.agents import Agent
-from pegboard.sources.mcp.transports import logins
 
 METADATA = 'Bearer realm="docs", resource_metadata="https://login.example/.well-known/oauth-protected-resource"'
 SANDBOXED = """{
@@ -70,8 +69,12 @@ def door(challenge: str | None = METADATA) -> Iterator[tuple[str, list[tuple[str
         thread.join()
 
 
+SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
+GIT = {"command": sys.executable, "args": [str(SERVER)]}
+
+
 def cursor(**servers: Any) -> Path:
-    return put(".cursor/mcp.json", json.dumps({"mcpServers": {"git": {"command": "mcp-server-git"}, **servers}}))
+    return put(".cursor/mcp.json", json.dumps({"mcpServers": {"git": GIT, **servers}}))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_the_entry_asks_a_client_that_defers_tools_to_keep_ours_in_view(
     run: Run, client: str, file: str, mark: dict[str, Any]
 ) -> None:
     path = put(file, '{"mcpServers": {"git": {"command": "mcp-server-git", "env": {"K": "${KEY}"}}}}')
-    assert run("init", "--install", client).code == 0
+    assert run("init", "--no-check", "--install", client).code == 0
     entry = servers_in(path)["pegboard"]
     passed = {"env": {"KEY": "${KEY}"}} if client == "copilot-cli" else {}
     assert {key: value for key, value in entry.items() if key not in ("command", "args", "cwd")} == {**mark, **passed}
@@ -108,14 +111,14 @@ def test_in_a_project_pegboard_starts_in_its_folder(
     """There relative paths of its servers are meant; a file of the user belongs to no folder."""
     root = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
     path = put(file, json.dumps({root: {"git": {"command": "mcp-server-git"}}}))
-    assert run("init", "--install", client, "--from", file).code == 0
+    assert run("init", "--no-check", "--install", client, "--from", file).code == 0
     assert servers_in(path)["pegboard"].get("cwd") == (str(folder / "work") if named else None)
 
 
 def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(run: Run) -> None:
     """The entry stays as it is written, byte for byte, and is what it was once Pegboard is removed."""
     path = put(".vscode/mcp.json", SANDBOXED)
-    ran = run("init", "--install", "vscode")
+    ran = run("init", "--no-check", "--install", "vscode")
     assert ran.code == 0
     why = "that lets it reach docs.example alone, and `confine` knows ports, not names"
     assert f"shell stays where it is: VS Code runs it in a sandbox {why}." in ran.out
@@ -123,7 +126,7 @@ def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(ru
     start, end = SANDBOXED.index('{"command": "mcp-shell"'), SANDBOXED.index(',\n        "git"')
     assert SANDBOXED[start:end] in path.read_text()
     assert "mcp-shell" not in Path("pegboard.yaml").read_text()
-    assert "sandboxed" not in run("init", "--install", "vscode").out
+    assert "sandboxed" not in run("init", "--no-check", "--install", "vscode").out
     assert "restored" in run("init", "--uninstall", "vscode", "--json").json["status"]
     assert path.read_text() == SANDBOXED
 
@@ -132,7 +135,7 @@ def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboar
     """A7: which is said; a configuration that has it unconfined is not kept; the client has it back as it was."""
     text = SANDBOXED.replace('["docs.example"]', "[]")
     path = put(".vscode/mcp.json", text)
-    ran = run("init", "--install", "vscode")
+    ran = run("init", "--no-check", "--install", "vscode")
     told = "Confined as their sandbox confined them, and reading of your files their own folder only: shell."
     assert (ran.code, told in ran.out, "stays where it is" in ran.out) == (0, True, False)
     own = folder / "work" / "pegboard.yaml" if (folder / "work" / "pegboard.yaml").exists() else Path("pegboard.yaml")
@@ -143,7 +146,7 @@ def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboar
     assert path.read_text() == text
     unconfined = own.read_text().replace("    confine:\n", "    env:\n", 1)
     own.write_text(unconfined)
-    assert "does not have shell as the client has" in run("init", "--install", "vscode").err
+    assert "does not have shell as the client has" in run("init", "--no-check", "--install", "vscode").err
     assert own.read_text() == unconfined
 
 
@@ -153,7 +156,7 @@ def test_where_this_system_cannot_confine_what_is_in_a_sandbox_stays_there(
     """A7: a server is not let out of its sandbox, and no server that ran is made unavailable."""
     put(".vscode/mcp.json", SANDBOXED.replace('["docs.example"]', "[]"))
     monkeypatch.setattr(sys, "platform", "darwin")
-    ran = run("init", "--install", "vscode", "--json").json
+    ran = run("init", "--no-check", "--install", "vscode", "--json").json
     here = "on macOS it has been tried on no machine yet"
     why = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {here}"
     assert (ran["staying"], ran["servers"]) == ([{"name": "shell", "reason": why}], ["git"])
@@ -169,16 +172,24 @@ def test_a_start_of_ones_own_excludes_what_only_a_sandbox_of_vs_code_keeps(run: 
     assert [one["name"] for one in again["staying"]] == ["shell"]
 
 
-@pytest.mark.parametrize("challenge", [METADATA, None, "Bearer"])
-def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Run, challenge: str | None) -> None:
-    """G11: Pegboard logs in to it; it is asked once, with a request that begins nothing."""
-    with door(challenge) as (url, asked):
+@pytest.mark.parametrize("challenge", [None, "Bearer"])
+def test_a_server_that_refuses_everybody_and_names_no_login_has_not_come_up(run: Run, challenge: str | None) -> None:
+    with door(challenge) as (url, _):
+        path = cursor(docs={"url": url, "type": "http"})
+        before = path.read_bytes()
+        ran = run("init", "--install", "cursor")
+        assert (ran.code, path.read_bytes()) == (1, before)
+        assert "  docs: it answered HTTP 401" in ran.err
+
+
+def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Run) -> None:
+    """G11: it has come up, and Pegboard logs in to it."""
+    with door() as (url, asked):
         path = cursor(docs={"url": url, "type": "http"})
         before = path.read_bytes()
         ran = run("init", "--install", "cursor", "--json")
-        assert [method for method, _ in asked] == ["POST"]
-        assert json.loads(asked[0][1])["method"] == "ping"
-        assert "Asking docs whether a login is needed" in ran.err
+        assert {method for method, _ in asked} <= {"POST", "GET"}
+        assert "servers: docs: login required" in ran.err
         assert (ran.json["servers"], ran.json["staying"], ran.json["logins"]) == (["git", "docs"], [], ["docs"])
         assert list(servers_in(path)) == ["pegboard"]
     assert run("init", "--uninstall", "cursor").code == 0
@@ -188,7 +199,8 @@ def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Ru
 def test_codex_gives_up_a_server_that_wants_a_login_and_has_it_back(run: Run) -> None:
     with door() as (url, _):
         table = f"[mcp_servers.docs]\nurl = '{url}' # with a login\nstartup_timeout_sec = 20\n"
-        text = f'model = "gpt-6"\n\n[mcp_servers.git]\ncommand = "a"\n\n{table}'
+        git = f"[mcp_servers.git]\ncommand = '{sys.executable}'\nargs = ['{SERVER}']\n"
+        text = f'model = "gpt-6"\n\n{git}\n{table}'
         path = put("home/.codex/config.toml", text)
         ran = run("init", "--install", "codex")
         config = next(Path("home").rglob("codex.yaml"))
@@ -232,7 +244,7 @@ def test_what_a_client_says_of_a_login_is_said_of_it_here(
     """G11: by the names that each client documents; a reference stays a reference, and no secret is printed."""
     root = "servers" if name == "vscode" else "mcpServers"
     put(file, json.dumps({root: {"docs": {"url": "http://127.0.0.1:9/mcp", **written}}}))
-    ran = run("init", "--install", name, "--no-probe")
+    ran = run("init", "--no-check", "--install", name)
     assert (ran.code, ran.err) == (0, "")
     assert "hunter2" not in ran.out
     secret = "${SECRET}" if "$SECRET" in json.dumps(written) else CLIENT["client_secret"]
@@ -252,7 +264,7 @@ def test_opencode_says_of_a_login_what_it_says_of_it_here(run: Run, oauth: objec
         "opencode.json",
         json.dumps({"mcp": {"docs": {"type": "remote", "url": "http://127.0.0.1:9/mcp", "oauth": oauth}}}),
     )
-    assert run("init", "--install", "opencode", "--no-probe").code == 0
+    assert run("init", "--no-check", "--install", "opencode").code == 0
     assert own_server("docs")["auth"] == ({"kind": "none"} if auth is None else {**CLIENT, **auth})
 
 
@@ -260,24 +272,24 @@ def test_codex_says_of_a_login_what_it_says_of_it_here(run: Run) -> None:
     head = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\n'
     tail = '[mcp_servers.docs.oauth]\nclient_id = "x1"\ncallback_url = "http://127.0.0.1/callback"\n'
     put(".codex/config.toml", f'{head}scopes = ["read", "write"]\n{tail}')
-    assert run("init", "--install", "codex", "--no-probe").code == 0
+    assert run("init", "--no-check", "--install", "codex").code == 0
     assert own_server("docs")["auth"] == {"client_id": "x1", "scopes": ["read", "write"]}
 
 
 @pytest.mark.parametrize("off", [False, {"enabled": False, "clientId": "x1"}])
 def test_where_a_client_has_switched_a_login_off_there_is_none_here(run: Run, off: object) -> None:
-    """Nobody is asked about one, either."""
-    with door() as (url, asked):
-        put(".gemini/settings.json", json.dumps({"mcpServers": {"docs": {"httpUrl": url, "oauth": off}}}))
-        ran = run("init", "--install", "gemini", "--json")
-    assert (ran.json["logins"], asked) == ([], [])
+    put(
+        ".gemini/settings.json",
+        json.dumps({"mcpServers": {"docs": {"httpUrl": "http://127.0.0.1:9/mcp", "oauth": off}}}),
+    )
+    assert run("init", "--no-check", "--install", "gemini").code == 0
     assert own_server("docs")["auth"] == {"kind": "none"}
 
 
 @pytest.mark.parametrize("auth", ["oauth", None])
 def test_where_a_client_logs_in_by_itself_nothing_is_to_be_said(run: Run, auth: str | None) -> None:
     put(".mcp.json", json.dumps({"mcpServers": {"docs": {"url": "http://127.0.0.1:9/mcp", "auth": auth, "oauth": {}}}}))
-    assert run("init", "--install", "claude-code", "--no-probe").code == 0
+    assert run("init", "--no-check", "--install", "claude-code").code == 0
     assert own_server("docs").get("auth") is None
 
 
@@ -307,7 +319,7 @@ def test_a_key_of_a_login_without_a_meaning_here_is_a_warning_at_its_place(run: 
 )
 def test_a_login_that_only_the_client_can_make_stays_with_it(run: Run, entry: dict[str, Any], why: str) -> None:
     path = cursor(docs={"url": "http://127.0.0.1:9/mcp", **entry})
-    ran = run("init", "--install", "cursor", "--json")
+    ran = run("init", "--no-check", "--install", "cursor", "--json")
     assert (ran.json["servers"], ran.err) == (["git"], "")
     assert ran.json["staying"] == [{"name": "docs", "reason": why}]
     assert list(servers_in(path)) == ["pegboard", "docs"]
@@ -329,37 +341,37 @@ def test_a_configuration_made_of_a_clients_file_is_without_what_only_the_client_
 def test_codex_keeps_a_login_for_another_address_than_the_servers_own(run: Run) -> None:
     server = '[mcp_servers.docs]\nurl = "http://127.0.0.1:9/mcp"\noauth_resource = "https://other.example"\n'
     put(".codex/config.toml", f'[mcp_servers.git]\ncommand = "a"\n{server}')
-    ran = run("init", "--install", "codex", "--json")
+    ran = run("init", "--no-check", "--install", "codex", "--json")
     assert [one["name"] for one in ran.json["staying"]] == ["docs"]
 
 
-def test_a_server_whose_key_is_configured_moves_whatever_it_answers(run: Run) -> None:
-    """A refusal means there that the key is wrong; whoever sends one is asked for no login."""
-    with door() as (url, asked):
-        cursor(docs={"url": url, "headers": {"authorization": "Bearer t0k3n-of-mine"}})
-        ran = run("init", "--install", "cursor", "--json")
-        assert (ran.json["servers"], ran.json["staying"], asked) == (["git", "docs"], [], [])
-    with door(None) as (url, asked):
-        cursor(docs={"url": url, "headers": {"X-Key": "t0k3n-of-mine"}})
-        ran = run("init", "--install", "cursor", "--force", "--json")
-        assert (ran.json["servers"], len(asked)) == (["git", "docs"], 1)
+def test_a_server_that_refuses_the_key_that_is_configured_has_not_come_up(run: Run) -> None:
+    """Nobody can log in there instead: it is the key that is wrong."""
+    with door() as (url, _):
+        path = cursor(docs={"url": url, "headers": {"authorization": "Bearer t0k3n-of-mine"}})
+        before = path.read_bytes()
+        ran = run("init", "--install", "cursor")
+        assert (ran.code, path.read_bytes()) == (1, before)
+        assert "the credentials are missing or refused" in ran.err
+        assert "t0k3n-of-mine" not in ran.err
 
 
-@pytest.mark.parametrize("arguments", [["--no-probe"], ["--no-probe", "--dry-run"]])
-def test_nobody_is_asked_where_nobody_is_to_be(run: Run, arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["--no-check"], ["--dry-run"], ["--no-check", "--dry-run"]])
+def test_what_is_not_to_be_checked_is_not_asked_and_that_is_said(run: Run, arguments: list[str]) -> None:
     with door() as (url, asked):
         cursor(docs={"url": url})
-        ran = run("init", "--install", "cursor", *arguments, "--json")
-        assert (ran.json["servers"], ran.err, asked) == (["git", "docs"], "", [])
+        ran = run("init", "--install", "cursor", *arguments)
+    assert (ran.code, ran.err, asked) == (0, "", [])
+    assert "Not checked, since none was started: whether git, docs come up." in ran.out
 
 
-def test_a_server_that_does_not_answer_moves_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "PATIENCE", 0.2)
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as mute:  # nobody serves what comes
-        cursor(docs={"url": f"http://127.0.0.1:{mute.server_port}/mcp"}, gone={"url": "http://127.0.0.1:1/mcp"})
-        ran = run("init", "--install", "cursor", "--json")
-    assert (ran.code, ran.json["servers"]) == (0, ["git", "docs", "gone"])
-    assert "No answer from docs, gone: whether a login is needed is not known." in ran.err
+def test_a_remote_server_that_nobody_answers_for_has_not_come_up(run: Run) -> None:
+    path = cursor(gone={"url": "http://127.0.0.1:1/mcp"})
+    before = path.read_bytes()
+    ran = run("init", "--install", "cursor")
+    assert (ran.code, path.read_bytes()) == (1, before)
+    assert "  gone: " in ran.err
+    assert "Start the server, or correct `url`." in ran.err
 
 
 @pytest.mark.parametrize("written", ['true, "sandbox": 5', '"yes"', "1", '{"network": false}'])
@@ -367,7 +379,7 @@ def test_where_every_server_stays_nothing_is_installed(run: Run, written: str) -
     """Also where a sandbox is asked for in a way that only the client could mean."""
     text = f'{{"servers": {{"shell": {{"command": "x", "sandboxEnabled": {written}}}}}}}'
     path = put(".vscode/mcp.json", text)
-    ran = run("init", "--install", "vscode")
+    ran = run("init", "--no-check", "--install", "vscode")
     assert (ran.code, ran.out, path.read_text()) == (1, "", text)
     assert "has no server that could stand behind Pegboard, and is left as it is." in ran.err
     assert "shell stays: VS Code runs it in a sandbox" in ran.err
@@ -389,7 +401,7 @@ def test_a_server_that_the_client_was_to_keep_in_view_is_always_loaded(run: Run)
     assert run("check", "--config", str(path)).err == ""
     agent = loaded(path)
     assert (agent.allowed_toolkits, agent.initial_toolkits) == (("git", "time", "later"), ("git", "time"))
-    assert run("init", "--install", "claude-code").code == 0
+    assert run("init", "--no-check", "--install", "claude-code").code == 0
     agent = loaded(Path("pegboard.yaml"))
     members = [(member.name, member.include) for member in agent.static]
     assert members == [("git", None), ("time", frozenset({"now"}))]

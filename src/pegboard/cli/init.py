@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded, problem_json
+from pegboard.cli.common import DONE, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.documents.document import is_mapping
@@ -20,10 +20,12 @@ from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
     from pegboard.cli.plain_in_files import Moved
+    from pegboard.cli.server_starts import Start
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
+    from pegboard.config.schema.configuration import Configuration
     from pegboard.confined_servers import Confined
     from pegboard.problems import Problem
 
@@ -50,13 +52,14 @@ def init(
     uninstall: Annotated[
         str | None, typer.Option("--uninstall", metavar="CLIENT", help="Give this client its servers back.")
     ] = None,
-    probe: Annotated[
+    confine: Annotated[
         bool,
-        typer.Option(
-            "--probe/--no-probe",
-            help="With --install: ask remote servers whether they want a login, to say so.",
-        ),
-    ] = True,
+        typer.Option("--confine", help="Confine servers that are fetched when they start (npx, uvx and the like)."),
+    ] = False,
+    no_check: Annotated[
+        bool,
+        typer.Option("--no-check", help="With --install: change the client's file without starting its servers first."),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="With --install or --uninstall: show what would change, and change nothing."),
@@ -75,31 +78,40 @@ def init(
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
     claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf, junie, opencode, goose.
     """
+    given = _Given(
+        source=source, config=config, force=force, confine=confine, check=not no_check, dry_run=dry_run, keyring=keyring
+    )
 
     async def written(printer: Printer) -> int:
-        if install is not None and uninstall is not None:
-            raise UsageError("--install and --uninstall exclude each other.")
-        if install is not None:
-            require("`pegboard init --install`")
-            given = _Given(source=source, config=config, force=force, probe=probe, dry_run=dry_run, keyring=keyring)
-            return await _install(printer, install, given)
-        if uninstall is not None:
-            return _uninstall(printer, uninstall, source, dry_run=dry_run)
-        if dry_run:
-            raise UsageError("--dry-run goes with --install or --uninstall.")
-        return await _write_start(printer, source, config or TARGET, force=force, keyring=keyring)
+        return await _written(printer, install, uninstall, given)
 
     return guarded(Options(as_json=as_json), written)
 
 
+async def _written(printer: Printer, install: str | None, uninstall: str | None, given: _Given) -> int:
+    if install is not None and uninstall is not None:
+        raise UsageError("--install and --uninstall exclude each other.")
+    if install is not None:
+        require("`pegboard init --install`")
+        return await _install(printer, install, given)
+    if not given.check:
+        raise UsageError("--no-check goes with --install.")
+    if uninstall is not None:
+        return _uninstall(printer, uninstall, given.source, dry_run=given.dry_run)
+    if given.dry_run:
+        raise UsageError("--dry-run goes with --install or --uninstall.")
+    return await _write_start(printer, given)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What `init --install` was given."""
+    """What `init` was given."""
 
     source: Path | None
     config: Path | None
     force: bool
-    probe: bool
+    confine: bool
+    check: bool
     dry_run: bool
     keyring: bool | None
 
@@ -107,32 +119,29 @@ class _Given:
 # -- a configuration to begin with -----------------------------------------------------------------
 
 
-async def _write_start(
-    printer: Printer, source: Path | None, config: Path, *, force: bool, keyring: bool | None
-) -> int:
-    from pegboard.cli.plain_in_files import Moved, moved_into_keyring
+async def _write_start(printer: Printer, given: _Given) -> int:
+    from pegboard.cli.plain_in_files import Moved, moved_secrets
     from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
     from pegboard.config.clients.literal_secrets import secrets_in
-    from pegboard.confined_servers import Confined, confined
 
-    chosen = source if source is not None else BESIDE if BESIDE.is_file() else None
+    config = given.config or TARGET
+    chosen = given.source if given.source is not None else BESIDE if BESIDE.is_file() else None
     taken = read_client(chosen) if chosen is not None else None
     if taken is not None:
         printer.masker = Masker(secrets_in(dict(taken.servers)))
-        require_free(config, force=force)
-    kept = (
-        Moved()
-        if taken is None
-        else await moved_into_keyring(
-            taken.servers, wanted=keyring, ask=not printer.as_json, stays_in=f"{chosen} still has them in plain."
+        require_free(config, force=given.force)
+    kept = Moved()
+    if taken is not None:
+        stays = f"{chosen} still has them in plain."
+        kept = await moved_secrets(
+            taken.servers, config, keyring=given.keyring, ask=not printer.as_json, stays_in=stays
         )
-    )
-    held = confined(kept.servers, config, sandboxed=taken.sandboxed) if taken else Confined()
+    held = _held(kept.servers, config, taken.sandboxed if taken else (), given)
     taken = replace(taken, servers=held.servers) if taken else None
     excluded = taken.excluded if taken else EMPTY
     text = client_text(taken, chosen.name) if taken and chosen else starter_text()
     try:
-        backup = write(config, text, force=force, like=chosen)
+        backup = write(config, text, force=given.force, like=chosen, allowed=_allowed(held.servers))
     except BaseException:
         kept.undo()
         raise
@@ -152,11 +161,40 @@ async def _write_start(
             }
         )
         return DONE
-    notes = [*held.lines, *kept.lines, *(f"{name} is excluded: {why}." for name, why in excluded.items())]
-    _show_start(printer, config, chosen, servers, backup, notes)
+    excluded_lines = [f"{name} is excluded: {why}." for name, why in excluded.items()]
+    _show_start(printer, config, chosen, servers, backup, [*_confined_lines(held), *kept.lines, *excluded_lines])
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")
     return DONE
+
+
+def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _Given) -> Confined:
+    """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
+    from pegboard.confined_servers import Confined, confined
+
+    if given.confine:
+        return confined(servers, config, sandboxed=sandboxed)
+    return Confined(servers=servers, sandboxed=sandboxed)
+
+
+def _confined_lines(held: Confined) -> list[str]:
+    """Return what a person is told of confinement; where nothing is said of it, that it can be asked for."""
+    from pegboard.config.schema.fetched import is_fetched
+
+    free = [
+        n for n, entry in held.servers.items() if is_mapping(entry) and is_fetched(entry) and "confine" not in entry
+    ]
+    if not free or held.names or held.outside:
+        return held.lines
+    offer = f"Fetched when they start, and run with all of your rights: {', '.join(free)}. --confine restricts them."
+    return [*held.lines, offer]
+
+
+def _allowed(servers: Mapping[str, Any]) -> int:
+    """Return who may at most read a configuration with these servers: its owner alone where a secret may be in it."""
+    from pegboard.config.clients.literal_secrets import secrets_in
+
+    return 0o600 if secrets_in(dict(servers)) else 0o666
 
 
 def _show_start(
@@ -188,99 +226,165 @@ def _problems(path: Path) -> list[Problem]:
 
 
 async def _install(printer: Printer, name: str, given: _Given) -> int:
-    from pegboard.cli.plain_in_files import Moved, as_moved_before, moved_into_keyring
+    from pegboard.cli.plain_in_files import as_moved_before
     from pegboard.config.clients import installing
+    from pegboard.config.clients.client import references_of
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
     from pegboard.config.location import Machine
-    from pegboard.confined_servers import Confined, confinable, confined
+    from pegboard.confined_servers import confinable
 
     machine = Machine()
     client = installing.client_named(name)
     own = given.config if given.config is not None else TARGET
     file = confinable(installing.file_of(client, machine, given.source, empty=own.is_file()))
     printer.masker = Masker(secrets_in(dict(file.entries)))
-    if given.probe:
-        file = await _asked_for_logins(printer, file, machine)
     if installing.own_names(file, machine):
         return _installed_already(printer, file, machine)
     movable = installing.movable(file)
     if not movable.entries:
-        _require_configuration(own, file)
+        _require_servers(own, file)
         edit = installing.installation(file, installing.entry_for(file, {}, own))
-        return _put_in(printer, edit, Confined(), Moved(), own, "Kept", dry_run=given.dry_run)
+        return await _put_in(printer, _Change(edit=edit, config=own), given)
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
     config = given.config or installing.home_of_configuration(file, machine)
     servers: Mapping[str, Any] = installing.inputs_as_variables(dict(taken.servers))
     there = config.exists() and not given.force
     if there:
-        servers = as_moved_before(servers, _servers_of(config, machine))
-    shared = there and _has(config, confined(servers, config, sandboxed=taken.sandboxed), machine)
+        servers = as_moved_before(servers, config, _servers_of(config, machine))
+    held = _held(servers, config, taken.sandboxed, given)
+    shared = there and _has(config, held, machine)
     edit = installing.installation(file, installing.entry_for(file, taken.servers, config))
-    kept = Moved(servers=servers)
-    if not shared and not given.dry_run:
-        stays = "The copy that is kept for --uninstall still has them in plain."
-        kept = await moved_into_keyring(servers, wanted=given.keyring, ask=not printer.as_json, stays_in=stays)
-    moved = confined(kept.servers, config, sandboxed=taken.sandboxed)
-    verb = "Kept" if shared else "Would write" if given.dry_run else "Wrote"
-    if not shared and not given.dry_run:
-        try:
-            _write_moved(replace(taken, servers=moved.servers), file, config, force=given.force)
-        except BaseException:
-            kept.undo()
-            raise
-    return _put_in(printer, edit, moved, kept, config, verb, dry_run=given.dry_run)
+    asked = tuple(name for name, entry in taken.servers.items() if references_of(entry).inputs)
+    written = None if shared else replace(taken, servers=servers)
+    change = _Change(edit=edit, config=config, written=written, servers=tuple(servers), held=held, asked=asked)
+    return await _put_in(printer, change, given)
 
 
-def _put_in(
-    printer: Printer, edit: Edit, moved: Confined, kept: Moved, config: Path, verb: str, *, dry_run: bool
-) -> int:
-    """Put Pegboard with a configuration into a client's file in place of these servers, and report it."""
-    file = edit.file
-    backup = None if dry_run else edit.save(backup=True)
-    diff = edit.diff()
-    servers = list(moved.servers)
-    moved = replace(moved, names=(), sandboxed=(), outside=()) if verb == "Kept" else moved
-    logins = [name for name in servers if name in file.logins]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What an installation changes: ``written`` are the servers of a configuration that is still to be written.
+
+    ``servers`` are those behind Pegboard, ``held`` says how they are confined, ``asked`` are those for which the client
+    asks its user something.
+    """
+
+    edit: Edit
+    config: Path
+    written: Taken | None = None
+    servers: tuple[str, ...] = ()
+    held: Confined | None = None
+    asked: tuple[str, ...] = ()
+
+
+async def _put_in(printer: Printer, change: _Change, given: _Given) -> int:
+    """Start the servers, then write the configuration and put Pegboard into the client's file; report it."""
+    from pegboard.cli.plain_in_files import Moved
+
+    file, config = change.edit.file, change.config
+    text = None if change.written is None or change.held is None else _text(change.written, change.held, file, config)
+    configuration = _usable(config, text, file)
+    starts, unchecked = await _checked(printer, change, configuration, given)
+    kept, backup = Moved(), None
+    if not given.dry_run:
+        kept, backup = await _save(printer, change, given)
+    verb = "Kept" if change.written is None else "Would write" if given.dry_run else "Wrote"
+    held = change.held if change.held is not None and change.written is not None else None
+    logins = [start.name for start in starts if start.wants_login]
+    diff = change.edit.diff()
     document = {
         **_heading(file),
-        "status": "would_install" if dry_run else "installed",
+        "status": "would_install" if given.dry_run else "installed",
         "config": str(config),
-        "servers": servers,
-        "confined": moved.done,
+        "servers": list(change.servers),
+        "confined": held.done if held is not None else [],
         "keyring": list(kept.names),
+        "checked": [start.name for start in starts],
         "logins": logins,
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
+    servers = change.servers
     listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
-    lines = [diff, "", f"{verb} {config}{listed}.", *moved.lines, *kept.lines, *_login_lines(logins, config)]
+    lines = [diff, "", f"{verb} {config}{listed}.", *(_confined_lines(held) if held is not None else ()), *kept.lines]
+    lines += [*_login_lines(logins, config), *unchecked]
     return _answer(printer, document, [*lines, *_after_install(file, backup)])
 
 
-async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine) -> ServerFile:
-    """Return a file with those remote servers marked that want a login; they are asked, all at once and briefly."""
-    import asyncio
+async def _checked(
+    printer: Printer, change: _Change, configuration: Configuration, given: _Given
+) -> tuple[tuple[Start, ...], list[str]]:
+    """Start the servers of a configuration; return what became of each, and what is said of those not started.
 
-    from pegboard.config.clients import installing
-    from pegboard.config.clients.compiled_servers import servers_of
-    from pegboard.sources.mcp.login.challenge import may_log_in
-    from pegboard.sources.mcp.transports.logins import demands_login
+    Raises ``ConfigError`` where one does not come up.
+    """
+    from pegboard.cli.server_starts import faults_of, start_servers
+    from pegboard.core.model.specs import ServerSpec
 
-    movable, own = installing.movable(file), installing.own_names(file, machine)
-    others = {name: entry for name, entry in movable.entries.items() if name not in own}
-    specs = servers_of(replace(movable, entries=others), machine).specs.values()
-    specs = [spec for spec in specs if not spec.references and may_log_in(spec)]
-    if not specs:
-        return file
-    names = [spec.name for spec in specs]
-    printer.note(f"Asking {', '.join(names)} whether a login is needed (--no-probe asks nobody) …")
-    answers = dict(zip(names, await asyncio.gather(*(demands_login(spec) for spec in specs)), strict=True))
-    if silent := [name for name, answer in answers.items() if answer is None]:
-        printer.note(f"No answer from {', '.join(silent)}: whether a login is needed is not known.")
-    return replace(file, logins=frozenset(name for name, answer in answers.items() if answer))
+    file, title = change.edit.file, change.edit.file.spot.client.title
+    specs = {spec.name: spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)}
+    if given.dry_run or not given.check:
+        listed = ", ".join(specs)
+        return (), [f"Not checked, since none was started: whether {listed} come up."] if listed else []
+    asked = [name for name in change.asked if name in specs and specs[name].unavailable]
+    with warnings_to(printer):
+        starts = await start_servers(configuration, file.spot.folder, printer, leave_out=asked)
+    if faults := faults_of(starts):
+        count = sum(1 for start in starts if start.fault)
+        which = f"{count} of {plural(len(starts), 'server')}"
+        message = f"{file.label} is left as it is, since {which} did not come up:\n{faults}\nNothing was changed."
+        hint = "Correct that or take the server out, and try again; --no-check does without this check."
+        raise ConfigError(message, code="server_not_started", hint=hint)
+    return starts, [f"{name} was not started: it needs what only {title} asks for." for name in asked]
+
+
+async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved, Path | None]:
+    """Write the configuration, where there is one to write, and the client's file: both, or neither.
+
+    Returns what became of secrets, and where the copy of the client's file is kept.
+    """
+    from pegboard.cli.plain_in_files import Moved, moved_secrets
+    from pegboard.support import own_folder
+
+    config, edit, taken = change.config, change.edit, change.written
+    folder = own_folder.beside(config)
+    if taken is None:
+        return Moved(), edit.save(keep_in=folder)
+    stays = "The copy that is kept for --uninstall still has them in plain."
+    before = config.read_bytes() if config.is_file() else None
+    kept = await moved_secrets(taken.servers, config, keyring=given.keyring, ask=not printer.as_json, stays_in=stays)
+    try:
+        held = _held(kept.servers, config, taken.sandboxed, given)
+        text = _text(taken, held, edit.file, config)
+        _usable(config, text, edit.file)
+        _write_moved(text, held.servers, edit.file, config, force=given.force)
+        return kept, edit.save(keep_in=folder)
+    except BaseException:
+        if before is None:
+            config.unlink(missing_ok=True)
+        elif config.read_bytes() != before:
+            config.write_bytes(before)
+        kept.undo()
+        own_folder.remove_unused(folder)
+        raise
+
+
+def _usable(config: Path, text: str | None, file: ServerFile) -> Configuration:
+    """Return what a configuration says, with this text in place of what is in it, if any.
+
+    Raises ``ConfigError`` where it has a mistake.
+    """
+    from pegboard.config.inspection import inspect
+    from pegboard.configuration_source import registered
+
+    configuration, problems = inspect(config, registered=registered(), text=text)
+    if configuration is None:
+        errors = [problem for problem in problems if problem.severity == "error"]
+        message = f"{config} could not be used, so it and {file.label} are left as they are: "
+        raise ConfigError(message + "; ".join(map(str, errors)), problems=errors)
+    return configuration
 
 
 def _login_lines(names: list[str], config: Path) -> list[str]:
@@ -289,16 +393,14 @@ def _login_lines(names: list[str], config: Path) -> list[str]:
     return [f"{name} wants a login: pegboard login {name}{option}" for name in names]
 
 
-def _require_configuration(config: Path, file: ServerFile) -> None:
-    """Raise ``ConfigError`` where a client has no server to move, and no configuration that can be used is there."""
+def _require_servers(config: Path, file: ServerFile) -> None:
+    """Raise ``ConfigError`` where a client has no server to move, and no configuration is there to give it."""
     from pegboard.config.clients.installing import no_configuration
 
     if not config.is_file():
         staying = " ".join(f"{name} stays: {why}." for name, why in file.only_its_own().items())
         message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
         raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
-    if errors := [problem for problem in _problems(config) if problem.severity == "error"]:
-        raise ConfigError(f"{config} cannot be used: {'; '.join(map(str, errors))}", problems=errors)
 
 
 def _heading(file: ServerFile) -> dict[str, Any]:
@@ -333,6 +435,7 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
         "servers": beside,
         "confined": [],
         "keyring": [],
+        "checked": [],
         "logins": [],
     }
     document = {**found, "staying": staying, "backup": None, "diff": ""}
@@ -350,25 +453,24 @@ def _refuse_faults(file: ServerFile, machine: Machine) -> None:
         raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
 
 
-def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -> None:
-    """Write the servers of a client into a configuration that is as private as where they were, or more so."""
-    from pegboard.config.clients.generated import client_text, write
+def _text(taken: Taken, held: Confined, file: ServerFile, config: Path) -> str:
+    """Return the configuration with the servers of a client."""
+    from pegboard.config.clients.generated import client_text
+
+    text = client_text(replace(taken, servers=held.servers), file.label)
+    if file.spot.scope != "user":
+        return text
+    return text.replace("/pegboard.db", f"/{config.stem}.db", 1)  # several clients may keep theirs in one folder
+
+
+def _write_moved(text: str, servers: Mapping[str, Any], file: ServerFile, config: Path, *, force: bool) -> None:
+    """Write the configuration with a client's servers as private as where they were, or more so."""
+    from pegboard.config.clients.generated import write
 
     personal = file.spot.scope == "user"
     if personal and not config.parent.exists():
         config.parent.mkdir(mode=0o700, parents=True)
-    text = client_text(taken, file.label)
-    if personal:  # several clients may keep theirs in one folder
-        text = text.replace("/pegboard.db", f"/{config.stem}.db", 1)
-    before = write(config, text, force=force, like=file.spot.path, allowed=0o600 if personal else 0o666)
-    if errors := [problem for problem in _problems(config) if problem.severity == "error"]:
-        if before is None:
-            config.unlink()
-        else:
-            before.replace(config)
-        listed = "; ".join(map(str, errors))
-        message = f"{config} could not be used, so it and {file.label} are left as they are: {listed}"
-        raise ConfigError(message, problems=errors)
+    write(config, text, force=force, like=file.spot.path, allowed=0o600 if personal else _allowed(servers))
 
 
 def _unconfined(entry: Any) -> Any:
@@ -382,16 +484,16 @@ def _servers_of(config: Path, machine: Machine) -> Mapping[str, Any]:
     return read(config, machine).translated().value.get("servers", {})
 
 
-def _has(config: Path, moved: Confined, machine: Machine) -> bool:
+def _has(config: Path, held: Confined, machine: Machine) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not.
 
-    Those that were in a sandbox it has as they are confined, others confined or not.
+    Those that are to be confined, or were in a sandbox, it has as they are confined, others confined or not.
     """
     there = _servers_of(config, machine)
     other = [
         name
-        for name, entry in moved.servers.items()
-        if (there.get(name) != entry if name in moved.sandboxed else _unconfined(there.get(name)) != _unconfined(entry))
+        for name, entry in held.servers.items()
+        if (there.get(name) != entry if name in held.done else _unconfined(there.get(name)) != _unconfined(entry))
     ]
     if other:
         message = f"{config} exists already and does not have {', '.join(other)} as the client has."
@@ -405,6 +507,7 @@ def _has(config: Path, moved: Confined, machine: Machine) -> bool:
 
 def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: bool) -> int:
     from pegboard.config.clients import installing
+    from pegboard.config.clients.kept_copies import remove_for_client
     from pegboard.config.clients.removing import removal
     from pegboard.config.location import Machine
 
@@ -421,9 +524,9 @@ def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: boo
         result = f"{file.label} was changed since: Pegboard is removed, the servers are back, the rest stays."
         stays.insert(0, f"What it was before Pegboard is still kept as {backup}.")
     if not dry_run:
-        edit.save(backup=False)
+        edit.save()
         if how == "restored":
-            backup.unlink()
+            remove_for_client(edit.path)
     document = {
         **_heading(file),
         "status": {"restored": "would_restore", "put_back": "would_put_back"}[how] if dry_run else how,

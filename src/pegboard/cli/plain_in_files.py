@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegboard.config.saving import write_whole
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
 from pegboard.problems import Problem
+from pegboard.support import own_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pegboard.config.clients.plain_secrets import PlainSecret
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.schema.configuration import Configuration
@@ -99,18 +101,21 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Servers as they are to be written: those whose secrets are in the keyring refer to them.
+    """Servers as they are to be written: they refer to their secrets, which are in the keyring or in files.
 
-    ``names`` are those in the keyring, ``added`` those that this has put there, ``lines`` what a person is told.
+    ``names`` are those in the keyring, ``added`` those that this has put there, ``files`` those that it has written,
+    ``folder`` is where they are, ``lines`` what a person is told.
     """
 
     servers: Mapping[str, Any] = field(default=EMPTY)
     names: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    folder: Path | None = None
     lines: tuple[str, ...] = ()
 
     def undo(self) -> None:
-        """Take out of the keyring what was put there."""
+        """Take out of the keyring what was put there, and remove the files."""
         from pegboard.sources.references.keyring_values import delete
         from pegboard.sources.references.stored_names import note_deleted
         from pegboard.system_keyring import KeyringError
@@ -121,36 +126,42 @@ class Moved:
                 note_deleted(name)
             except (KeyringError, OSError):  # what failed before says more
                 continue
+        for path in self.files:
+            path.unlink(missing_ok=True)
+        if self.folder is not None:
+            own_folder.remove_unused(self.folder)
 
 
-async def moved_into_keyring(servers: Mapping[str, Any], *, wanted: bool | None, ask: bool, stays_in: str) -> Moved:
-    """Return servers with their secrets in the keyring where that is wanted, else as they are, with what to do.
+async def moved_secrets(
+    servers: Mapping[str, Any], config: Path, *, keyring: bool | None, ask: bool, stays_in: str
+) -> Moved:
+    """Return servers without a secret in plain: each is in the keyring where that is wanted, else in a file.
 
     Args:
         servers: in our own shape.
-        wanted: True moves them, False does not; None asks the person at the terminal.
+        config: the configuration that they are written into; the files are in Pegboard's own folder beside it.
+        keyring: True moves secrets into the keyring, False does not; None asks the person at the terminal.
         ask: whether a person may be asked.
-        stays_in: where else they stand in plain, and stay.
+        stays_in: where else they are in plain, and stay.
 
     Raises:
-        PegboardError: ``keyring_failed`` where they are to be moved and cannot be; nothing is left in the keyring.
+        PegboardError: ``keyring_failed`` where they are to be in the keyring and cannot be; then nothing is moved.
     """
     from pegboard.config.clients.plain_secrets import plain_secrets
     from pegboard.sources.references.keyring_values import usable
     from pegboard.system_keyring import INSTALL, installed
 
     found = plain_secrets(servers)
-    if not found or wanted is False:
+    if not found:
         return Moved(servers=servers)
     names = ", ".join(dict.fromkeys(one.name for one in found))
-    if wanted is None and not usable():
-        lacks = "This system has no keyring" if installed() else f"There is no keyring ({INSTALL})"
-        by_hand = f"{_count(found)} in plain: {names}. {lacks}: write ${{NAME}} for each, and set it."
-        return Moved(servers=servers, lines=(by_hand,))
-    if wanted is None and not (ask and await _agreed(found, names)):
-        later = f"{_count(found)} in plain: {names}. Add --keyring to move them into the keyring."
-        return Moved(servers=servers, lines=(later,))
-    return _stored(servers, found, stays_in)
+    if keyring is None and usable():
+        keyring = ask and await _agreed(found, names)
+        later = "" if keyring else "Add --keyring to move them into the keyring."
+    else:
+        lacks = "This system has no keyring." if installed() else f"There is no keyring ({INSTALL})."
+        later = lacks if keyring is None else ""
+    return _in_keyring(servers, found, stays_in) if keyring else _in_files(servers, found, config, later)
 
 
 async def _agreed(found: tuple[PlainSecret, ...], names: str) -> bool:
@@ -164,9 +175,48 @@ def _count(found: tuple[PlainSecret, ...]) -> str:
     return f"Settings of {servers} have secrets"
 
 
-def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
+def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config: Path, later: str) -> Moved:
+    """Return servers whose secrets were each written into a file for its owner alone: all of them, or none."""
+    from pegboard.config.clients.plain_secrets import FILE, without_plain
+
+    folder = own_folder.beside(config)
+    place = folder / own_folder.SECRETS
+    added: list[Path] = []
+    kept: list[PlainSecret] = []
+    try:
+        own_folder.make_private(folder)
+        own_folder.make_private(place)
+        for one in found:
+            number, name = 1, one.name
+            while (there := _value_in(place / name)) not in (None, one.value):
+                number += 1
+                name = f"{one.name}_{number}"
+            if there is None:
+                write_whole(place / name, f"{one.value}\n".encode(), like=0o600)
+                added.append(place / name)
+            kept.append(replace(one, name=name))
+    except OSError:
+        Moved(files=tuple(added), folder=folder).undo()
+        raise
+    names = ", ".join(dict.fromkeys(one.name for one in kept))
+    line = f"In {place}, which git ignores, and not in {config.name}: {names}. {later}".strip()
+    moved = without_plain(servers, kept, FILE)
+    return Moved(servers=moved, files=tuple(added), folder=folder, lines=(line,))
+
+
+def _value_in(path: Path) -> str | None:
+    """Return the value in a file, or None where there is no file."""
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        return ""
+
+
+def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
     """Return servers whose secrets were put into the keyring: all of them, or none."""
-    from pegboard.config.clients.plain_secrets import without_plain
+    from pegboard.config.clients.plain_secrets import KEYRING, without_plain
     from pegboard.sources.references.keyring_values import store, value_of
     from pegboard.sources.references.stored_names import note_stored
     from pegboard.system_keyring import KeyringError
@@ -190,19 +240,27 @@ def _stored(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in
         raise PegboardError(message, code="keyring_failed", hint=f"{error.hint} Or add --no-keyring.") from None
     names = tuple(dict.fromkeys(one.name for one in kept))
     line = f"In the keyring, no longer in plain: {', '.join(names)}. {stays_in}".strip()
-    return Moved(servers=without_plain(servers, kept), names=names, added=tuple(added), lines=(line,))
+    return Moved(servers=without_plain(servers, kept, KEYRING), names=names, added=tuple(added), lines=(line,))
 
 
-def as_moved_before(servers: Mapping[str, Any], there: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return servers as a configuration has them whose secrets were moved before, else as they are."""
-    from pegboard.config.clients.plain_secrets import plain_secrets, without_plain
+def as_moved_before(servers: Mapping[str, Any], config: Path, there: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return servers as a configuration has them whose secrets were moved before, else as they are.
+
+    Args:
+        servers: in our own shape.
+        config: the configuration.
+        there: the servers in it.
+    """
+    from pegboard.config.clients.plain_secrets import FILE, KEYRING, plain_secrets, without_plain
     from pegboard.sources.references.keyring_values import value_of
     from pegboard.system_keyring import KeyringError
 
-    found = plain_secrets(servers)
-    moved = without_plain(servers, found)
-    try:
+    found, place = plain_secrets(servers), own_folder.beside(config) / own_folder.SECRETS
+    values: Mapping[str, Callable[[str], str | None]] = {KEYRING: value_of, FILE: lambda name: _value_in(place / name)}
+    for reference, value in values.items():
+        moved = without_plain(servers, found, reference)
         same = bool(found) and all(there.get(name) == entry for name, entry in moved.items() if entry != servers[name])
-        return moved if same and all(value_of(one.name) == one.value for one in found) else servers
-    except KeyringError:
-        return servers
+        with suppress(KeyringError, OSError):
+            if same and all(value(one.name) == one.value for one in found):
+                return moved
+    return servers

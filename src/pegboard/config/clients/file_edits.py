@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from tomlkit.exceptions import TOMLKitError
 
+from pegboard.config.clients.kept_copies import keep_for_client, remove_for_client
 from pegboard.config.clients.literal_secrets import names_in, secrets_in
 from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError, is_mapping
@@ -23,7 +22,6 @@ from pegboard.config.saving import require_writable, write_whole
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.errors import ConfigError
 
-_BACKUP: Final = "pegboard-backup"
 _PAIR: Final = re.compile(r'("?)([A-Za-z_][\w.-]*)\1(\s*[:=]\s*)("(?!\$)(?:[^"\\]|\\.)*")')
 
 
@@ -52,8 +50,8 @@ class Edit:
         )
         return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
 
-    def save(self, *, backup: bool) -> Path | None:
-        """Write the file whole; return where what was there is backed up.
+    def save(self, *, keep_in: Path | None = None) -> Path | None:
+        """Write the file whole; return where a copy of what was there is kept, in a folder of Pegboard's own.
 
         Raises ``ConfigError`` where somebody else changed it meanwhile.
         """
@@ -63,30 +61,15 @@ class Edit:
         elif self.path.read_bytes() != self.data:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
-        copy = _backed_up(self.path) if backup else None
         mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
-        write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
+        copy = keep_for_client(self.path, self.path.read_bytes(), keep_in) if keep_in is not None else None
+        try:
+            write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
+        except BaseException:
+            if copy is not None:
+                remove_for_client(self.path)
+            raise
         return copy
-
-
-def _backed_up(path: Path) -> Path:
-    """Copy a file to where nothing is yet, and return that."""
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    number = 0
-    while (copy := path.with_name(f"{path.name}.{stamp}{number or ''}Z.{_BACKUP}")).exists():
-        number += 1
-    shutil.copy2(path, copy)
-    return copy
-
-
-def backup_of(path: Path) -> Path | None:
-    """Return the newest of the backups of a file."""
-    found = path.parent.glob(f"{_globbed(path.name)}.*Z.{_BACKUP}")
-    return max(found, key=lambda copy: (copy.stat().st_mtime_ns, copy.name), default=None)
-
-
-def _globbed(name: str) -> str:
-    return re.sub(r"([\[\]*?])", r"[\1]", name)
 
 
 def written_servers(file: ServerFile) -> Mapping[str, Any]:

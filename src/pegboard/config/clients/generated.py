@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Any, Final, cast
 
 import yaml
 
+from pegboard.config.clients.kept_copies import keep
 from pegboard.config.clients.server_files import ServerFile, read
 from pegboard.config.location import Machine
 from pegboard.core.model.toolkits import UNCONFINED
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.problems import Problem
+from pegboard.support import own_folder
 
 HEAD: Final = """\
 # Pegboard: which tools a language model sees at each step, why, and what that costs.
@@ -179,8 +180,7 @@ def write(path: Path, text: str, *, force: bool, like: Path | None, allowed: int
     backup: Path | None = None
     require_free(path, force=force)
     if path.exists() or path.is_symlink():
-        backup = _free(path)
-        shutil.copy2(path, backup)
+        backup = keep(path.read_bytes(), path.name, own_folder.beside(path))
     with path.open("w" if force else "x", encoding="utf-8") as stream:
         if like is not None:
             path.chmod(like.expanduser().stat().st_mode & allowed)
@@ -193,11 +193,3 @@ def require_free(path: Path, *, force: bool) -> None:
     if not force and (path.exists() or path.is_symlink()):
         hint = "Add --force to replace it, or --config PATH to write another one."
         raise PegboardError(f"{path} exists already and is left as it is.", code="file_exists", hint=hint)
-
-
-def _free(path: Path) -> Path:
-    """Return a name for a backup that no file has."""
-    number = 0
-    while (found := path.with_name(f"{path.name}.bak{number or ''}")).exists():
-        number += 1
-    return found

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import FLAG, HARMLESS, PAIR, PAIRS, SCHEME, SHORTEST, tells
 from pegboard.config.documents.document import KeyPath, is_list, is_mapping
+from pegboard.support import own_folder
 
 _KNOWN: Final = re.compile(
     r"(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|AKIA|AIza|ntn_|hf_|pypi-|npm_|dop_v1_|shpat_|sbp_)[\w-]{10,}"
@@ -21,6 +22,9 @@ _KNOWN: Final = re.compile(
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?[/\\]|[A-Za-z]:[/\\]|\$\w+$")
 """What is a path, or a variable of a shell."""
 _PASSWORD: Final = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+KEYRING: Final = "keyring:{name}"
+FILE: Final = f"file:{own_folder.NAME}/{own_folder.SECRETS}/{{name}}"
+"""What refers to a secret by its name: in the keyring, in a file in Pegboard's own folder beside the configuration."""
 _QUERY: Final = re.compile(r"[?&]([\w.-]+)=([^&#\s]+)")
 
 
@@ -34,7 +38,7 @@ class PlainSecret:
     text: str = field(repr=False)
     value: str = field(repr=False)
 
-    def replaced(self, reference: str = "keyring:{name}") -> str:
+    def replaced(self, reference: str = KEYRING) -> str:
         """Return the text with a reference in place of the secret."""
         return self.text.replace(self.value, f"${{{reference.format(name=self.name)}}}")
 
@@ -60,21 +64,22 @@ def plain_secrets(servers: Mapping[str, Any]) -> tuple[PlainSecret, ...]:
     return tuple(found)
 
 
-def without_plain(servers: Mapping[str, Any], secrets: Iterable[PlainSecret]) -> dict[str, Any]:
-    """Return servers with a reference to the keyring in place of each of these secrets."""
+def without_plain(servers: Mapping[str, Any], secrets: Iterable[PlainSecret], reference: str) -> dict[str, Any]:
+    """Return servers with a reference in place of each of these secrets: ``KEYRING`` or ``FILE``."""
     changed = dict(servers)
     for secret in secrets:
-        changed[secret.server] = _replaced(changed[secret.server], secret.path, secret)
+        changed[secret.server] = _replaced(changed[secret.server], secret.path, secret, reference)
     return changed
 
 
-def _replaced(value: Any, path: KeyPath, secret: PlainSecret) -> Any:
+def _replaced(value: Any, path: KeyPath, secret: PlainSecret, reference: str) -> Any:
     if not path:
-        return str(value).replace(secret.value, f"${{keyring:{secret.name}}}")
+        return str(value).replace(secret.value, f"${{{reference.format(name=secret.name)}}}")
     key, *rest = path
+    inner = tuple(rest)
     if is_list(value):
-        return [_replaced(one, tuple(rest), secret) if number == key else one for number, one in enumerate(value)]
-    return {name: _replaced(one, tuple(rest), secret) if name == key else one for name, one in value.items()}
+        return [_replaced(one, inner, secret, reference) if n == key else one for n, one in enumerate(value)]
+    return {n: _replaced(one, inner, secret, reference) if n == key else one for n, one in value.items()}
 
 
 def _free(wanted: str, server: str, value: str, names: dict[str, str]) -> str:

@@ -10,15 +10,14 @@ from typing import Any, Literal
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import (
     Edit,
-    backup_of,
     editable,
     edited,
     suffix,
     written_servers,
 )
 from pegboard.config.clients.installing import installed, own_names
+from pegboard.config.clients.kept_copies import KeptCopy, kept_for_client
 from pegboard.config.clients.server_files import ServerFile, compose
-from pegboard.config.documents.document import UnreadableError
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.location import Machine
 from pegboard.config.saving import require_writable
@@ -31,36 +30,40 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     """Return the edit that gives a client its servers back, how exact it is, and the copy it comes from.
 
     ``restored``: the file has not been changed since, and is again what it was, byte for byte.
-    Raises ``ConfigError`` where there is no backup that can be read.
+    Raises ``ConfigError`` where no copy was kept, it cannot be read, or it is not what was copied.
     """
     path = file.spot.path.expanduser().resolve()
     names, written_now = own_names(file, machine), written_servers(file)
     if not names:
         raise ConfigError(f"Pegboard does not stand in {file.label}.", code="not_installed")
-    backup, config = backup_of(path), own_configuration(written_now[names[0]], machine)
-    if backup is None:
+    kept, config = kept_for_client(path), own_configuration(written_now[names[0]], machine)
+    if kept is None:
         raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
-    was = _read_copy(backup, file, config)
+    was = _read_copy(kept, file, config)
     staying = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
     if installed(was, written_now[names[0]], name=names[0], staying=staying) == file.text:
         require_writable(file.label, path)
-        return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", backup
+        return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", kept.path
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
     servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}
-    return edited(file, _put_back(file, was, since), servers), "put_back", backup
+    return edited(file, _put_back(file, was, since), servers), "put_back", kept.path
 
 
 def _by_hand(config: Path | None) -> str:
     return f"The servers stand in {config}. Put them back by hand." if config else ""
 
 
-def _read_copy(backup: Path, file: ServerFile, config: Path | None) -> ServerFile:
+def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None) -> ServerFile:
     try:
-        text = backup.read_bytes().decode("utf-8-sig")
-        document = compose(text, file.label, suffix(file))
-    except (UnreadableError, UnicodeDecodeError, OSError):
-        message = f"The copy that was kept of {file.label}, {backup.name}, cannot be read."
+        data = kept.read()
+    except OSError:
+        message = f"The copy that was kept of {file.label}, {kept.path}, cannot be read."
         raise ConfigError(message, code="no_backup", hint=_by_hand(config)) from None
+    if data is None:
+        message = f"The copy that was kept of {file.label}, {kept.path}, was changed since, so it is not put back."
+        raise ConfigError(message, code="backup_changed", hint=f"Nothing was changed. {_by_hand(config)}".strip())
+    text = data.decode("utf-8-sig")
+    document = compose(text, file.label, suffix(file))
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
     return replace(was, entries=written_servers(was))
 

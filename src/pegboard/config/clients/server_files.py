@@ -41,8 +41,8 @@ class ServerFile:
 
     ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
     of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
-    the other projects in the file that have servers. ``logins`` are servers that were found to want
-    a login. ``unconfinable`` says why this system cannot confine what the client runs in a sandbox.
+    the other projects in the file that have servers. ``unconfinable`` says why this system cannot
+    confine what the client runs in a sandbox.
     """
 
     spot: Spot
@@ -51,7 +51,6 @@ class ServerFile:
     root: Root
     entries: Mapping[str, Any]
     elsewhere: tuple[str, ...] = ()
-    logins: frozenset[str] = frozenset()
     unconfinable: str = ""
 
     @property

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pegboard.support.own_folder import make_private
+
 
 class Database:
     """One database for all toolkits that need one, made for the first of them.
@@ -36,7 +38,7 @@ class Database:
             self._folder = TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
             path = Path(self._folder.name) / "agno.db"
         else:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(path.parent)
         path.touch(mode=0o600)  # like the store, for its owner alone
         return sqlite(db_file=str(path))
 

@@ -10,7 +10,6 @@ process (S2), not always that of the machine.
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import time
@@ -23,6 +22,7 @@ from typing import TypeVar
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.stores.sqlite.schema import VERSION, make_tables, version_of
 from pegboard.support.backoff import Backoff
+from pegboard.support.own_folder import make_private
 from pegboard.support.threads import in_thread
 
 T = TypeVar("T")
@@ -210,7 +210,7 @@ def _make_file(path: Path) -> None:
     process has to it (POSIX locks belong to the process).
     """
     try:
-        _make_folder(path.parent)
+        make_private(path.parent)
     except OSError as error:
         raise _not_made(path, error) from error
     try:
@@ -236,14 +236,3 @@ def _fault_of(path: Path) -> str:
 def _not_made(path: Path, error: OSError) -> StoreError:
     reason = (error.strerror or str(error)).lower()
     return StoreError(f"{path} cannot be made ({error.filename}: {reason}).", hint=_WRITABLE)
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it where they are missing; only the owner may enter the new ones."""
-    if folder.is_dir():
-        return
-    if folder.exists() and not folder.is_dir():  # another process may just have made it
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    if folder.parent != folder:
-        _make_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
