@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import contextlib
+import ctypes
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -172,6 +174,84 @@ async def test_a_confined_server_reaches_no_socket_of_this_machine(
             "variables": "done: []",
             "itself": "done: True",
         }
+
+
+OF_OTHERS = {
+    "limits": "import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE, (8, 8))",
+    "limits read": "import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE)",
+    "affinity": "import os; os.sched_setaffinity({pid}, {{0}})",
+    "scheduler": "import os; os.sched_setscheduler({pid}, os.SCHED_IDLE, os.sched_param(0))",
+    "parameters": "import os; os.sched_setparam({pid}, os.sched_param(0))",
+    "priority": "import os; os.setpriority(os.PRIO_PROCESS, {pid}, 19)",
+    "priority of a group": "import os; os.setpriority(os.PRIO_PGRP, {group}, 19)",
+    "priority of the user": "import os; os.setpriority(os.PRIO_USER, os.getuid(), 19)",
+    "attributes": "import ctypes; fails({attributes}, {pid}, bytes([48, 0, 0, 0, 5]) + bytes(43), 0)",
+    "priority of the disk": "import ctypes; fails({disk}, 1, {pid}, 3 << 13)",
+    "memory": "fails({memory}, {key}, 0, 0)",
+    "attached memory": "fails({attach}, {shared}, 0, 0)",
+    "semaphores": "fails({semaphores}, {key}, 1, 0o1666)",
+    "messages": "fails({messages}, {key}, 0o1666)",
+    "named messages": "fails({named}, b'pegboard-' + str({key}).encode(), 0o102, 0o600, 0)",
+}
+_CALLS = {
+    "x86_64": {"attributes": 314, "disk": 251, "memory": 29, "attach": 30, "semaphores": 64, "messages": 68,
+               "named": 240},
+    "aarch64": {"attributes": 274, "disk": 30, "memory": 194, "attach": 196, "semaphores": 190, "messages": 186,
+                "named": 180},
+}  # fmt: skip
+FAILS = """
+import ctypes, os
+def fails(number, *given):
+    if ctypes.CDLL(None, use_errno=True).syscall(number, *given) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
+"""
+
+
+@contextlib.contextmanager
+def shared_memory() -> Iterator[tuple[int, int]]:
+    """Make System V memory that every process of this user may attach; yields its key and its number."""
+    libc, calls = ctypes.CDLL(None, use_errno=True), _CALLS[os.uname().machine]
+    key = 1 + uuid4().int % 0x7FFFFFF0
+    number = libc.syscall(calls["memory"], key, 4096, 0o1666)
+    assert number >= 0, os.strerror(ctypes.get_errno())
+    try:
+        yield key, number
+    finally:
+        libc.syscall({"x86_64": 31, "aarch64": 195}[os.uname().machine], number, 0, None)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+async def test_a_confined_server_sets_nothing_of_other_processes(source: McpSource, inside: Path, depth: int) -> None:
+    "A7: limits, priority and scheduling of the gateway, and System V memory, are out of its reach; no attempt ends it."
+    own = limits_and_priority()
+    with shared_memory() as (key, number):
+        given = {"pid": os.getpid(), "group": os.getpgid(0), "key": key, "shared": number, **_CALLS[os.uname().machine]}
+        attempts = {name: FAILS + code.format(**given) for name, code in OF_OTHERS.items()}
+        found = await reached(source, reaching(inside), attempts, depth)
+    assert {name: how for name, how in found.items() if how != "refused: PermissionError 1"} == {}
+    assert limits_and_priority() == own
+
+
+def limits_and_priority() -> tuple[object, ...]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limits, os.sched_getaffinity(0), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+async def test_a_confined_server_sets_its_own_limits_priority_and_scheduling(
+    source: McpSource, inside: Path, depth: int
+) -> None:
+    "A7: interpreters and libraries do so when they start; they name themselves by 0."
+    attempts = {
+        "limits": "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
+        "affinity": "import os; os.sched_setaffinity(0, os.sched_getaffinity(0))",
+        "scheduler": "import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))",
+        "priority": "import os; os.setpriority(os.PRIO_PROCESS, 0, 5)",
+        "nice": "import os; answer = os.nice(1) > 0",
+        "a process": "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import ctypes'], check=True)",
+    }
+    found = await reached(source, reaching(inside), attempts, depth)
+    assert {name: how for name, how in found.items() if not how.startswith("done")} == {}
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

@@ -5,7 +5,7 @@ set here holds for the program and all that it starts, and nothing takes it back
 ``listed`` and ``devices`` are paths without links, ``network`` is null or a list of TCP ports.
 
 Landlock rules files, TCP ports, signals; the filter on system calls rules the sockets that Landlock knows nothing of,
-and what goes around either of them.
+what goes around either of them, and what a process may do to other processes of its user.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class _Machine(NamedTuple):
     """The numbers of one kind of processor: its own, and those of its system calls.
 
     ``refused`` go around the rules: rings of requests that no filter sees, keys of the user, code in the kernel, files
-    by number, ports of the hardware.
+    by number, ports of the hardware. ``shared`` are memory, semaphores and queues by a number or name that every
+    process of the user reaches. ``controls`` set the limits and the scheduling of the process that their first argument
+    names, ``priorities`` the priority of the process that the second names where the first is this number.
     """
 
     audit: int
@@ -65,6 +67,9 @@ class _Machine(NamedTuple):
     socketpair: int
     sends: tuple[tuple[int, int], ...]
     refused: tuple[int, ...]
+    shared: tuple[int, ...]
+    controls: tuple[int, ...]
+    priorities: tuple[tuple[int, int], ...]
 
 
 _RINGS: Final = (425, 426, 427)
@@ -75,6 +80,9 @@ _MACHINES: Final = {
         socketpair=53,
         sends=((44, 3), (46, 2), (307, 3)),
         refused=(*_RINGS, 248, 249, 250, 175, 176, 313, 246, 320, 321, 298, 304, 172, 173),
+        shared=(29, 30, 31, 67, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241),
+        controls=(302, 203, 142, 144, 314),
+        priorities=((141, 0), (251, 1)),
     ),
     "aarch64": _Machine(
         audit=0xC00000B7,
@@ -82,6 +90,9 @@ _MACHINES: Final = {
         socketpair=199,
         sends=((206, 3), (211, 2), (269, 3)),
         refused=(*_RINGS, 217, 218, 219, 105, 106, 273, 104, 294, 280, 241, 265),
+        shared=(194, 196, 195, 197, 190, 193, 191, 192, 186, 189, 188, 187, 180, 181),
+        controls=(261, 122, 118, 119, 274),
+        priorities=((140, 0), (30, 1)),
     ),
 }
 
@@ -198,8 +209,9 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_Step]:
         _step(_AT_LEAST, _X32, 0, 1),
         _step(_RETURN, _ERROR | _ENOSYS),
     ]
-    for number in machine.refused:
+    for number in (*machine.refused, *machine.shared):
         steps += _where(number, [_step(_RETURN, _ERROR | _EPERM)])
+    steps += _of_itself(machine)
     pair = [
         *_only(0, (_UNIX,)),
         *_only(1, (_STREAM, _SEQPACKET), mask=_KIND),  # one of datagrams could be sent elsewhere
@@ -216,6 +228,19 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_Step]:
         ]
         steps += _where(number, fast)
     return [*steps, _step(_RETURN, _ALLOW)]
+
+
+def _of_itself(machine: _Machine) -> list[_Step]:
+    """Return what lets a process set its own limits, scheduling and priority, and those of no other.
+
+    It has to name itself by 0: no filter knows the number of a process that is started later.
+    """
+    itself, steps = [_step(_RETURN, _ALLOW)], list[_Step]()
+    for number in machine.controls:
+        steps += _where(number, [*_only(0, (0,), error=_EPERM), *itself])
+    for number, process in machine.priorities:
+        steps += _where(number, [*_only(0, (process,), error=_EPERM), *_only(1, (0,), error=_EPERM), *itself])
+    return steps
 
 
 def _sockets(ports: list[int] | None) -> list[_Step]:
@@ -239,11 +264,11 @@ def _sockets(ports: list[int] | None) -> list[_Step]:
     ]
 
 
-def _only(argument: int, values: tuple[int, ...], *, mask: int = 0) -> list[_Step]:
+def _only(argument: int, values: tuple[int, ...], *, mask: int = 0, error: int = _EACCES) -> list[_Step]:
     """Return the steps that refuse a call unless an argument of it is one of these; they count as C's ints do."""
     loaded = [_step(_LOAD, _ARGUMENTS + 8 * argument), *([_step(_AND, mask)] if mask else [])]
     tests = [_step(_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)]
-    return [*loaded, *tests, _step(_RETURN, _ERROR | _EACCES)]
+    return [*loaded, *tests, _step(_RETURN, _ERROR | error)]
 
 
 def _where(number: int, steps: list[_Step]) -> list[_Step]:
