@@ -22,6 +22,15 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 _CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-")
 os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = _CACHE.name
 
+
+@pytest.fixture(autouse=True)
+def no_token_of_another_test() -> None:
+    """Remove what a test left that started something confined: it demands a token of every gateway of this user."""
+    from pegboard.support.user_token import token_file
+
+    token_file().unlink(missing_ok=True)
+
+
 # Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
 collect_ignore_glob = ["tests/*conftest.py", "tests/fixtures/*"]
 

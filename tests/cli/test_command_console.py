@@ -79,6 +79,21 @@ def test_serve_says_who_signs_in_where_tokens_are_in_use(run: Run, project: Path
         assert (refused.status_code, "code=" in refused.text) == (403, False)
 
 
+def test_where_something_confined_has_network_serve_prints_neither_the_token_nor_a_code(
+    run: Run, project: Path
+) -> None:
+    """A7: what is confined may read the file that the output goes to; `pegboard console` gives a code."""
+    config = project / "pegboard.yaml"
+    config.write_text(f"{config.read_text()}\nservers:\n  weather: {{command: weather-server, confine: true}}\n")
+    token = project / "user-state" / "pegboard" / "gateway-token"
+    with console_of() as (running, url):
+        assert f"Clients over HTTP need the token in {token}" in running.seen
+        assert '"Authorization": "Bearer <token>"' in running.seen
+        assert token.read_text().strip() not in running.seen
+        assert f"Console: {url} (`pegboard console` opens it)\n" in running.seen
+        assert signs_in(run("console", "--no-browser").out.strip())
+
+
 def test_without_a_console_none_is_served_and_none_is_found(run: Run, project: Path) -> None:
     with serving("--port", "0", "--agent", "assistant", "--no-console") as running:
         base = running.until('"--config"').partition("Pegboard serves MCP at ")[2].split()[0].removesuffix("/mcp")

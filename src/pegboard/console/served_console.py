@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.running_consoles import RunningConsole
+from pegboard.support.user_token import token_file
 
 if TYPE_CHECKING:
     from pegboard.console.app import ConsoleApp
@@ -62,6 +63,8 @@ class ServedConsole:
         )
 
     def _how(self) -> str:
+        if self._access.by_code and token_file().exists():  # what is confined may read where this line is kept
+            return " (`pegboard console` opens it)"
         if self._access.by_code:
             return f"?code={self._access.codes.new()}"
         if any(token.rights for token in self._board.configuration.tokens):

@@ -15,6 +15,7 @@ from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
 from pegboard.support.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
+from pegboard.support.user_token import UserToken, make_token
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -51,6 +52,22 @@ def require_tokens(board: BoardPort, host: str) -> None:
         )
 
 
+def demand_user_token(board: BoardPort, host: str) -> None:
+    """Make the token of the user where something that is confined has network, and the gateway has no other (A7)."""
+    configuration = board.configuration
+    confined = (spec.confine for spec in configuration.specs.values() if spec.confine is not None)
+    if configuration.tokens or not is_loopback(host) or all(confine.network == () for confine in confined):
+        return
+    try:
+        make_token()
+    except OSError as error:
+        raise UsageError(
+            f"Something confined has network, and the token that keeps it out of the gateway cannot be made: {error}.",
+            code="tokens_required",
+            hint="Make that folder writable, add 'tokens:', or confine with `network: none`.",
+        ) from None
+
+
 class Refusal(Exception):  # noqa: N818  (it is an answer)
     """An answer to a request with an HTTP status and a JSON-RPC error."""
 
@@ -81,6 +98,7 @@ class Authenticator:
     default_sub_app: str | None = None
     origins: dict[str, str] = field(default_factory=dict[str, str])
     """By principal, where they reached the gateway last, as a Host that is served here."""
+    user_token: UserToken = field(default_factory=UserToken)
 
     def reached(self, caller: Caller, scope: Scope, host: str) -> None:
         """Note where a principal reaches the gateway: there they log in to servers, too (G11)."""
@@ -95,15 +113,14 @@ class Authenticator:
         """Return the token of a request, or None where none are in use; raises ``Refusal``."""
         tokens = self.board.configuration.tokens
         if not tokens and is_loopback(self.host):
-            return None
+            if self.user_token.admits(authorization):
+                return None
+            where = f" The token is in {self.user_token.file}: something confined of this user has network."
+            raise _unauthenticated(authorization, where)
         token = owner_of(authorization, tokens)
-        if token is not None:
-            return token
-        scheme, _, given = (authorization or "").partition(" ")
-        if scheme.lower() == "bearer" and given.strip():
-            challenge = 'Bearer realm="pegboard", error="invalid_token"'
-            raise Refusal(401, "This bearer token is not known here.", WWW_Authenticate=challenge)
-        raise Refusal(401, "A bearer token is needed here.", WWW_Authenticate='Bearer realm="pegboard"')
+        if token is None:
+            raise _unauthenticated(authorization)
+        return token
 
     def caller(
         self, authorization: str | None, agent: str | None, query: Mapping[str, str], transport: str | None = None
@@ -134,6 +151,15 @@ class Authenticator:
             return open_sub_app(self.board.world, agent, name)
         except UsageError:
             raise Refusal(404, "There is no such sub-app here. Name one that the agent lists: ?sub_app=NAME.") from None
+
+
+def _unauthenticated(authorization: str | None, where: str = "") -> Refusal:
+    """Return the refusal of a request without a token that counts; ``where`` says where there is one."""
+    scheme, _, given = (authorization or "").partition(" ")
+    if scheme.lower() == "bearer" and given.strip():
+        challenge = 'Bearer realm="pegboard", error="invalid_token"'
+        return Refusal(401, f"This bearer token is not known here.{where}", WWW_Authenticate=challenge)
+    return Refusal(401, f"A bearer token is needed here.{where}", WWW_Authenticate='Bearer realm="pegboard"')
 
 
 class OriginCheck:

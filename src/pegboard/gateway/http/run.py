@@ -17,7 +17,14 @@ from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.addresses import bind, reached_at, url_of
-from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, is_loopback, require_tokens
+from pegboard.gateway.http.auth import (
+    Authenticator,
+    OriginCheck,
+    demand_user_token,
+    identify,
+    is_loopback,
+    require_tokens,
+)
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
 from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.process.setup import quiet, stopping
@@ -102,6 +109,7 @@ async def _serving(
 ) -> AsyncGenerator[tuple[str, asyncio.Event, Drain]]:
     """Serve while the context lasts; yields the URL, what is set where the app cannot be loaded, and how to drain."""
     require_tokens(board, host)
+    demand_user_token(board, host)
     if (chosen := chosen_agent(board, agent)) is not None:
         open_sub_app(board.world, chosen, sub_app)
     with contextlib.closing(bind(host, port)) as listening:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pegboard.core.model.naming import some_of
+from pegboard.support.user_token import UserToken
 
 if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort
@@ -27,8 +28,12 @@ def announce(
         "type": "http",
         "url": url if default else f"{url}/{quote(next(iter(others), ''), safe='')}",
     }
-    if board.configuration.tokens:
+    own = UserToken()
+    if board.configuration.tokens or own.demanded:
         remote["headers"] = {"Authorization": "Bearer <token>"}
+    if own.demanded and not board.configuration.tokens:
+        why = "something confined of this user has network, and does not use the gateway itself"
+        parts.append(f"Clients over HTTP need the token in {own.file}: {why}")
     parts += [
         "A client takes it with:",
         _paste(remote),

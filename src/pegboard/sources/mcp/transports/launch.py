@@ -20,6 +20,7 @@ from pegboard.sources.confinement import (
     policy_for,
     removed,
 )
+from pegboard.support.user_token import make_token
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -83,6 +84,8 @@ def confined_launch(
             launches.unconfined.add(spec.name)
             log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
         return Launch(command=command, args=spec.args, env=env)
+    if confinement.network != ():
+        _keep_from_gateways()
     temporary = made_temporary(spec.name)
     try:
         own = launches.own_paths()
@@ -103,3 +106,14 @@ def confined_launch(
         raise
     reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=spec.cwd or os.getcwd())  # noqa: PTH109
     return Launch(command=command, args=args, env=env, policy=policy, refusals=reader)
+
+
+def _keep_from_gateways() -> None:
+    """Let no gateway of this user be used without a token, before a process starts that could use one."""
+    try:
+        make_token()
+    except OSError as error:
+        raise ToolUnavailableError(
+            f"it is confined and has network, and the token that keeps it out of the gateway cannot be made: {error}",
+            hint="Make that folder writable, or confine it with `network: none`.",
+        ) from None
