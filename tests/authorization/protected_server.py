@@ -58,6 +58,9 @@ def mcp_server(released: Callable[[], Awaitable[object]]) -> Server[Any]:
             case "slow":
                 await released()
                 return said("done")
+            case "echo" if "repeat" in arguments:
+                sent = json.dumps({"error": "no such entry", "sent": dict(ctx.request.headers)})
+                return types.CallToolResult(content=[types.TextContent(text=sent)], is_error=True)
             case "write" | "echo":
                 return said(str(arguments.get("text", "")))
         raise MCPError(-32602, f"unknown tool {params.name}")

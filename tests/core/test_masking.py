@@ -117,3 +117,44 @@ def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nshort\n-----END KEY-----\n"
     printed = "\n".join(Masker([key]).text(line) for line in f"it is {key}".splitlines())
     assert printed == "it is ***\n***\nshort\n***"
+
+
+TOKEN = st.text("abcdefgh0189-._~+/=%|", min_size=12, max_size=40)
+
+
+@given(st.lists(TOKEN, min_size=1, max_size=8), st.lists(TOKEN, max_size=4), st.text("ab \n{}", max_size=20), st.data())
+def test_what_is_learned_is_masked_like_what_is_given(
+    learned: list[str], given: list[str], between: str, data: st.DataObject
+) -> None:
+    """X5: a token of a login is masked wherever it stands whole, in JSON too, and at a cut."""
+    masker = Masker(given)
+    for number, value in enumerate(learned):
+        masker.learn(f"login {number}", value)
+    value = data.draw(st.sampled_from([*learned, *given]))
+    text = f"{between}{json.dumps({'sent': f'Bearer {value}', 'other': value})}{between}"
+    every = [*learned, *given]
+    for masked_text in (masker.text(text), *map(str, masker.value({text: [text]}).items())):
+        assert not any(one in masked_text for one in every)
+    for most in range(0, len(text) + 2, 3):
+        assert not any(one in masker.beginning(text, most) for one in every)
+    assert {*every} <= masker.values
+    assert {*every} <= masker.forms
+
+
+def test_of_each_login_the_newest_tokens_are_masked_and_no_more_are_kept() -> None:
+    """X5: a token that is renewed each hour has no end of values; another login that has the same one keeps it."""
+    masker, tokens = Masker(), [f"access-token-{number:08}" for number in range(40)]
+    masker.learn("bob", tokens[0])
+    for token in tokens:
+        masker.learn("ada", token)
+    assert masker.text(" ".join(tokens[-16:])) == " ".join([MASK] * 16)
+    assert masker.text(tokens[0]) == MASK
+    assert masker.text(tokens[1]) == tokens[1]
+    assert masker.values == {tokens[0], *tokens[-16:]}
+
+
+def test_a_word_of_the_configuration_does_not_cut_a_token_in_two() -> None:
+    """X5: what is left of it could still be read."""
+    masker = Masker(["beef"])
+    masker.learn("ada", "token-deadbeef-0123456789")
+    assert masker.text("sent token-deadbeef-0123456789, beef") == "sent ***, ***"

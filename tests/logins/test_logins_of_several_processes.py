@@ -28,6 +28,10 @@ from pegboard.support.backoff import wait_until
 KEY = GrantKey(LoginOwner("ada"), GRANT.resource)
 
 
+def unmasked(what: str, secret: str) -> None:
+    """Learn a secret where nothing is written."""
+
+
 async def test_g11_who_is_logged_out_by_one_process_is_so_in_the_others(
     configuration: dict[str, Any], person: Person, site: LoginSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,9 +52,9 @@ async def test_g11_a_login_that_was_made_later_counts_where_somebody_looked_befo
 ) -> None:
     """G11: also a server that gives something without one is asked with it from then on."""
     store, spec = MemoryStore(), ServerSpec(name="docs", url=GRANT.resource)
-    before = McpLogins(store)
+    before = McpLogins(store, unmasked)
     assert not await before.wanted(spec)
-    await GrantKeeper(store, unasked).keep(GrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
+    await GrantKeeper(store, unasked, unmasked).keep(GrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
     monkeypatch.setattr(logins, "FRESH", 0.0)
     assert await before.wanted(spec)
 
@@ -64,7 +68,7 @@ async def test_g11_the_gateways_own_login_is_made_once_by_all_that_need_it_at_on
         await asyncio.sleep(0)
         return GRANT
 
-    keepers = [GrantKeeper(store, unasked) for _ in range(2)]
+    keepers = [GrantKeeper(store, unasked, unmasked) for _ in range(2)]
     await asyncio.gather(*(each.obtain(KEY, make) for each in keepers for _ in range(5)))
     assert made == 1
 
@@ -80,7 +84,7 @@ async def test_g11_a_refusal_that_no_standard_names_costs_a_login_only_once_its_
         asked += 1
         raise RefusedTokensError("not_on_sundays", "")
 
-    own = GrantKeeper(MemoryStore(), refuses)
+    own = GrantKeeper(MemoryStore(), refuses, unmasked)
     held = await own.keep(KEY, replace(GRANT, expires_at=time.time() + lasts))
     if kept:
         with pytest.raises(ToolUnavailableError, match="not_on_sundays"):
@@ -109,7 +113,7 @@ async def test_g11_a_refresher_keeps_its_lease_for_as_long_as_its_issuer_takes(m
         return replace(grant, access_token="renewed")
 
     store = Watched()
-    own = GrantKeeper(store, slow)
+    own = GrantKeeper(store, slow, unmasked)
     held = await own.keep(KEY, replace(GRANT, expires_at=time.time() - 1))
     renewing = asyncio.create_task(own.current(KEY))
     assert await wait_until(lambda: len(taken) >= 3, 30)

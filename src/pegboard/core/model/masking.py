@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import quote
 
+from pegboard.core.model.long_values import LongValues, is_long
 from pegboard.core.model.tools import JsonObject
 
 MASK = "***"
@@ -35,11 +36,14 @@ class Masker:
     ``forms`` is another set then.
     """
 
-    __slots__ = ("_given", "_learned", "_longest", "_pattern", "forms", "values")
+    __slots__ = ("_given", "_learned", "_long", "_longest", "_pattern", "_short", "_short_forms", "forms", "values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._given: frozenset[str] = frozenset(v for v in values if v)
         self._learned: dict[str, tuple[str, ...]] = {}
+        self._short: frozenset[str] = frozenset()
+        self._short_forms: frozenset[str] = frozenset()
+        self._long = LongValues()  # of what was learned
         self.values: frozenset[str] = frozenset()
         self.forms: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
@@ -60,19 +64,37 @@ class Masker:
         'login with ***'
         """
         known = self._learned.get(source, ())
-        if known[-1:] != (value,):
-            self._learned[source] = (*(v for v in known if v != value), value)[-_MOST_OF_A_SOURCE:]
+        if known[-1:] == (value,):
+            return
+        kept = self._learned[source] = (*(v for v in known if v != value), value)[-_MOST_OF_A_SOURCE:]
+        new, old = {*kept} - {*known}, {*known} - {*kept}
+        long = {one for one in new | old if is_long(one)}
+        self._long.add(form for one in new & long for form in {*_forms(one)})
+        self._long.remove(form for one in old & long for form in {*_forms(one)})
+        if long == new | old:
+            gone = {one for one in old if one not in self._long and one not in self._short}
+            self._follow(new, gone)
+        else:
             self._compile()
 
+    def _follow(self, new: set[str], gone: set[str]) -> None:
+        """Know these values too and those no more, without a look at all others: there may be very many."""
+        self.values = self.values - gone | new
+        gone_forms, new_forms = ({form for one in some for form in _forms(one)} for some in (gone, new))
+        self.forms = self.forms - gone_forms | new_forms
+
     def _compile(self) -> None:
-        values = self._given.union(*self._learned.values())
-        if values == self.values:
-            return
-        forms = frozenset(form for v in values if len(v) >= _SHORTEST for form in _forms(v))
-        ordered = sorted(forms, key=len, reverse=True)
-        self._longest = len(ordered[0]) if ordered else 0
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
-        self.values, self.forms = values, forms
+        learned = [v for values in self._learned.values() for v in values]
+        short = self._given.union(v for v in learned if not is_long(v))
+        if short != self._short:
+            self._short = short
+            self._short_forms = frozenset(form for v in short if len(v) >= _SHORTEST for form in _forms(v))
+            ordered = sorted(self._short_forms, key=len, reverse=True)
+            self._longest = len(ordered[0]) if ordered else 0
+            self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        values = self._given.union(learned)
+        if values != self.values:
+            self.values, self.forms = values, self._short_forms.union(self._long.values)
 
     def text(self, text: str) -> str:
         """Return the text without secrets.
@@ -80,7 +102,7 @@ class Masker:
         >>> Masker(["hunter22"]).text("login with hunter22 at postgres://ada:pw@db/x")
         'login with *** at postgres://***@db/x'
         """
-        return self.userinfo(self.known(text))
+        return self.userinfo(self.replaced(text, _hidden))
 
     def beginning(self, text: str, most: int) -> str:
         """Return the first characters of a text without secrets, at most so many; a secret at the cut is whole.
@@ -91,11 +113,12 @@ class Masker:
         if len(text) <= most:
             return self.text(text)
         end = most
-        if self._pattern is not None:
-            for found in self._pattern.finditer(text, 0, most + self._longest):
-                if found.start() >= most:
+        matches = () if self._pattern is None else self._pattern.finditer(text, 0, most + self._longest)
+        for spans in ((found.span() for found in matches), self._long.spans(text[: most + self._long.longest])):
+            for start, stop in spans:
+                if start >= most:
                     break
-                end = max(end, found.end())
+                end = max(end, stop)
         found = self.text(text[:end])
         authority = found.rfind("://") + 3
         if authority > 2 and _UNFINISHED.match(found, authority):
@@ -104,6 +127,13 @@ class Masker:
 
     def replaced(self, text: str, mark: Callable[[str], str]) -> str:
         """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
+        pieces, done = list[str](), 0
+        for start, end in self._long.spans(text):
+            pieces += (self._marked(text[done:start], mark), mark(text[start:end]))
+            done = end
+        return "".join((*pieces, self._marked(text[done:], mark))) if pieces else self._marked(text, mark)
+
+    def _marked(self, text: str, mark: Callable[[str], str]) -> str:
         return text if self._pattern is None else self._pattern.sub(lambda found: mark(found[0]), text)
 
     def userinfo(self, text: str, mark: Callable[[str], str] = lambda _: MASK) -> str:
@@ -112,11 +142,11 @@ class Masker:
 
     def known(self, value: Any) -> Any:
         """Return text, or the texts in a JSON value, without the values that are known to be secret."""
-        if self._pattern is None:
+        if self._pattern is None and not self._long:
             return value
         match value:
             case str():
-                return self._pattern.sub(MASK, value)
+                return self.replaced(value, _hidden)
             case dict():
                 items = cast("dict[Any, Any]", value).items()
                 return _distinct((self.known(k) if isinstance(k, str) else k, self.known(v)) for k, v in items)
@@ -151,6 +181,10 @@ class Masker:
     def _item(self, key: Any, value: Any, secret_keys: frozenset[str]) -> Any:
         secret = key in secret_keys or is_secret(key, value)
         return MASK if secret else self.value(value, secret_keys=secret_keys)
+
+
+def _hidden(_: str) -> str:
+    return MASK
 
 
 def _distinct(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -46,7 +46,7 @@ class McpSource:
     """MCP servers over stdio and HTTP, in either era of the protocol.
 
     ``mask`` takes secrets out of what is reported of a server, ``learn`` is handed each value that is read for one,
-    behind what it was read from. At most ``spawns`` servers start at once,
+    and each secret of a login, behind what it was read from. At most ``spawns`` servers start at once,
     each within ``start_timeout`` seconds. A connection that only one principal or agent uses is stopped
     after ``idle_after`` seconds without a request, unless its server has an ``idle`` of its own; a shared
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
@@ -290,7 +290,7 @@ class McpSource:
 
         if self._store is None:
             raise AttributeError("logins")
-        return McpLogins(self._store)
+        return McpLogins(self._store, self._settings.learn)
 
     async def call_beside(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -59,6 +60,12 @@ class Grant:
     def to_json(self) -> str:
         """Return the grant as it is sealed."""
         return to_json(self).decode()
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """Return the secrets that there are, by what each is."""
+        found = {"access": self.access_token, "refresh": self.refresh_token, "client": self.client_secret}
+        return {name: secret for name, secret in found.items() if secret}
 
     @property
     def header(self) -> str:

@@ -109,12 +109,16 @@ def grant_key_of(text: str) -> GrantKey:
 class GrantKeeper:
     """The grants of every owner, read when they are first needed.
 
-    ``renew`` asks an issuer for new tokens; it raises ``RefusedTokensError`` and ``PegboardError``.
+    ``renew`` asks an issuer for new tokens; it raises ``RefusedTokensError`` and ``PegboardError``. ``learn`` is
+    handed each secret of a grant before that is used, behind what it is: a server may repeat what it was sent (X5).
     """
 
-    def __init__(self, store: SealedStore, renew: Callable[[Grant], Awaitable[Grant]]) -> None:
+    def __init__(
+        self, store: SealedStore, renew: Callable[[Grant], Awaitable[Grant]], learn: Callable[[str, str], None]
+    ) -> None:
         self._store = store
         self._renew = renew
+        self._learn = learn
         self._held: dict[GrantKey, Held] = {}
         self._read_at: dict[GrantKey, float] = {}  # by the monotonic clock
         self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
@@ -197,6 +201,8 @@ class GrantKeeper:
 
     def _hold(self, key: GrantKey, grant: Grant, version: int, read_at: float | None = None) -> Held:
         self._unreadable.pop(key, None)
+        for name, secret in grant.secrets.items():
+            self._learn(f"{name} of {key.text}", secret)
         self._read_at[key] = time.monotonic() if read_at is None else read_at
         held = self._held[key] = Held(grant, version, grant.renew_at())
         return held

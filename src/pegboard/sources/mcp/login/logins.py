@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -31,11 +31,14 @@ _AGAIN: Final = 60.0
 
 
 class McpLogins:
-    """The logins to MCP servers over HTTP; what is sealed in the store is read when it is first needed."""
+    """The logins to MCP servers over HTTP; what is sealed in the store is read when it is first needed.
 
-    def __init__(self, store: SealedStore) -> None:
+    ``learn`` is handed each secret of a login before that is used, behind what it is.
+    """
+
+    def __init__(self, store: SealedStore, learn: Callable[[str, str], None]) -> None:
         self._store = store
-        self._keeper = GrantKeeper(store, self._renewed)
+        self._keeper = GrantKeeper(store, self._renewed, learn)
         self._pending = PendingLogins(store, self._keeper)
         self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
         self._challenges: dict[GrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 from urllib.parse import quote
 
 from pydantic_core import from_json
 
-from pegboard.core.model.masking import MASK
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.discovery import Issuer
@@ -158,9 +158,10 @@ async def _asked(
         return found
     error = _text(found, "error")
     if error and response.status_code < 500 and response.status_code != _TOO_MANY:
-        sent = {*body.values(), identity.client_secret}
-        said = one_line(_without(_text(found, "error_description"), sent), limit=200)
-        raise RefusedTokensError(one_line(_without(error, sent), limit=60), said)
+        shown = headers.get("authorization", "").partition(" ")[2]
+        sent = Masker(each for each in (*body.values(), identity.client_secret, shown) if len(each) >= _SECRET)
+        said = one_line(sent.text(_text(found, "error_description")), limit=200)
+        raise RefusedTokensError(one_line(sent.text(error), limit=60), said)
     busy = BusyIssuerError(
         f"{place_of(endpoint)} answers HTTP {response.status_code} without tokens.", hint="It is tried again."
     )
@@ -171,14 +172,6 @@ async def _asked(
 def _pause(said: str) -> float | None:
     """Return for how many seconds an issuer wants to be left alone, at most a minute; None where it does not say."""
     return min(float(said), _LONGEST_PAUSE) if said.isascii() and said.isdigit() else None
-
-
-def _without(text: str, sent: Iterable[str]) -> str:
-    """Return what an issuer says without what it was sent, which it may repeat."""
-    for secret in sorted(filter(None, sent), key=len, reverse=True):
-        if len(secret) >= _SECRET:
-            text = text.replace(secret, MASK)
-    return text
 
 
 def _shown(identity: Identity, issuer: str, form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
