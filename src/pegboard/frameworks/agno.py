@@ -27,6 +27,7 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
+from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
@@ -214,6 +215,7 @@ class _SessionFunction(Function):
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
+    passed: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
     _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the defaults
     _history: HistoryReader[Message] | None = PrivateAttr(default=None)
@@ -284,10 +286,21 @@ class _SessionFunction(Function):
             "tool_choice": step.choice or request.get("tool_choice"),
         }
 
-    def call_of(self, name: str, fields: JsonObject | None = None) -> _SessionFunction:
-        """Return a function for one call of any name; ``fields`` is what a person who approved it filled in."""
-        one, run, context = copy(self), self.run, self._run_context
-        use = partial(run.call, name, time.monotonic(), fields)
+    def call_of(
+        self, name: str, fields: JsonObject | None = None, *, passed: PassedOn | None = None
+    ) -> _SessionFunction:
+        """Return a function for one call of any name.
+
+        Args:
+            name: the tool.
+            fields: what a person who approved the call filled in.
+            passed: how the model made it, where that was through ``call_tool``.
+        """
+        one, run, context, since = copy(self), self.run, self._run_context, time.monotonic()
+
+        def use(arguments: dict[str, Any], session: Session) -> Awaitable[CallAnswer]:
+            called, given = (name, arguments) if passed is None else passed.of_session(name, arguments)
+            return run.call(called, since, fields, given, session)
 
         def call(**arguments: Any) -> ToolResult:
             calling = _CALLING.set(context)
@@ -305,7 +318,7 @@ class _SessionFunction(Function):
 
         entrypoint = acall if runs.in_event_loop() else call
         entrypoint.__annotations__ = {}  # Agno evaluates them with every call
-        one.name, one.entrypoint = name, entrypoint
+        one.name, one.entrypoint, one.passed = name, entrypoint, passed
         return one
 
 
@@ -383,18 +396,23 @@ class _Steps:
     ) -> list[FunctionCall]:
         own, function, known = _any(super()), _function_in(functions), dict(functions or {})
         fresh: dict[str, _SessionFunction] = {}
+        session_names: set[str] = set()
         written = {call.get("id"): call.get("function", {}) for call in assistant_message.tool_calls or ()}
         if function is not None:
             known.pop(function.name, None)
             names = {n for one in written.values() if (n := str(one.get("name"))) not in known}
             fresh = {name: function.call_of(name) for name in names}
+            session_names = set(fresh)
             known |= fresh
         calls: list[FunctionCall] = own.get_function_calls_to_run(assistant_message, messages, known)
         for call in calls:
             if function is not None and isinstance(call.function, _SessionFunction):
                 name = call.function.name
-                call.function = fresh.pop(name, None) or function.call_of(name)
                 call.arguments = runs.arguments_of(written.get(call.call_id, {}).get("arguments")) or call.arguments
+                passed = passed_on(name, call.arguments, known.keys() - session_names)
+                call.function = fresh.pop(name, None) or function.call_of(name)
+                if passed is not None:
+                    call.function, call.arguments = function.call_of(passed.name, passed=passed), passed.arguments
         return calls
 
     def get_function_call_to_run_from_tool_execution(
@@ -504,5 +522,7 @@ def _returned(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iter
         function = _function_for(result.tool_call_id, calls)
         if function is not None and function.answer is not None:
             result.tool_call_error = function.answer.is_error
+        if function is not None and function.passed is not None:
+            result.tool_name = function.passed.via  # some providers want the name of the call
         if function is None or not function.waits:
             yield result

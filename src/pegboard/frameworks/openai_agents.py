@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
@@ -23,8 +23,8 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
-from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.frameworks import runs
+from pegboard.frameworks.passed_on import THROUGH, PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
@@ -143,6 +143,7 @@ class _Host:
         self.model = model
         self.unfinished: dict[str, str] = {}
         self.kept = KeptNotes()
+        self.passed: dict[str, _Passed] = {}
         self._session = session
         self._limit = limit
         self._runs: WeakKeyDictionary[Context, _Run] = WeakKeyDictionary()
@@ -161,11 +162,28 @@ class _Host:
         session = self._session
         return _Run(self, session if isinstance(session, AnySession) else partial(session, context), self._limit)
 
+    def note_passed(self, call_id: str, passed: _Passed) -> None:
+        """Note how the model made a call through ``call_tool``; the oldest is forgotten first."""
+        self.passed[call_id] = passed
+        if len(self.passed) > _MOST_PASSED:
+            del self.passed[next(iter(self.passed))]
+
     def waits(self, run: _Run) -> None:
         """Note that a run waits for a person."""
         self._waiting = [*(one for one in self._waiting if one is not run), run][-_MOST_WAITING:]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """A call through ``call_tool``, with its arguments as text: as the SDK is shown them, and as the model wrote."""
+
+    call: PassedOn
+    shown: str
+    written: str
+
+
+_MOST_PASSED: Final = 10_000
+"""How many calls through ``call_tool`` are sent back as they were made; older ones as calls of the tool itself."""
 _MOST_WAITING: Final = 1000
 """How many runs that wait are known again in this process; the others go on as in a new one."""
 
@@ -193,7 +211,7 @@ class _Run:
         """By call id, the tool and the approval of what a person was asked about in this process."""
         self._answered: set[str] = set()
         self._called: set[str] = set()
-        self._again: list[tuple[str, str]] = []
+        self._again: list[tuple[str, str, _Passed | None]] = []
         self._sent = self._key = ""
         self._names: dict[Any, str] = {}
         """The tools of the calls of the history, by call id."""
@@ -271,7 +289,7 @@ class _Run:
         assert step is not None
         shown = {one["function"]["name"] for one in step.functions}
         tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name not in shown)]
-        items = [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
+        items = [{"role": "user", "content": items}] if isinstance(items, str) else [*map(self._as_written, items)]
         await self._run.come(partial(self._record, items))
         if step.fixed and not _is_kept(request):
             behind = self.host.kept.behind(self._key, self._history.read(items), step.surface, step.change)
@@ -333,15 +351,46 @@ class _Run:
         over = {handoff.tool_name for handoff in request["handoffs"]}
         calls = [item for item in output if item.type in _GOES_ON and getattr(item, "name", "") not in over]
         content = any(item.type != "reasoning" and item not in calls for item in output)
-        if not self._run.answered(content=content, calls=calls):
+        if self._run.answered(content=content, calls=calls):
+            output[:] = [self._as_shown(request, item) if item in calls else item for item in output]
+        else:
             output[:] = [item for item in output if item not in calls]
-        self._bind(request["tools"], [item for item in output if item in calls])
+        self._bind(request["tools"], [item for item in output if getattr(item, "name", "") not in over])
 
-    def item_done(self, request: Mapping[str, Any], item: Any) -> None:
-        """Take a part of an answer that is streamed."""
+    def item_done(self, request: Mapping[str, Any], item: Any) -> Any:
+        """Return a part of an answer that is streamed; a call through ``call_tool`` is one of the tool it names."""
+        item = self._as_shown(request, item)
         self._done.append(item)
         over = {handoff.tool_name for handoff in request["handoffs"]}
         self._bind(request["tools"], [item] if getattr(item, "name", "") not in over else [])
+        return item
+
+    def _as_shown(self, request: Mapping[str, Any], item: Any) -> Any:
+        """Return an item of an answer; a call through ``call_tool`` is one of the tool that it names."""
+        if item.type != "function_call" or getattr(item, "namespace", None):
+            return item
+        own = {tool.name for tool in request["tools"] if not _is_ours(tool)}
+        own |= {handoff.tool_name for handoff in request["handoffs"]}
+        passed = passed_on(item.name, _arguments(item.arguments), own)
+        if passed is None:
+            return item
+        made = item.model_copy(update={"name": passed.name, "arguments": json.dumps(passed.arguments)})
+        self.host.note_passed(item.call_id, _Passed(call=passed, shown=made.arguments, written=item.arguments))
+        return made
+
+    def _of_session(self, call_id: str, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return name and arguments of a call for the session."""
+        passed = self.host.passed.get(call_id)
+        return (name, arguments) if passed is None else passed.call.of_session(name, arguments)
+
+    def _as_written(self, item: Any) -> Any:
+        """Return an item of a history for the model: a call through ``call_tool`` as it was made."""
+        passed = self.host.passed.get(item.get("call_id")) if item.get("type") == "function_call" else None
+        if passed is None:
+            return item
+        name, arguments = passed.call.of_session(item["name"], runs.arguments_of(item["arguments"]) or {})
+        same = (item["name"], item["arguments"]) == (passed.call.name, passed.shown)
+        return {**item, "name": name, "arguments": passed.written if same else json.dumps(arguments)}
 
     async def completed(self, request: Mapping[str, Any], response: Response) -> bool:
         """Take the end of an answer that was streamed; return whether the model is to be asked once more."""
@@ -381,7 +430,10 @@ class _Run:
         if _is_kept(request):
             return []  # a server that keeps the conversation knows only calls of its own
         made = partial(ResponseFunctionToolCall, type="function_call", status="completed")
-        calls = [made(name=name, arguments=text, call_id=f"call_{uuid4().hex}") for name, text in again]
+        calls = [made(name=name, arguments=text, call_id=f"call_{uuid4().hex}") for name, text, _ in again]
+        for call, (*_, passed) in zip(calls, again, strict=True):
+            if passed is not None:
+                self.host.note_passed(call.call_id, passed)
         self._bind(request["tools"], calls)
         return calls
 
@@ -391,7 +443,8 @@ class _Run:
         """Return whether a person approves a call first, who is asked by this (A1)."""
         if await self._run.come(lambda session: session.runs_unasked(name)):
             return False
-        decision = await self._run.come(lambda session: session.decide(name, arguments, ask=True))
+        called, given = self._of_session(call_id, name, arguments)
+        decision = await self._run.come(lambda session: session.decide(called, given, ask=True))
         if decision.status != "needs_approval" or decision.approval is None:
             return False
         self._asked[call_id] = (name, decision.approval.id)
@@ -409,10 +462,11 @@ class _Run:
         for_all = approved and call_id in self._answered and call_id not in self._asked
         asked = self._asked.pop(call_id, None)
         arrived = time.monotonic() if approved else self._arrived
-        made = partial(self._run.call, name, arrived, {} if approved else None, arguments, call_id=call_id)
+        called, given = self._of_session(call_id, name, arguments)
+        made = partial(self._run.call, called, arrived, {} if approved else None, given, call_id=call_id)
         answer = await self._run.come(partial(_allowed_for_all, made) if for_all else made)
         if answer.status == "needs_approval" and (approved or asked is None):
-            self._again.append((name, text))
+            self._again.append((name, text, self.host.passed.get(call_id)))
         return _returned(answer)
 
 
@@ -514,7 +568,7 @@ class _Steps:
                     if run is not None and isinstance(event, ResponseCompletedEvent):
                         again = await run.completed(request, event.response)
                     elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
-                        run.item_done(request, event.item)
+                        event.item = run.item_done(request, event.item)
                     if not again:
                         yield event
             except Exception as error:
@@ -611,7 +665,7 @@ def _host_for(model: object) -> Host | None:
 
 def _real_call(name: object, arguments: dict[str, Any]) -> tuple[object, object]:
     """Return what a call is a call of, also one through ``call_tool``."""
-    through = name in (CALL, CALL_READ_ONLY)
+    through = name in THROUGH
     return (arguments.get("name"), arguments.get("arguments", {})) if through else (name, arguments)
 
 

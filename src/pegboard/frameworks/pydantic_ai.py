@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
 
@@ -30,13 +30,14 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
+from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import (
     AnySession,
     Reported,
     about_login,
+    arguments_of,
     end_run,
     loaded_beside,
     reject_tools,
@@ -72,6 +73,7 @@ try:
         ModelRequest,
         ModelRequestPart,
         ModelResponse,
+        ModelResponsePart,
         TextContent,
         TextPart,
         ToolAvailabilityDeltaPart,
@@ -98,9 +100,8 @@ OpenSession = Callable[[Context], Awaitable[AnySession]]
 
 _CALLING: ContextVar[Context | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
-THROUGH: Final = (CALL, CALL_READ_ONLY)
-"""The meta-tools whose call is one of another tool."""
-_REAL: Final = "pegboard_call"
+_PASSED: Final = "pegboard_calls"
+"""Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
 _ADDITIONS: Final = ("tool_addition", "additional_tools", "mid-conversation-tool-changes", "defer_loading")
 """What a provider names that rejects tools which join within the history."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
@@ -159,12 +160,16 @@ class SessionTools(AbstractCapability[Any]):
         return request_context
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """Return a model whose requests lack the tools that its provider does not take; None where it takes all.
+        """Return a model for requests that are sent otherwise than the framework has them; None where none is.
+
+        They lack the tools that the provider does not take, and have calls through ``call_tool`` as they were made.
 
         A hook that prepares requests would make the framework copy every definition with every step.
         """
-        rejected = self._toolset.rejected if self._toolset is not None else None
-        return _WithoutTools(model, rejected) if rejected else None
+        toolset = self._toolset
+        if toolset is None or not (toolset.rejected or toolset.passes_on):
+            return None
+        return _AsSent(model, toolset.rejected)
 
     async def on_model_request_error(
         self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
@@ -196,8 +201,8 @@ class SessionTools(AbstractCapability[Any]):
             if not isinstance(_bare(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
             self._toolset.cut = cut_by(response.finish_reason)
-            response = self._toolset.settled(response, request_context)
-            self._toolset.bind_calls(ctx, response)
+            response = self._toolset.named(ctx, self._toolset.settled(response, request_context))
+            await self._toolset.bind_calls(ctx, response)
         return response
 
     async def wrap_run(self, ctx: Context, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
@@ -206,7 +211,7 @@ class SessionTools(AbstractCapability[Any]):
         try:
             result = await handler()
             if isinstance(result.output, DeferredToolRequests):
-                over, result.output = False, _with_real_names(result.output)
+                over = False
             return result
         finally:
             if over and self._toolset is not None:
@@ -231,6 +236,10 @@ class SessionToolset(AbstractToolset[Any]):
         self._awaiting = awaiting
         self.rejected: set[str] = set()
         """The names of what the provider did not take in this run."""
+        self.unlisted: dict[str, ToolsetTool[Any]] | None = None
+        """Tools beside the list, while hooks of the agent are asked about them."""
+        self.passes_on = False
+        """Whether the history has calls through ``call_tool``."""
         self.cut = ""
         """Why the model's newest answer is not whole, or nothing."""
         self._name = name
@@ -265,6 +274,8 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
+        if self.unlisted is not None:
+            return self.unlisted
         first = self._surface is None
         step = _Step(
             message=_text_of(ctx.prompt) if first else None,
@@ -277,6 +288,7 @@ class SessionToolset(AbstractToolset[Any]):
         retries = ctx.max_retries
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
         if first:
+            self.passes_on = any(_passed_in(message) for message in ctx.messages)
             self._joining = _joining(self._surface, ctx, listed if reveals else ())
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
@@ -347,16 +359,44 @@ class SessionToolset(AbstractToolset[Any]):
             kept.append(TextPart(f"\n\n{self._going.closing()}" if response.text else self._going.closing()))
         return replace(response, parts=kept)
 
-    def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
-        """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
+    def named(self, ctx: Context, response: ModelResponse) -> ModelResponse:
+        """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
+
+        So hooks, limits and approvals that go by a tool's name see that tool.
+        """
+        known = (ctx.tool_manager.tools if ctx.tool_manager is not None else None) or {}
+        own = {name for name, tool in known.items() if tool.tool_def.toolset_id != self._name}
+        passed: dict[str, Any] = {}
+        parts: list[ModelResponsePart] = []
+        for part in response.parts:
+            one = passed_on(part.tool_name, _arguments(part), own) if isinstance(part, ToolCallPart) else None
+            if one is None or not isinstance(part, ToolCallPart):
+                parts.append(part)
+                continue
+            passed[part.tool_call_id] = {**asdict(one), "args": part.args}
+            parts.append(replace(part, tool_name=one.name, args=one.arguments))
+        if not passed:
+            return response
+        self.passes_on = True
+        return replace(response, parts=parts, metadata={**(response.metadata or {}), _PASSED: passed})
+
+    async def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
+        """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9).
+
+        Whatever prepares or filters the agent's tools decides about these too, as if they had been shown.
+        """
         known = ctx.tool_manager.tools if ctx.tool_manager is not None and self._name else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
-        if known is None or ours is None:
+        names = {call.tool_name for call in response.tool_calls} - (known or {}).keys()
+        if ctx.tool_manager is None or known is None or ours is None or not names:
             return
-        for call in response.tool_calls:
-            if call.tool_name not in known:
-                hidden = ToolDefinition(name=call.tool_name, toolset_id=self._name)
-                known[call.tool_name] = replace(ours, tool_def=hidden)
+        defined = await self.come(partial(_definitions, names, self._name), ctx)
+        self.unlisted = {one.name: self._made(one, ours.max_retries) for one in defined}
+        try:
+            tools = await ctx.tool_manager.toolset.get_tools(ctx)
+        finally:
+            self.unlisted = None
+        known.update({name: tool for name, tool in tools.items() if name in names and _is_of(tool, self._name)})
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
         """Return what the tool returns; every call passes through the session (P3).
@@ -376,9 +416,10 @@ class SessionToolset(AbstractToolset[Any]):
             _CALLING.reset(calling)
 
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
+        called, given = _of_session(ctx, name, tool_args)
         since, answer = (
             time.time(),
-            await self.come(lambda session: session.call(name, tool_args, call_id=ctx.tool_call_id), ctx),
+            await self.come(lambda session: session.call(called, given, call_id=ctx.tool_call_id), ctx),
         )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
@@ -387,18 +428,16 @@ class SessionToolset(AbstractToolset[Any]):
                 "reason": approval.reason,
                 "fields": dict(approval.fields),
             }
-            if name in THROUGH:
-                about[_REAL] = (approval.tool, dict(approval.arguments))
             if approval.kind == "external":
                 raise CallDeferred(metadata=about)
             as_asked = waits_since_before(answer, since) is not None or not _is_written(ctx, tool_args)
             if not (ctx.tool_call_approved and as_asked):
                 raise ApprovalRequired(metadata=about)
             try:
-                given = (
+                decided = (
                     cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
                 )
-                answer = await self.come(partial(_approved, approval, given), ctx)
+                answer = await self.come(partial(_approved, approval, decided), ctx)
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         login = about_login(answer)
@@ -435,6 +474,8 @@ class _WithSession(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
         own, ours = await self.wrapped.get_tools(ctx), await self.session.get_tools(ctx)
+        if self.session.unlisted is not None:
+            return {**ours, **own}
         for name in own.keys() & ours.keys():
             others = own[name].toolset.label
             raise UserError(
@@ -462,8 +503,8 @@ def _with_session(toolset: AbstractToolset[Any], session: SessionToolset) -> Abs
     return _WithSession(toolset, session)
 
 
-class _WithoutTools(WrapperModel):
-    """A model whose requests lack the tools that its provider did not take."""
+class _AsSent(WrapperModel):
+    """A model whose requests lack the tools that its provider did not take, and have calls as the model made them."""
 
     def __init__(self, wrapped: Model, rejected: AbstractSet[str]) -> None:
         super().__init__(wrapped)
@@ -484,7 +525,9 @@ class _WithoutTools(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        return await super().request(messages, model_settings, self._kept(model_request_parameters))
+        return await super().request(
+            [*map(_as_written, messages)], model_settings, self._kept(model_request_parameters)
+        )
 
     @asynccontextmanager
     async def request_stream(
@@ -495,7 +538,8 @@ class _WithoutTools(WrapperModel):
         run_context: Context | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         known = self._kept(model_request_parameters)
-        async with super().request_stream(messages, model_settings, known, run_context) as stream:
+        sent = [*map(_as_written, messages)]
+        async with super().request_stream(sent, model_settings, known, run_context) as stream:
             yield stream
 
 
@@ -603,25 +647,55 @@ def _defining(messages: Sequence[ModelMessage]) -> Iterator[str]:
                     yield part.model_response_str()
 
 
-def _with_real_names(asked: DeferredToolRequests) -> DeferredToolRequests:
-    """Return the calls that wait, each as one of the tool that would run, not of ``call_tool`` (A1)."""
-
-    def real(call: ToolCallPart) -> ToolCallPart:
-        about = asked.metadata.get(call.tool_call_id, {})
-        name, arguments = about.pop(_REAL, (call.tool_name, call.args))
-        return replace(call, tool_name=name, args=arguments)
-
-    return replace(
-        asked, approvals=[real(call) for call in asked.approvals], calls=[real(call) for call in asked.calls]
-    )
+def _arguments(call: ToolCallPart) -> dict[str, Any] | None:
+    """Return the arguments of a call, or None where they are no object."""
+    return call.args if isinstance(call.args, dict) else arguments_of(call.args)
 
 
-def _meant(call: ToolCallPart) -> tuple[str, dict[str, Any]]:
-    """Return the tool and the arguments that a call means."""
-    arguments = call.args_as_dict()
-    if call.tool_name in THROUGH:
-        return str(arguments.get("name")), cast("dict[str, Any]", arguments.get("arguments") or {})
-    return call.tool_name, arguments
+def _passed_in(message: ModelMessage) -> Mapping[str, Any]:
+    """Return how the model made the calls of an answer that went through ``call_tool``, by their ids."""
+    return (message.metadata or {}).get(_PASSED, EMPTY) if isinstance(message, ModelResponse) else EMPTY
+
+
+def _passed(about: Mapping[str, Any]) -> PassedOn:
+    return PassedOn(**{key: value for key, value in about.items() if key != "args"})
+
+
+def _of_session(ctx: Context, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return name and arguments of the call that is carried out, for the session."""
+    for message in reversed(ctx.messages):
+        if (about := _passed_in(message).get(ctx.tool_call_id or "")) is not None:
+            return _passed(about).of_session(name, arguments)
+    return name, arguments
+
+
+def _as_written(message: ModelMessage) -> ModelMessage:
+    """Return a message for the provider: calls through ``call_tool`` as the model made them."""
+    known = _passed_in(message)
+    if not known or not isinstance(message, ModelResponse):
+        return message
+    parts: list[ModelResponsePart] = []
+    for part in message.parts:
+        about = known.get(part.tool_call_id) if isinstance(part, ToolCallPart) else None
+        if about is not None and isinstance(part, ToolCallPart):
+            passed = _passed(about)
+            name, arguments = passed.of_session(part.tool_name, _arguments(part) or {})
+            part = replace(part, tool_name=name, args=about["args"] if arguments is passed.written else arguments)  # noqa: PLW2901
+        parts.append(part)
+    return replace(message, parts=parts)
+
+
+async def _definitions(names: AbstractSet[str], toolset: str | None, session: Session) -> list[ToolDefinition]:
+    """Return the definitions of tools that no list shows; of one that the session does not know, its name."""
+    known = ((name, session.known_tool(name)) for name in sorted(names))
+    return [
+        ToolDefinition(name=name, toolset_id=toolset) if tool is None else replace(_defined(tool, toolset), name=name)
+        for name, tool in known
+    ]
+
+
+def _is_of(tool: ToolsetTool[Any], toolset: str | None) -> bool:
+    return tool.tool_def.toolset_id == toolset
 
 
 def _may_wait(ctx: Context) -> bool:
@@ -666,7 +740,7 @@ async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session:
         if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
     ]
     for call, part in made:
-        own = (one for one in waiting if (one.tool, one.arguments) == _meant(call))
+        own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, call.args_as_dict()))
         approval = next(own, None)
         if approval is not None and part.outcome == "denied":
             with suppress(UsageError):  # another one was first

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -25,6 +25,7 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks import runs
+from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import ENDED
@@ -35,7 +36,15 @@ try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest
     from langchain.tools import ToolRuntime
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolCall,
+        ToolMessage,
+    )
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
     from langgraph.runtime import Runtime
@@ -43,6 +52,7 @@ try:
 
     from pegboard.frameworks.langchain.approvals import decided_by, decision_of
     from pegboard.frameworks.langchain.hooks import awaited
+    from pegboard.frameworks.langchain.session_tool import SessionTool
 except ImportError as error:
     raise ImportError("LangChain is missing. Install it: pip install 'pegboard[langchain]'") from error
 
@@ -57,6 +67,8 @@ _CALLING: ContextVar[ToolRuntime[Any, Any] | None] = ContextVar("pegboard_callin
 """The run whose model has made the call that is carried out."""
 _NOTED: Final = "pegboard"
 """Where an answer of the model has what stood before it in its request and in no message: its metadata, never sent."""
+_PASSED: Final = "pegboard_calls"
+"""Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
 _FILES: Final = frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"})
 _BLOCKS: Final = {"images": "image", "audios": "audio", "files": "file"}
 _PROVIDERS: Final = {"langchain_anthropic": "anthropic", "langchain_openai": "chat"}
@@ -96,7 +108,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(response, note), run.wait(run.close))
+        return self._ended(run, _noted(_named(response, request), note), run.wait(run.close))
 
     @awaited
     async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -112,18 +124,23 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(response, note), await run.come(run.close))
+        return self._ended(run, _noted(_named(response, request), note), await run.come(run.close))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return handler(request)
-        run, call, since = self._run_of(request), request.tool_call, time.time()
-        with _calling(request):
-            answer = run.wait(partial(run.call, call["name"], run.arrived, None, call["args"]))
-            if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
-                answer = run.wait(partial(decided_by, answer, decision))
-        return _message(answer, call["name"], call["id"])
+        run, since = self._run_of(request), time.time()
+
+        def answered(call: ToolCall) -> ToolMessage:
+            name, arguments = _of_session(request, call)
+            with _calling(request):
+                answer = run.wait(partial(run.call, name, run.arrived, None, arguments))
+                if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
+                    answer = run.wait(partial(decided_by, answer, decision))
+            return _message(answer, call["name"], call["id"])
+
+        return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
 
     @awaited
     async def awrap_tool_call(
@@ -132,12 +149,17 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return await handler(request)
-        run, call, since = self._run_of(request), request.tool_call, time.time()
-        with _calling(request):
-            answer = await run.come(partial(run.call, call["name"], run.arrived, None, call["args"]))
-            if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
-                answer = await run.come(partial(decided_by, answer, decision))
-        return _message(answer, call["name"], call["id"])
+        run, since = self._run_of(request), time.time()
+
+        async def answered(call: ToolCall) -> ToolMessage:
+            name, arguments = _of_session(request, call)
+            with _calling(request):
+                answer = await run.come(partial(run.call, name, run.arrived, None, arguments))
+                if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
+                    answer = await run.come(partial(decided_by, answer, decision))
+            return _message(answer, call["name"], call["id"])
+
+        return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
 
     # -- for a graph of one's own ----------------------------------------------------------------
 
@@ -196,9 +218,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
 
     def _run_of(self, request: Any) -> Run:
         """Return the run whose model has made a call."""
-        state: Any = request.state
-        known: Any = state["messages"] if "messages" in state else getattr(state, "messages", state)
-        return self._run(request.runtime, known)
+        return self._run(request.runtime, _messages_of(request))
 
     def _opened(self, runtime: AnyRuntime) -> AnySession | Awaitable[Session]:
         return self._session if isinstance(self._session, AnySession) else self._session(runtime)
@@ -299,6 +319,62 @@ def _cut_of(answer: AIMessage) -> str:
     return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
 
 
+def _named(response: Response, request: Request) -> Response:
+    """Return an answer whose calls through ``call_tool`` are those of the tools that they name."""
+    answer = response.result[0]
+    if not isinstance(answer, AIMessage):
+        return response
+    own = {_name_of(tool) for tool in request.tools}
+    found = {one["id"] or "": passed_on(one["name"], one["args"], own) for one in answer.tool_calls}
+    passed = {call_id: one for call_id, one in found.items() if one is not None}
+    if not passed:
+        return response
+    calls = [
+        _renamed(one, (passed[one["id"] or ""].name, passed[one["id"] or ""].arguments))
+        if (one["id"] or "") in passed
+        else one
+        for one in answer.tool_calls
+    ]
+    metadata = {**answer.response_metadata, _PASSED: {call_id: asdict(one) for call_id, one in passed.items()}}
+    shown = answer.model_copy(update={"tool_calls": calls, "response_metadata": metadata})
+    return replace(response, result=[shown, *response.result[1:]])
+
+
+def _as_written(message: AIMessage) -> AIMessage:
+    """Return an answer with its calls through ``call_tool`` as the model made them, for the provider."""
+    known: Mapping[str, Any] = message.response_metadata.get(_PASSED) or EMPTY
+    if not known:
+        return message
+    calls = [
+        _renamed(one, PassedOn(**known[one["id"] or ""]).of_session(one["name"], one["args"]))
+        if (one["id"] or "") in known
+        else one
+        for one in message.tool_calls
+    ]
+    return message.model_copy(update={"tool_calls": calls})
+
+
+def _renamed(call: ToolCall, made: tuple[str, dict[str, Any]]) -> ToolCall:
+    name, arguments = made
+    return {**call, "name": name, "args": arguments}
+
+
+def _of_session(request: ToolCallRequest, call: ToolCall) -> tuple[str, dict[str, Any]]:
+    """Return name and arguments of a call for the session."""
+    for message in reversed(_messages_of(request)):
+        if isinstance(message, AIMessage) and any(one["id"] == call["id"] for one in message.tool_calls):
+            passed: Mapping[str, Any] = message.response_metadata.get(_PASSED) or EMPTY
+            known = passed.get(call["id"] or "")
+            return PassedOn(**known).of_session(call["name"], call["args"]) if known else (call["name"], call["args"])
+    return call["name"], call["args"]
+
+
+def _messages_of(request: Any) -> Sequence[AnyMessage]:
+    """Return the messages of the state in which a call is made."""
+    state: Any = request.state
+    return state["messages"] if "messages" in state else getattr(state, "messages", state)
+
+
 def _noted(response: Response, note: _Note) -> Response:
     """Return an answer that keeps what its request carried behind the newest message."""
     answer = response.result[0]
@@ -339,7 +415,7 @@ def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     for message in messages:
         note = message.response_metadata.get(_NOTED) if isinstance(message, AIMessage) else None
         sent = _with_note(sent, note["note"]) if note else sent
-        sent.append(message)
+        sent.append(_as_written(message) if isinstance(message, AIMessage) else message)
     return sent
 
 

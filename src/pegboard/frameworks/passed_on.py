@@ -1,0 +1,64 @@
+"""Calls through ``call_tool`` as calls of the tool that they name, so that controls by a tool's name see that tool.
+
+An adapter shows the framework the named tool as soon as a model has answered; the session gets what the model wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pegboard.core.model.tools import JsonObject
+from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+
+THROUGH: Final = (CALL, CALL_READ_ONLY)
+"""The meta-tools whose call is one of another tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOn:
+    """A call through ``call_tool``, as the framework is shown it and as the model wrote it.
+
+    Attributes:
+        name: the tool that it names.
+        arguments: what that tool gets.
+        via: the meta-tool that the model called.
+        written: what the model gave to that.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    via: str
+    written: dict[str, Any]
+
+    def of_session(self, name: str, arguments: JsonObject) -> tuple[str, dict[str, Any]]:
+        """Return name and arguments of the call for the session: as written, unless they were changed meanwhile.
+
+        Args:
+            name: what the framework calls now.
+            arguments: what it gives.
+        """
+        if (name, dict(arguments)) == (self.name, self.arguments):
+            return self.via, self.written
+        return self.via, {"name": name, "arguments": dict(arguments)}
+
+
+def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> PassedOn | None:
+    """Return what a call passes on; None for one that is the call of a tool itself.
+
+    What does not fit is passed on too: the session answers what is wrong with it.
+
+    Args:
+        name: what the model called.
+        arguments: what it gave.
+        own: names of tools that the framework runs itself, which no call reaches through the session.
+    """
+    if name not in THROUGH or name in own or not isinstance(arguments, Mapping):
+        return None
+    written = dict(cast("JsonObject", arguments))
+    named, given = written.get("name"), written.get("arguments")
+    if not isinstance(named, str) or named in own or named in THROUGH:
+        return None
+    inner = dict(cast("JsonObject", given)) if isinstance(given, Mapping) else {}
+    return PassedOn(name=named, arguments=inner, via=str(name), written=written)

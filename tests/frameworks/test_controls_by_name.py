@@ -1,0 +1,231 @@
+"""What a host of a framework decides by a tool's name sees that tool where the model calls it through `call_tool`."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Agent as OpenAIAgent
+from agents import RunHooks, Runner, StopAtTools
+from agno.agent import Agent as AgnoAgent
+from agno_driver import ScriptedModel as AgnoModel
+from framework_drivers import Script, call
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolCallLimitMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_driver import ScriptedChat
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from openai_agents_driver import ModelStep, ScriptedModel, assistant_message, made
+from openai_agents_driver import scripted as openai_scripted
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability, PrepareTools
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai_driver import scripted as pydantic_scripted
+
+from pegboard import Host, Pegboard, Session
+from pegboard.frameworks import agno, openai_agents
+from pegboard.frameworks.langchain import SessionTools as LangChainTools
+from pegboard.frameworks.pydantic_ai import SessionTools
+
+CONFIG: dict[str, Any] = {
+    "store": "memory:",
+    "plugins": {"purse": {"python": "purse"}},
+    "toolkits": {"purse": {"description": "A purse.", "tools": ["purse"]}},
+    "agents": {"a": {"allowed_toolkits": ["purse"], "dialect": "pegboard", "anticipate": False}},
+}
+MODULE = '''
+PAID = []
+
+
+def pay(amount: int) -> str:
+    """Pay an amount."""
+    PAID.append(amount)
+    return f"{amount} is paid"
+'''
+LOAD = call("load_tools", names=["purse"])
+"""What a model writes of which the list does not change: the schema comes with the answer."""
+
+
+def pay(amount: Any = 1, **more: Any) -> Any:
+    return call("call_tool", **{"name": "pay", "arguments": {"amount": amount}, **more})
+
+
+@pytest.fixture
+def paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """Return what was paid."""
+    (tmp_path / "purse.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+
+    def read() -> list[int]:
+        import sys
+
+        return list(sys.modules["purse"].PAID) if "purse" in sys.modules else []
+
+    return read
+
+
+@pytest.fixture
+async def session(paid: object) -> AsyncIterator[Session]:
+    async with Pegboard.open(CONFIG) as board:
+        yield await board.session(agent="a", session_id="s", principal="ada", host=Host(delivery=("result",)))
+
+
+def langchain_agent(session: Session, script: Script, control: Any, *, first: bool) -> Any:
+    tools = LangChainTools(session)
+    middleware = [tools, control] if first else [control, tools]
+    return create_agent(ScriptedChat(script=script), middleware=middleware, checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
+async def test_a_person_is_asked_by_langchain_for_a_tool_that_is_called_through_another(
+    session: Session, paid: Callable[[], list[int]], first: bool
+) -> None:
+    """P3: also for a call whose arguments are in a wrong form; an edit of the arguments counts."""
+    script = Script(LOAD, pay(), pay(arguments="1"), "done")
+    control = HumanInTheLoopMiddleware(interrupt_on={"pay": True})
+    agent, thread = langchain_agent(session, script, control, first=first), {"configurable": {"thread_id": "1"}}
+
+    state = await agent.ainvoke({"messages": [("user", "Pay.")]}, thread)
+    (asked,) = state["__interrupt__"][0].value["action_requests"]
+    assert (asked["name"], asked["args"], paid()) == ("pay", {"amount": 1}, [])
+
+    edited = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 7}}}
+    state = await agent.ainvoke(Command(resume={"decisions": [edited]}), thread)
+    assert paid() == [7]
+    assert state["__interrupt__"][0].value["action_requests"][0]["name"] == "pay"
+
+    state = await agent.ainvoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), thread)
+    assert (paid(), state["messages"][-1].text) == ([7], "done")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
+async def test_a_limit_of_langchain_counts_a_tool_that_is_called_through_another(
+    session: Session, paid: Callable[[], list[int]], first: bool
+) -> None:
+    """P3: the second call of the run does not run."""
+    control = ToolCallLimitMiddleware(tool_name="pay", run_limit=1)
+    agent = langchain_agent(session, Script(LOAD, pay(1), pay(2), "done"), control, first=first)
+    await agent.ainvoke({"messages": [("user", "Pay.")]}, {"configurable": {"thread_id": "1"}})
+    assert paid() == [1]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
+async def test_a_middleware_of_langchain_sees_the_tool_and_the_model_its_own_call(
+    session: Session, paid: Callable[[], list[int]], first: bool
+) -> None:
+    """D4: what the provider has cached of the history stays as it was."""
+    sent: list[list[str]] = []
+
+    class Watch(AgentMiddleware[Any, Any, Any]):
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            if request.tool_call["name"] == "pay":
+                return ToolMessage("Nobody pays today.", tool_call_id=request.tool_call["id"], name="pay")
+            return await handler(request)
+
+    class Sent(AgentMiddleware[Any, Any, Any]):
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            sent.append([one["name"] for m in request.messages if isinstance(m, AIMessage) for one in m.tool_calls])
+            return await handler(request)
+
+    tools = LangChainTools(session)
+    middleware = [tools, Watch(), Sent()] if first else [Watch(), tools, Sent()]
+    agent = create_agent(ScriptedChat(script=Script(LOAD, pay(), "done")), middleware=middleware)
+    state = await agent.ainvoke({"messages": [("user", "Pay.")]})
+    assert paid() == []
+    assert [one["name"] for m in state["messages"] if isinstance(m, AIMessage) for one in m.tool_calls] == [
+        "load_tools",
+        "pay",
+    ]
+    assert sent[-1] == ["load_tools", "call_tool"]
+
+
+async def test_openai_agents_stops_at_a_tool_that_is_called_through_another(
+    session: Session, paid: Callable[[], list[int]]
+) -> None:
+    """P3: the tool's answer is the run's, and hooks are told its name."""
+    began: list[str] = []
+
+    class Hooks(RunHooks[Any]):
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            began.append(tool.name)
+
+    script = Script(LOAD, pay(3), "not reached")
+    agent: Any = OpenAIAgent(
+        name="A", model=openai_scripted(script), tool_use_behavior=StopAtTools(stop_at_tool_names=["pay"])
+    )
+    done = await Runner.run(openai_agents.equip(agent, session), "Pay.", hooks=Hooks())
+    assert (done.final_output, paid(), began) == ("3 is paid", [3], ["load_tools", "pay"])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_openai_agents_sends_calls_back_as_they_were_made(
+    session: Session, paid: Callable[[], list[int]], stream: bool
+) -> None:
+    """D4: what the provider has cached of the history stays as it was."""
+    sent: list[Any] = []
+    answers: list[Any] = [[made(LOAD, "1")], [made(pay(3), "2")], [assistant_message("Paid.")]]
+
+    async def answer(request: Any) -> ModelStep:
+        sent.append(request.input)
+        return ModelStep(output=answers.pop(0))
+
+    model = ScriptedModel([ModelStep.respond(answer) for _ in range(3)])
+    agent: Any = openai_agents.equip(OpenAIAgent(name="A", model=model), session)
+    done: Any = Runner.run_streamed(agent, "Pay.") if stream else await Runner.run(agent, "Pay.")
+    _ = [event async for event in done.stream_events()] if stream else []
+    assert (done.final_output, paid()) == ("Paid.", [3])
+    names = [one["name"] for one in done.to_input_list() if one.get("type") == "function_call"]
+    assert names == ["load_tools", "pay"]
+    calls = [one for one in sent[-1] if one.get("type") == "function_call"]
+    assert (calls[1]["name"], json.loads(calls[1]["arguments"])) == ("call_tool", dict(pay(3).arguments))
+
+
+async def test_a_hook_of_agno_sees_a_tool_that_is_called_through_another(
+    session: Session, paid: Callable[[], list[int]]
+) -> None:
+    """P3: it may refuse, and change the arguments."""
+
+    async def guard(function_name: str, function_call: Any, arguments: dict[str, Any]) -> Any:
+        if function_name == "pay" and arguments["amount"] > 5:
+            return "Too much."
+        return await function_call(**(arguments | {"amount": 4} if function_name == "pay" else arguments))
+
+    agent = AgnoAgent(model=AgnoModel(script=Script(LOAD, pay(9), pay(2), "done")), tool_hooks=[guard])
+    done = await agno.equip(agent, session).arun("Pay.")
+    assert paid() == [4]
+    assert [one.tool_name for one in done.tools or ()] == ["load_tools", "pay", "pay"]
+
+
+async def test_hooks_of_pydantic_ai_see_a_tool_that_is_called_through_another(
+    session: Session, paid: Callable[[], list[int]]
+) -> None:
+    """P3: what is kept of the run names the tool."""
+    seen: list[tuple[str, Any]] = []
+
+    class Watch(AbstractCapability[Any]):
+        async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+            seen.append((tool_def.name, args))
+            return args
+
+    script = Script(LOAD, pay(2), "done")
+    agent = Agent(pydantic_scripted(lambda: script), capabilities=[SessionTools(session), Watch()])
+    done = await agent.run("Pay.")
+    assert (paid(), seen[-1]) == ([2], ("pay", {"amount": 2}))
+    responses = [one for one in done.all_messages() if isinstance(one, ModelResponse)]
+    assert [part.tool_name for one in responses for part in one.tool_calls] == ["load_tools", "pay"]
+
+
+async def test_a_tool_that_pydantic_ai_does_not_prepare_is_not_called_through_another(
+    session: Session, paid: Callable[[], list[int]]
+) -> None:
+    """P3: what leaves a tool out of the agent's list leaves it out here too."""
+
+    async def prepare(_: Any, definitions: list[Any]) -> list[Any]:
+        return [one for one in definitions if one.name != "pay"]
+
+    script = Script(LOAD, pay(2), call("pay", amount=3), "done")
+    agent = Agent(pydantic_scripted(lambda: script), capabilities=[SessionTools(session), PrepareTools(prepare)])
+    await agent.run("Pay.")
+    assert paid() == []
