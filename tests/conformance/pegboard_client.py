@@ -32,9 +32,20 @@ def server(url: str, scenario: str, context: dict[str, Any]) -> dict[str, Any]:
         "kind": KINDS.get(scenario, "code"),
         "client_id": context["client_id"],
         "client_secret": context.get("client_secret") or context.get("private_key_pem", ""),
-        "issuer": context.get("issuer", ""),
+        "issuer": context.get("issuer") or issuer_of(url),
     }
     return {"url": url, "auth": {key: value for key, value in auth.items() if value}}
+
+
+def issuer_of(url: str) -> str:
+    """Return the issuer that a server names: who has a secret knows from whom, and writes it beside it."""
+    address = httpx2.URL(url)
+    with httpx2.Client(trust_env=False) as http:
+        for path in (f"/.well-known/oauth-protected-resource{address.path}", "/.well-known/oauth-protected-resource"):
+            answer = http.get(str(address.copy_with(path=path)))
+            if answer.status_code == 200:
+                return answer.json()["authorization_servers"][0]
+    return ""
 
 
 async def called(session: Session, name: str) -> Any:

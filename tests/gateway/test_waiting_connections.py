@@ -13,7 +13,8 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.http.connections import ConnectionLimits
 
-from .clients import MODERN, connected, modern_request
+from .clients import ADA, BOB, MODERN, connected, modern_request, until
+from .conftest import TOKENS
 
 SLOW = '''
 import asyncio
@@ -25,6 +26,23 @@ async def echo(text: str) -> str:
     await asyncio.sleep(1.2)
     return text
 '''
+HANGING = '''
+import asyncio
+from pathlib import Path
+
+here = Path(__file__).parent
+
+
+async def echo(text: str) -> str:
+    """Return the text, once a file is there."""
+    with (here / "running").open("a") as file:
+        file.write("x")
+    while not (here / "go").exists():
+        await asyncio.sleep(0.01)
+    return text
+'''
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+LAST = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -82,7 +100,7 @@ async def test_a_connection_that_was_used_may_be_idle_for_longer(config: Path) -
 
 async def test_the_oldest_silent_connection_gives_way_to_a_new_one(config: Path) -> None:
     """G2: calls and pages of others go on."""
-    async with served(config, per_address=5) as url:
+    async with served(config, per_address=5, first=0.2) as url:
         silent = [await opened(url) for _ in range(8)]
         async with connected(url, MODERN) as pegboard:
             assert await pegboard.text("echo", text="x") == "x"
@@ -91,18 +109,88 @@ async def test_the_oldest_silent_connection_gives_way_to_a_new_one(config: Path)
             writer.close()
 
 
-async def test_a_connection_that_was_used_outlives_those_that_never_asked_anything(config: Path) -> None:
-    """G2: a client keeps its connection while somebody at its address opens silent ones."""
-    request = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+async def test_connections_that_asked_something_give_way_to_a_new_one_too(config: Path) -> None:
+    """G2: at the bound the one that was idle longest is closed, and never the newcomer."""
     async with served(config, per_address=5) as url:
-        reader, writer = await opened(url, request)
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-        silent = [await opened(url) for _ in range(8)]
-        assert [await answered(stream) for stream in silent[:3]] == [b""] * 3
-        writer.write(request)
-        assert b"HTTP/1.1 200" in await reader.readuntil(b"\r\n\r\n")
-        for _, each in (*silent, (reader, writer)):
-            each.close()
+        used = [await opened(url, HEALTH) for _ in range(8)]
+        for reader, _ in used:
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        async with connected(url, MODERN) as pegboard:
+            assert await pegboard.text("echo", text="x") == "x"
+        for stream in used[:3]:
+            assert (await answered(stream)).count(b"HTTP/1.1") == 0
+        newest = used[-1]
+        newest[1].write(HEALTH)
+        assert await newest[0].readuntil(b"HTTP/1.1 200")
+        for _, writer in used:
+            writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", HEALTH], ids=["silent", "used"])
+async def test_more_idle_connections_than_there_may_be_shut_nobody_out(config: Path, sent: bytes) -> None:
+    """G2: with the limits that are served with."""
+    async with served(config) as url:
+        idle = [await opened(url, sent) for _ in range(300)]
+        async with connected(url, MODERN) as pegboard:
+            for word in ("a", "b", "c"):
+                assert await pegboard.text("echo", text=word) == word
+        for _, writer in idle:
+            writer.close()
+
+
+async def test_behind_a_trusted_proxy_principals_are_counted(config: Path) -> None:
+    """G2: what one principal leaves idle costs another nothing, though all come from one address."""
+    with config.open("a") as file:
+        file.write(TOKENS)
+
+    def asked(token: str) -> bytes:
+        body, headers = modern_request("tools/list")
+        sent = json.dumps(body).encode()
+        headers |= {"host": "127.0.0.1", "authorization": f"Bearer {token}", "x-forwarded-for": "192.0.2.7"}
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join(["POST /mcp HTTP/1.1", f"content-length: {len(sent)}", *lines, "", ""]).encode() + sent
+
+    async with served(config, per_address=3) as url:
+        bobs = [await opened(url, asked(BOB)) for _ in range(2)]
+        adas = [await opened(url, asked(ADA)) for _ in range(6)]
+        for reader, _ in (*bobs, *adas):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        for stream in adas[:3]:
+            assert b"HTTP/1.1" not in await answered(stream)
+        for reader, writer in bobs:
+            writer.write(HEALTH)
+            assert await reader.readuntil(b"HTTP/1.1 200")
+        for _, writer in (*bobs, *adas):
+            writer.close()
+
+
+async def test_a_thousand_clients_that_come_at_once_are_all_answered(config: Path) -> None:
+    """G2: those for whom there is no room yet wait until there is."""
+
+    async def health(url: str) -> bytes:
+        return (await answered(await opened(url, LAST)))[:12]
+
+    async with served(config, total=100) as url:
+        for _ in range(4):  # together they would need more files than many systems give a test
+            answers = await asyncio.gather(*(health(url) for _ in range(250)))
+            assert answers == [b"HTTP/1.1 200"] * 250
+
+
+async def test_where_every_connection_has_a_call_a_new_one_is_told_so(config: Path) -> None:
+    """G2: and is served once a call has ended."""
+    (config.parent / "talk_tools.py").write_text(HANGING)
+    async with served(config, total=3) as url, httpx2.AsyncClient(timeout=60) as http:
+        body, headers = modern_request("tools/call", name="echo", arguments={"text": "x"})
+        calls = [asyncio.create_task(http.post(url, json=body, headers=headers)) for _ in range(3)]
+        running = config.parent / "running"
+        await until(lambda: running.exists() and len(running.read_text()) == 3)
+        refused = await answered(await opened(url, HEALTH))
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"as many calls and streams open as it can" in refused
+        assert b"retry-after: 1" in refused
+        (config.parent / "go").touch()
+        assert [(await call).status_code for call in calls] == [200] * 3
+        assert (await answered(await opened(url, HEALTH + LAST))).count(b"HTTP/1.1 200") == 2
 
 
 async def test_many_addresses_share_one_bound(config: Path) -> None:

@@ -35,6 +35,10 @@ class _CoalescingTransport:
             self._parts.clear()
             self._transport.write(data)
 
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
+
     def close(self) -> None:
         self._flush()
         self._transport.close()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import Final
 from urllib.parse import urlsplit
 
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import ANY_ADDRESS
+
+BACKLOG: Final = 2048
+"""How many connections may wait to be taken."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -20,7 +24,7 @@ def bind(host: str, port: int) -> socket.socket:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
-            listening.listen(128)
+            listening.listen(BACKLOG)
             listening.setblocking(False)
         except OSError:
             listening.close()

@@ -27,9 +27,11 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
+from pegboard.gateway.http.connections import ConnectionLimits
 from pegboard.gateway.http.draining import Drain, Ready
 from pegboard.gateway.http.open_requests import too_late
 from pegboard.gateway.http.replica_routing import BODY_LIMIT, StateRouting
+from pegboard.gateway.http.streams import OpenStreams
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
 from pegboard.gateway.protocol.request_identity import is_modern
 from pegboard.gateway.replicas.sessions import NamedSessions
@@ -54,11 +56,13 @@ class App:
         clock: Callable[[], float] = monotonic,
         peers: Peers | None = None,
         drain: Drain | None = None,
+        streams: OpenStreams | None = None,
     ) -> None:
         drain = drain or Drain()
+        streams = streams or OpenStreams(ConnectionLimits().most)
         gateway = self._gateway = Gateway(door.board, clock, peers)
         self._manager = _sessions(gateway, peers)
-        mcp = _Mcp(gateway, door, self._manager, drain)
+        mcp = _Mcp(gateway, door, self._manager, drain, streams)
         routed = Starlette(
             routes=[
                 Route("/mcp", mcp),
@@ -135,12 +139,18 @@ class _Mcp:
     """The endpoint of the protocol: the caller is identified, then the SDK serves the request."""
 
     def __init__(
-        self, gateway: Gateway, door: Authenticator, manager: StreamableHTTPSessionManager, drain: Drain
+        self,
+        gateway: Gateway,
+        door: Authenticator,
+        manager: StreamableHTTPSessionManager,
+        drain: Drain,
+        streams: OpenStreams,
     ) -> None:
         self._gateway = gateway
         self._door = door
         self._manager = manager
         self._drain = drain
+        self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -165,10 +175,15 @@ class _Mcp:
             await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
             return
         scope["user"] = _user(caller)
-        if request.method == "GET" or request.headers.get("mcp-method") == _LISTEN:
-            stream = _Stream(receive, send, partial(_is_still, caller, ask))
-            receive, send = stream.receive, stream.send
-        await self._manager.handle_request(scope, receive, send)
+        if request.method != "GET" and request.headers.get("mcp-method") != _LISTEN:
+            await self._manager.handle_request(scope, receive, send)
+            return
+        stream = _Stream(receive, send, partial(_is_still, caller, ask))
+        try:
+            with self._streams.counted(caller.principal):
+                await self._manager.handle_request(scope, stream.receive, stream.send)
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
 
 
 def _begins_something(request: Request) -> bool:

@@ -24,6 +24,8 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  (recognised, not bound)
 FORWARDED: Final = "pegboard.forwarded"
 """What the scope of a request has that another replica has sent on, which has judged Host and Origin: its id."""
+PRINCIPAL: Final = "pegboard.principal"
+"""What the state of a request has once it is known whose it is."""
 _MOST_HOSTS: Final = 256
 
 
@@ -101,7 +103,8 @@ class Authenticator:
     user_token: UserToken = field(default_factory=UserToken)
 
     def reached(self, caller: Caller, scope: Scope, host: str) -> None:
-        """Note where a principal reaches the gateway: there they log in to servers, too (G11)."""
+        """Note whose a request is, and where they reach the gateway: there they log in to servers, too (G11)."""
+        scope.setdefault("state", {})[PRINCIPAL] = caller.principal
         self.origins[caller.principal] = f"{scope.get('scheme', 'http')}://{host}"
 
     def origin(self, principal: str) -> str:

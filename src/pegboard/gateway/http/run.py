@@ -9,13 +9,14 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from pegboard.board.login_addresses import PAGES
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
+from pegboard.gateway.http.accepting import accept_connections
 from pegboard.gateway.http.addresses import bind, reached_at, url_of
 from pegboard.gateway.http.auth import (
     Authenticator,
@@ -25,9 +26,10 @@ from pegboard.gateway.http.auth import (
     is_loopback,
     require_tokens,
 )
-from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
+from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, OpenConnections, Wrap
 from pegboard.gateway.http.draining import Drain, DrainingApp
-from pegboard.gateway.process.setup import quiet, stopping
+from pegboard.gateway.http.streams import OpenStreams
+from pegboard.gateway.process.setup import allow_more_files, quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.owners import owning_servers
 from pegboard.gateway.replicas.peers import among_replicas, require_address
@@ -48,6 +50,14 @@ LONGEST_DRAIN = 3600.0
 
 
 class _Uvicorn(uvicorn.Server):
+    """A server whose connections are taken here, so that there are never more than there may be."""
+
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, wrap: Wrap | None) -> None:
+        super().__init__(config)
+        self._connections = OpenConnections(limits)
+        self._wrap = wrap
+        self._accepting: asyncio.Task[None] | None = None
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Leave signals to whoever runs the gateway."""
@@ -57,6 +67,24 @@ class _Uvicorn(uvicorn.Server):
         """Serve until ``should_exit`` is set; a start that fails ends here instead of ending the process."""
         with contextlib.suppress(SystemExit):
             await self.serve(sockets=[listening])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the app, and take connections."""
+        await super().startup(sockets=[])
+        if self.started and sockets:
+            accepted = accept_connections(sockets[0], self._connections, self._protocol)
+            self._accepting = asyncio.create_task(accepted, name="gateway: connections")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait({self._accepting})
+        await super().shutdown(sockets)
+
+    def _protocol(self, served: bool) -> LimitedProtocol:
+        state: Any = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        return LimitedProtocol(self._connections, self._wrap, served=served, config=self.config, **state)
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +148,8 @@ async def _serving(
         own = require_address(address) if address is not None else reached_at(url)
         async with among_replicas(board.services.store, own) as peers, owning_servers(board.services, peers) as owners:
             failed, drain = asyncio.Event(), Drain()
-            load = partial(_loaded, authenticator, clock, peers, drain)
+            limits = limits or ConnectionLimits()
+            load = partial(_loaded, authenticator, clock, peers, drain, OpenStreams(limits.most))
             app, wrap = _app(authenticator, load, settled, failed)
             app = DrainingApp(_mounting(app, authenticator, mounts, peers, owners), drain)
             async with _listening(app, listening, limits, wrap):
@@ -130,16 +159,16 @@ async def _serving(
 
 @contextlib.asynccontextmanager
 async def _listening(
-    app: GatewayApp, listening: socket.socket, limits: ConnectionLimits | None, wrap: Wrap | None
+    app: GatewayApp, listening: socket.socket, limits: ConnectionLimits, wrap: Wrap | None
 ) -> AsyncGenerator[None]:
     """Serve an app on a socket while the context lasts; its requests may end after that."""
-    limits = limits or ConnectionLimits()
-    limited = cast("type[asyncio.Protocol]", partial(LimitedProtocol, WaitingConnections(limits), wrap))
     server = _Uvicorn(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
-            server_header=False, http=limited, timeout_keep_alive=math.ceil(limits.idle),
-        )
+            server_header=False, http="httptools", timeout_keep_alive=math.ceil(limits.idle),
+        ),
+        limits,
+        wrap,
     )  # fmt: skip
     task = asyncio.create_task(server.run_on(listening))
     try:
@@ -188,11 +217,17 @@ def _mounting(
     return SessionRouting(routed, peers, authenticator)
 
 
-def _loaded(authenticator: Authenticator, clock: Callable[[], float], peers: Peers | None, drain: Drain) -> App:
+def _loaded(
+    authenticator: Authenticator,
+    clock: Callable[[], float],
+    peers: Peers | None,
+    drain: Drain,
+    streams: OpenStreams,
+) -> App:
     """Return the whole app of what belongs to this process; it brings the SDK."""
     from pegboard.gateway.http.asgi import App
 
-    return App(authenticator, clock, peers, drain)
+    return App(authenticator, clock, peers, drain, streams)
 
 
 def _app(
@@ -243,6 +278,7 @@ async def run_http(
     Raises ``UsageError`` where ``drain`` cannot be meant.
     """
     seconds = require_drain(drain, host)
+    allow_more_files()
     quiet(board.services.masker)
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
     at_once = asyncio.Event()

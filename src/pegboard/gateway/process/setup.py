@@ -1,4 +1,4 @@
-"""What serving sets up in its process: the signals that end it, and logs without secrets on standard error (X5)."""
+"""What serving sets up in its process: signals that end it, files, logs without secrets on standard error (X5)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,23 @@ def stopping(at_once: asyncio.Event | None = None) -> Generator[asyncio.Event, N
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+
+
+MOST_FILES = 16_384
+"""How many files a process that serves lets itself open; what it starts may close each of them one by one."""
+
+
+def allow_more_files() -> None:
+    """Let this process open as many files as the system lets it, up to a bound: each connection is one."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 _LOGGERS = ("mcp", "uvicorn", "asyncio")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import httpx2
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.utils import (
     build_oauth_authorization_server_metadata_discovery_urls,
@@ -101,9 +102,17 @@ async def _resource(web: LoginWeb, spec: ServerSpec, challenge: Challenge) -> Pr
 
 
 def _chosen(spec: ServerSpec, named: Sequence[str]) -> str:
-    """Return the issuer that is configured, else the first of those that are named."""
-    wanted = spec.auth.issuer if spec.auth is not None else ""
+    """Return the issuer that is configured, else the first of those that are named.
+
+    Raises ``ToolUnavailableError`` where a configured secret would go to another origin than the server's own because
+    the server says so.
+    """
+    auth = spec.auth
+    wanted = auth.issuer if auth is not None else ""
     if not wanted:
+        sends_secret = auth is not None and auth.client_secret and auth.kind in ("code", "client_credentials")
+        if sends_secret and httpx2.URL(named[0]).origin != httpx2.URL(spec.url or "").origin:
+            raise _not_said(spec, place_of(named[0]))
         return named[0]
     if not any(issuers_match(one, wanted) for one in named):
         raise _unusable(spec, f"its logins are issued by {place_of(named[0])}, not by {place_of(wanted)}")
@@ -146,6 +155,16 @@ def _require_issuer(spec: ServerSpec, found: IssuerMetadata, issuer: str) -> Non
     except OAuthFlowError:
         said = place_of(str(found.issuer))
         raise _unusable(spec, f"the metadata of {place_of(issuer)} is that of another issuer, {said}") from None
+
+
+def _not_said(spec: ServerSpec, issuer: str) -> ToolUnavailableError:
+    return ToolUnavailableError(
+        f"{spec.label} wants a login by {issuer}, and `client_secret` is sent only to an issuer that the configuration "
+        "names, or that has the server's own origin.",
+        hint=f"If that is the issuer that you have the secret from, add `issuer: {issuer}` to `auth` in "
+        f"`{spec.section}`.",
+        location=spec.place,
+    )
 
 
 def _unusable(spec: ServerSpec, why: str) -> ToolUnavailableError:
