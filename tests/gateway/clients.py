@@ -3,11 +3,14 @@
 import asyncio
 import json
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +76,26 @@ async def process(config: Path, *options: str) -> AsyncIterator[Gateway]:
         code, written = await running.stop()
     assert code == 0, written
     assert "Traceback" not in written
+
+
+@asynccontextmanager
+async def own_process(config: Path, files: tuple[int, int] | None = None) -> AsyncIterator[Gateway]:
+    """Serve in a process that is not forked off a warm one: its memory is its own, and so is how many files it opens.
+
+    ``files`` are the limits that it starts with, soft and hard.
+    """
+    limited = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, files)
+    command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port=0", "--no-console"]
+    child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, preexec_fn=limited)
+    assert child.stderr is not None
+    first = (await child.stderr.readline()).decode().strip()
+    running = Gateway(url=first.removeprefix("Pegboard serves MCP at "), process=child)
+    try:
+        assert running.url.startswith("http://"), first
+        yield running
+    finally:
+        code, written = await running.stop()
+    assert (code, "Traceback" in written) == (0, False), written
 
 
 def serve(config: Path, how: str = "--port=0") -> list[str]:

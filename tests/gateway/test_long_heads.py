@@ -2,15 +2,13 @@
 
 import asyncio
 import re
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from .clients import ADA, MODERN, Gateway, Served, connected, gateway
+from .clients import ADA, MODERN, Gateway, Served, connected, gateway, own_process
 from .conftest import TOKENS
 
 START = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -37,20 +35,6 @@ def endless(kind: str) -> Iterator[bytes]:
         case _:  # what stands behind the length of a part of the body
             yield START.replace(b"GET", b"POST") + b"transfer-encoding: chunked\r\n\r\n1;x="
             yield from (b"x" * LIMIT for _ in range(64))
-
-
-@asynccontextmanager
-async def own_process(config: Path) -> AsyncIterator[Gateway]:
-    """Serve in a process whose memory is its own, unlike that of one which is forked from a warm one."""
-    command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port=0", "--no-console"]
-    child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    assert child.stderr is not None
-    first = (await child.stderr.readline()).decode().strip()
-    running = Gateway(url=first.removeprefix("Pegboard serves MCP at "), process=child)
-    try:
-        yield running
-    finally:
-        await running.stop()
 
 
 def peak(running: Gateway) -> int:

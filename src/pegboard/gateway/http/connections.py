@@ -180,8 +180,13 @@ def half_of_the_files() -> int:
 
 async def _refuse_busy(scope: Any, receive: Any, send: Any) -> None:
     """Answer that there is no room."""
-    text = "The gateway has as many calls and streams open as it can. Try again later."
-    refusal = Refusal(503, text, code=INTERNAL_ERROR, Connection="close", Retry_After="1")
+    headers = {"Connection": "close", "Retry_After": "1"}
+    refusal = Refusal(
+        503,
+        "The gateway has as many calls and streams open as it can. Try again later.",
+        code=INTERNAL_ERROR,
+        **headers,
+    )
     await refusal(scope, receive, send)
 
 

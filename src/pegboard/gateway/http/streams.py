@@ -29,8 +29,12 @@ class OpenStreams:
             text = f"There are {self._most_of_one} streams of this principal, and no more are opened. Close some first."
             raise Refusal(429, text, code=INTERNAL_ERROR, Retry_After="1")
         if self._open.total() >= self._most:
-            text = "The gateway has as many streams open as it can. Try again later."
-            raise Refusal(503, text, code=INTERNAL_ERROR, Retry_After="1")
+            raise Refusal(
+                503,
+                "The gateway has as many streams open as it can. Try again later.",
+                code=INTERNAL_ERROR,
+                Retry_After="1",
+            )
         self._open[principal] += 1
         try:
             yield
