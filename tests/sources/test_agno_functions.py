@@ -109,8 +109,8 @@ async def test_x2_what_agno_takes_fits_the_schema(agno, name):
     """X2: an object without properties stands for anything; what is text is still no number."""
     plugin, _, function = name.partition("/")
     tool = (await tools_of(agno, plugin))[function]
-    assert SchemaValidator().problems(tool, NESTED[name]) == []
-    assert SchemaValidator().problems(tool, dict.fromkeys(NESTED[name], 5))
+    assert await SchemaValidator().problems(tool, NESTED[name]) == []
+    assert await SchemaValidator().problems(tool, dict.fromkeys(NESTED[name], 5))
 
 
 async def test_the_description_is_what_people_wrote_not_that_of_the_asynchronous_twin(agno):

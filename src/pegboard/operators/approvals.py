@@ -206,7 +206,7 @@ class OperatorApprovals:
     ) -> tuple[FieldProblem, ...]:
         """Return what is wrong with what was filled in, each field for itself; raises ``UsageError`` as ``one``."""
         services, found = self._services, await self._known(approval_id, sees)
-        problems = field_problems(services, found.tool, found.fields, given)
+        problems = await field_problems(services, found.tool, found.fields, given)
         return masked(problems, await shown_names(services))
 
     async def waiting(self, sees: Sees = _every) -> WaitingCalls:

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from pegboard.board.services import Services
 from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.errors import ToolUnavailableError
 from pegboard.operators.masked import Name, Verbatim
 
 _AROUND: Final = ("$schema", "$id", "$defs", "definitions", "type")
@@ -45,7 +46,7 @@ class FieldProblem:
     text: str
 
 
-def field_problems(
+async def field_problems(
     services: Services, title: str, schema: JsonObject, given: Mapping[str, Any]
 ) -> tuple[FieldProblem, ...]:
     """Return what is wrong with what was filled in, each with the field that it is about.
@@ -65,7 +66,10 @@ def field_problems(
         around = {key: schema[key] for key in _AROUND if key in schema}
         alone: JsonObject = {**around, "properties": {name: part}, "required": list[str]()}
         form = Tool(plugin="", name=name, wire=f"{title} (field {name})", input_schema=alone)
-        texts = services.validator.problems(form, {name: given[name]})
+        try:
+            texts = await services.validator.problems(form, {name: given[name]})
+        except ToolUnavailableError as error:
+            texts = [error.text]
         problems += [FieldProblem(name=name, text=text.removeprefix(f"argument '{name}': ")) for text in texts]
     return tuple(problems)
 

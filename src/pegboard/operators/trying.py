@@ -172,7 +172,7 @@ async def form_problems(services: Services, name: str, given: Mapping[str, Any])
         StoreError: the key of names cannot be read.
     """
     tool = services.world.catalog.find_tool(name)
-    problems = field_problems(services, name, tool.input_schema, given) if tool is not None else ()
+    problems = await field_problems(services, name, tool.input_schema, given) if tool is not None else ()
     return masked(problems, await shown_names(services))
 
 

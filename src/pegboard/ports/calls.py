@@ -34,7 +34,11 @@ class CallContext(NamedTuple):
 class ArgumentValidator(Protocol):
     """A check of a call's arguments against the tool's schema (X2)."""
 
-    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
+    def fits(self, tool: Tool, arguments: JsonObject) -> bool:
+        """Return whether the arguments are valid; False too where that takes long to see."""
+        ...
+
+    async def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
         """Return what is wrong with the arguments.
 
         Args:
@@ -43,5 +47,8 @@ class ArgumentValidator(Protocol):
 
         Returns:
             One sentence per problem, naming the argument and what was expected; none where they are valid.
+
+        Raises:
+            ToolUnavailableError: The schema takes too long to check these arguments against.
         """
         ...

@@ -172,7 +172,19 @@ class FakeValidator:
         """
         self._problems = dict(problems or {})
 
-    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:  # noqa: ARG002
+    def fits(self, tool: Tool, arguments: JsonObject) -> bool:  # noqa: ARG002
+        """Return whether a tool was given no problems.
+
+        Args:
+            tool: The tool.
+            arguments: Not looked at.
+
+        Returns:
+            Whether it has none.
+        """
+        return not self._problems.get(tool.id)
+
+    async def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:  # noqa: ARG002
         """Return the problems of a tool.
 
         Args:

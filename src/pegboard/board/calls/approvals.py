@@ -177,7 +177,7 @@ class Approvals:
         form = Tool(plugin="", name="fields", wire=f"{approval.tool} (fields)", input_schema=approval.fields)
         own = {name: value for name, value in fields.items() if name in approval.fields.get("properties", {})}
         problems = [f"it has no field '{name}'" for name in fields.keys() - own.keys()]
-        if problems := problems + services.validator.problems(form, own):
+        if problems := problems + await services.validator.problems(form, own):
             raise UsageError(f"The fields of '{approval.tool}' do not fit: {'; '.join(problems)}.", code="bad_fields")
         key, asked = await services.store.digest_key(), services.unkept.get(approval.id) or approval.arguments
         if digest(key, canonical(self._as_asked(approval, asked))) != approval.asked:

@@ -17,6 +17,7 @@ from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
+from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, Client, Progress
 
 Answered = tuple[Snapshot, CallAnswer]
@@ -98,6 +99,17 @@ class CallRequest:
         return CallTimes(
             queued=round(queued, 3), waited=waited, upstream=None if ran is None else round((now - ran) * 1000, 3)
         )
+
+
+async def fits(call: CallRequest, tool: Tool) -> bool:
+    """Return whether the arguments of a call fit a tool; False too where that takes too long to see (X2)."""
+    validator = call.services.validator
+    if validator.fits(tool, call.arguments):
+        return True
+    try:
+        return not await validator.problems(tool, call.arguments)
+    except ToolUnavailableError:
+        return False
 
 
 def recording_of(services: Services, snapshot: Snapshot, tool: Tool | None) -> Recording:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.board.calls import pipeline
-from pegboard.board.calls.call_request import Answered, CallRequest
+from pegboard.board.calls.call_request import Answered, CallRequest, fits
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
 from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins, remote_servers
@@ -45,7 +45,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
     The third equal failure in a row is not executed (X3).
     """
     services = call.services
-    if _passes_on(call, tool):
+    if await _passes_on(call, tool):
         inner, meta_tool = _inner(call, snapshot, tool)
         if meta_tool is not None:
             return await call_meta_tool(inner, snapshot, meta_tool)
@@ -63,7 +63,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
 
 async def decide_meta_call(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | Tool:
     """Return what a call of a meta-tool comes to without being executed, else the tool that would run."""
-    if not _passes_on(call, tool):
+    if not await _passes_on(call, tool):
         call = replace(call, arguments=_tidied(tool, call.arguments))
         return await _not_executed(call, snapshot, tool) or tool
     inner, meta_tool = _inner(call, snapshot, tool)
@@ -80,7 +80,7 @@ async def _not_executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Ca
             "was not executed. Do something else, or go on without it."
         )
         return answer("stopped", message, tool=tool)
-    if problems := call.services.validator.problems(tool, call.arguments):
+    if problems := await call.services.validator.problems(tool, call.arguments):
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return answer("invalid_arguments", message, tool=tool)
     return await unavailable_duty(call, snapshot, tool)
@@ -180,9 +180,9 @@ async def _step(
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 
-def _passes_on(call: CallRequest, tool: Tool) -> bool:
+async def _passes_on(call: CallRequest, tool: Tool) -> bool:
     """Return whether a call is for the tool that its arguments name."""
-    return tool.wire in (CALL, CALL_READ_ONLY) and not call.services.validator.problems(tool, call.arguments)
+    return tool.wire in (CALL, CALL_READ_ONLY) and await fits(call, tool)
 
 
 def _inner(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[CallRequest, Tool | None]:

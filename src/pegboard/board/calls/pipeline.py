@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
-from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
+from pegboard.board.calls.call_request import Answered, CallRequest, denied, fits, guarded
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.eliciting import asked_client
 from pegboard.board.calls.late_uses import used
@@ -238,9 +238,9 @@ async def _load_first(call: CallRequest, snapshot: Snapshot, plan: LoadFirst) ->
         return snapshot, answer(cast("CallStatus", item.status), item.message, tool=tool)
     loaded = plan_call(snapshot.permissions, snapshot.state, call.name)
     tool = loaded.loaded.tool if isinstance(loaded, Run) else tool  # its code may have changed since it was known
-    fits = not services.validator.problems(tool, call.arguments)
+    fitting = await fits(call, tool)
     later = command_context(services, snapshot.info, snapshot.permissions).from_next_turn and not plan.renews
-    if fits and not later and await _runs_at_once(call, snapshot, plan, loaded):
+    if fitting and not later and await _runs_at_once(call, snapshot, plan, loaded):
         return snapshot, None
     when = "It can be called from the next request on, not in this turn." if later else "Call it again."
     message = f"'{tool.wire}' was not loaded; it is now, and has not run. {when}"
@@ -263,7 +263,7 @@ async def _is_safe(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
     tool = decided.tool.tool
     if snapshot.permissions.agent.unloaded_call != "safe" or not call.passed_on or is_destructive(tool):
         return False
-    if call.services.validator.problems(tool, call.arguments):
+    if not await fits(call, tool):
         return False
     context = call.context(snapshot.info, decided)
     return decided.rules is None or not await is_due(call, snapshot, decided, decided.rules, context)
@@ -327,7 +327,7 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
     if decided.guards or decided.rules is not None:
         return False
     services, arguments = call.services, call.arguments
-    return not services.validator.problems(decided.tool.tool, arguments) and services.own_files.clears(
+    return services.validator.fits(decided.tool.tool, arguments) and services.own_files.clears(
         decided.spec, decided.tool.overrides, arguments
     )
 
@@ -335,9 +335,8 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
 async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
     tool = decided.tool.tool
-    if problems := call.services.validator.problems(tool, call.arguments):
-        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
-        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    if (misfit := await _misfit(call, snapshot, decided)) is not None:
+        return misfit
     if decided.guards and (rule := broken(decided.guards, tool, call.arguments)):
         return await guarded(call, snapshot, tool, text_result(rule, is_error=True))
     if not call.services.own_files.clears(decided.spec, decided.tool.overrides, call.arguments):
@@ -348,6 +347,22 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
         return call.arguments
     context = call.context(snapshot.info, decided)
     return await pass_gate(call, snapshot, decided, decided.rules, context, call.digest)
+
+
+async def _misfit(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
+    """Return the answer to arguments that do not fit, or cannot be checked, or None (X2)."""
+    tool = decided.tool.tool
+    try:
+        problems = await call.services.validator.problems(tool, call.arguments)
+    except ToolUnavailableError as error:
+        failed = _failed(call.services, tool, error)
+        if not call.deciding:
+            _called(call, snapshot, decided, failed.status, error=failed.message)
+        return failed
+    if not problems:
+        return None
+    message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+    return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
 
 
 async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:

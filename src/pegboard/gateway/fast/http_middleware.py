@@ -13,6 +13,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.message_values import has_too_many_values
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -60,7 +61,11 @@ class FastCallMiddleware:
         if first["type"] != "http.request" or first.get("more_body"):
             await self._app(scope, replay_body(first, receive), send)
             return
-        message = parsed(first.get("body", b""))
+        body: bytes = first.get("body", b"")
+        if has_too_many_values(body):
+            await self._app(scope, replay_body(first, receive), send)
+            return
+        message = parsed(body)
         if self._fast.questions.open and self._fast.questions.resolve(message, caller):
             await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})

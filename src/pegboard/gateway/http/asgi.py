@@ -29,10 +29,11 @@ from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
 from pegboard.gateway.http.connections import ConnectionLimits
 from pegboard.gateway.http.draining import Drain, Ready
-from pegboard.gateway.http.open_requests import too_late
+from pegboard.gateway.http.open_requests import replayed, too_late, whole_body
 from pegboard.gateway.http.replica_routing import BODY_LIMIT, StateRouting
 from pegboard.gateway.http.streams import OpenStreams
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.protocol.message_values import FEWEST_BYTES, has_too_many_values
 from pegboard.gateway.protocol.request_identity import is_modern
 from pegboard.gateway.replicas.sessions import NamedSessions
 from pegboard.operators.login_standing import may_be_used, standings
@@ -167,6 +168,7 @@ class _Mcp:
             caller = ask()
             self._door.reached(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
+            receive = await _counted(scope, receive)
         except Refusal as refusal:
             await refusal(scope, receive, send)
             return
@@ -184,6 +186,20 @@ class _Mcp:
                 await self._manager.handle_request(scope, stream.receive, stream.send)
         except Refusal as refusal:
             await refusal(scope, receive, send)
+
+
+async def _counted(scope: Scope, receive: Receive) -> Receive:
+    """Return what receives a request, whose values were counted where it may have too many; raises ``Refusal``."""
+    length: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    if scope["method"] != "POST" or (length.isdigit() and not FEWEST_BYTES <= int(length[:12]) <= BODY_LIMIT):
+        return receive
+    too_large = Refusal(413, "A request here has at most 4 MiB.", Connection="close")
+    body = await whole_body(scope, receive, limit=BODY_LIMIT, too_large=too_large)
+    if body is None:
+        return receive
+    if has_too_many_values(body):
+        raise Refusal(413, "A request here has at most 50,000 values; send them in several, or as one text.")
+    return replayed(body, receive)
 
 
 def _begins_something(request: Request) -> bool:

@@ -1,0 +1,81 @@
+"""One schema and one value: whether they fit, and what is wrong. Also the program of a process that checks.
+
+Knows nothing of Pegboard, so that such a process starts at once. It reads a line of JSON with ``schema`` and
+``arguments``, and writes a line ``fits`` or ``wrong``, behind the latter one line of JSON with the texts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from itertools import islice
+from typing import Any, Final, Protocol
+
+MOST_TEXTS: Final = 5
+"""How many problems are named."""
+LONGEST: Final = 1200
+"""How many characters of a problem's text are read."""
+MOST_SECONDS: Final = 2
+"""How many seconds of a processor one check has in a process of its own."""
+_PATTERN_BYTES: Final = 100_000
+_BACKTRACKS: Final = 10_000
+
+
+class CompiledSchema(Protocol):
+    """A schema that was compiled."""
+
+    def is_valid(self, instance: Any) -> bool:
+        """Return whether a value fits."""
+        ...
+
+    def iter_errors(self, instance: Any) -> Any:
+        """Return everything that is wrong with a value; it is all found before the first is returned."""
+        ...
+
+
+def compile_schema(schema: dict[str, Any]) -> CompiledSchema | None:
+    """Return a compiled schema, or None for one that is not valid or points outside itself.
+
+    Patterns run in linear time, but for those with look-around or back-references, whose steps are limited.
+    """
+    import jsonschema_rs
+
+    def refuse(uri: str) -> Any:
+        raise ValueError(f"{uri} is outside the schema")
+
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES)
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=refuse, pattern_options=options)
+    except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        return None
+
+
+def texts_of(compiled: CompiledSchema, instance: Any) -> list[tuple[str, str]]:
+    """Return the argument and what is wrong with it, for the first problems of a value that does not fit."""
+    return [
+        (".".join(str(part) for part in error.instance_path), str(error.message)[:LONGEST])
+        for error in islice(compiled.iter_errors(instance), MOST_TEXTS)
+    ]
+
+
+def main() -> None:
+    """Check what standard input has, within the limit of the processor's time."""
+    try:
+        import resource
+    except ImportError:  # not on Windows, where the parent's clock alone ends this
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+        os.nice(10)
+    asked = json.loads(sys.stdin.buffer.read())
+    compiled, instance = compile_schema(asked["schema"]), asked["arguments"]
+    if compiled is None or compiled.is_valid(instance):
+        print("fits", flush=True)  # noqa: T201
+        return
+    print("wrong", flush=True)  # noqa: T201
+    print(json.dumps(texts_of(compiled, instance)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
