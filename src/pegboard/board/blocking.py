@@ -257,10 +257,13 @@ class SyncPermissions:
         by: str = LOCAL,
         expected: bool | Unchecked | None = UNCHECKED,
         principal: str | None = None,
+        may_grant: bool | None = None,
     ) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
         self._loop.wait(
-            lambda: self._permissions.set(agent, name, value, by=by, expected=expected, principal=principal)
+            lambda: self._permissions.set(
+                agent, name, value, by=by, expected=expected, principal=principal, may_grant=may_grant
+            )
         )
 
     def accept_claims(self, *, by: str = LOCAL, tools: Collection[str] | None = None) -> tuple[Tool, ...]:

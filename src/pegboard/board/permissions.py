@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
+from pegboard.board.granting_switches import GRANTS, grants_more, may_not_grant
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.pauses import PAUSE
@@ -16,6 +17,7 @@ from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.principals.bearer_tokens import Token, opens
 from pegboard.errors import UsageError
 from pegboard.ports import UNCHECKED, SessionKey, Unchecked
 
@@ -23,8 +25,16 @@ from pegboard.ports import UNCHECKED, SessionKey, Unchecked
 class Permissions:
     """The switches that are set at run time; the next call of every session is bound by them (P2, P4)."""
 
+    tokens: Callable[[], Sequence[Token]]
+    """What returns the tokens in force, whose rights say who may grant more than the file does (A5)."""
+
     def __init__(self, services: Services) -> None:
         self._services = services
+        self.tokens = tuple
+
+    def _may_grant(self, agent: str, by: str) -> bool:
+        owned = [token for token in self.tokens() if token.principal == by]
+        return not owned or any("configure" in token.rights and opens(token, agent) for token in owned)
 
     async def set(
         self,
@@ -35,6 +45,7 @@ class Permissions:
         by: str = LOCAL,
         expected: bool | Unchecked | None = UNCHECKED,
         principal: str | None = None,
+        may_grant: bool | None = None,
     ) -> None:
         """Store a switch for an agent; with it, in one transaction, who set it (X4).
 
@@ -46,11 +57,13 @@ class Permissions:
             expected: the stored boolean that whoever decides was shown, None where none was stored; where it is
                 another one by now, nothing is changed. Not given, whatever is stored is replaced.
             principal: for whom alone it counts, beside the agent's own: false of either denies. None is everybody.
+            may_grant: whether it may grant what the file does not. None: where ``by`` names a principal of
+                ``tokens:``, whether that has the right ``configure`` for the agent; else it may.
 
         Raises:
             UnknownAgentError: there is no such agent.
             UsageError: the name means nothing known, a value is no boolean, or ``by`` is no short text;
-                ``switch_changed`` where somebody else was first.
+                ``switch_changed`` where somebody else was first; ``right_required`` where it may not grant.
             StoreError: it cannot be stored.
         """
         services = self._services
@@ -60,7 +73,10 @@ class Permissions:
         require_name(by)
         key = SessionKey(principal=LOCAL if principal is None else principal, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
-        record = services.recorder.entry(key, 0, "permission", name, state, by=by)
+        grants = await grants_more(services, agent, name, value, principal=principal)
+        if grants and not (self._may_grant(agent, by) if may_grant is None else may_grant):
+            raise may_not_grant(agent, name, by)
+        record = services.recorder.entry(key, 0, "permission", name, state, reason=GRANTS if grants else "", by=by)
         stored = await _stored_of(services, agent, principal)
         replaces = replaced_by(name, services.world, stored)
         if not await services.store.set_switch(

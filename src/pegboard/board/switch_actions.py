@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pegboard.board.granting_switches import GRANTS, first_granted_more, may_not_grant
 from pegboard.board.permissions import require_name, require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
@@ -102,7 +103,9 @@ def _changes(
     yield from (SwitchChange(agent=agent, name=other, value=None, expected=stored[other]) for other in others)
 
 
-async def carry_out(services: Services, plan: SwitchPlan, *, by: str, seen: str | None = None) -> SwitchAction:
+async def carry_out(
+    services: Services, plan: SwitchPlan, *, by: str, seen: str | None = None, may_grant: bool = True
+) -> SwitchAction:
     """Set what was planned, all or nothing, in one transaction with one record for each agent (X4).
 
     Args:
@@ -110,23 +113,27 @@ async def carry_out(services: Services, plan: SwitchPlan, *, by: str, seen: str 
         plan: what is set.
         by: who sets it, for the audit trail.
         seen: that of the plan that whoever decides was shown; None is any.
+        may_grant: whether it may grant what the file does not.
 
     Returns:
         What was set, with the mark that its records have in common; where nothing had to be, it has no changes.
 
     Raises:
-        UsageError: ``by`` is no short text; ``switch_changed`` where somebody else was first.
+        UsageError: ``by`` is no short text; ``switch_changed`` where somebody else was first; ``right_required`` where
+            it may not grant.
         StoreError: it cannot be stored.
     """
     require_name(by)
     if seen is not None and seen != plan.seen:
         raise _changed()
     action = _action(plan.name, by, plan.changes)
-    await _store(services, action, f"together {action.mark}")
+    await _store(services, action, f"together {action.mark}", may_grant=may_grant)
     return action
 
 
-async def take_back(services: Services, mark: str, *, by: str, agents: Collection[str] | None = None) -> SwitchAction:
+async def take_back(
+    services: Services, mark: str, *, by: str, agents: Collection[str] | None = None, may_grant: bool = True
+) -> SwitchAction:
     """Restore what stood before an action, if all of it is still as that set it.
 
     Args:
@@ -134,13 +141,14 @@ async def take_back(services: Services, mark: str, *, by: str, agents: Collectio
         mark: that of the action.
         by: who takes it back, for the audit trail.
         agents: those whose switches whoever decides may set; None is every one.
+        may_grant: whether it may grant what the file does not.
 
     Returns:
         What was set for it: an action of its own, which can be taken back as well.
 
     Raises:
         UsageError: ``by`` is no short text; ``unknown_name`` where no such action is kept; ``switch_changed`` where
-            one of its switches was set meanwhile.
+            one of its switches was set meanwhile; ``right_required`` where it may not grant.
         StoreError: it cannot be read or stored.
     """
     require_name(by)
@@ -153,7 +161,7 @@ async def take_back(services: Services, mark: str, *, by: str, agents: Collectio
         )
     changes = tuple(replace(one, value=one.expected, expected=one.value) for one in found.changes)
     action = _action(mark, by, changes)
-    await _store(services, action, f"together {action.mark}, takes back {mark}")
+    await _store(services, action, f"together {action.mark}, takes back {mark}", may_grant=may_grant)
     return action
 
 
@@ -173,9 +181,13 @@ def _action(subject: str, by: str, changes: Sequence[SwitchChange]) -> SwitchAct
     return SwitchAction(mark=secrets.token_hex(6), subject=subject, at=time.time(), by=by, changes=changes)
 
 
-async def _store(services: Services, action: SwitchAction, reason: str) -> None:
+async def _store(services: Services, action: SwitchAction, reason: str, *, may_grant: bool) -> None:
     if not action.changes:
         return
+    if (whose := await first_granted_more(services, action.changes)) is not None:
+        if not may_grant:
+            raise may_not_grant(whose, action.subject, action.by)
+        reason = f"{reason}. {GRANTS}"
     records = [_record(services, one, reason, action.by) for one in action.changes if not one.name.startswith(SELF)]
     if not await services.store.set_together(action, audit=records):
         raise _changed()

@@ -12,11 +12,13 @@ from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.access.switches import switchable
+from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.model.tools import JsonObject
+    from pegboard.core.principals.bearer_tokens import Right
 
 _VALUES = {"true": True, "false": False, "unset": None}
 _QUESTIONS = {"true": "Switch '{}' on", "unset": "Take the stored switch of '{}' back"}
@@ -107,7 +109,7 @@ def set_(
     """Switch a toolkit, plugin or tool on or off.
 
     It counts at once, in every session of the agent. But for false you are asked at the terminal, unless
-    PEGBOARD_OPERATOR_TOKEN has a token with the right `switch`.
+    PEGBOARD_OPERATOR_TOKEN has a token with the right `switch`, or `configure` where the file does not grant it.
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
@@ -121,12 +123,22 @@ def set_(
         whose = "every agent" if chosen is None else f"agent '{chosen}'"
         whose += f" and principal '{principal}'" if principal is not None else ""
         if value != "false":
+            from pegboard.board.granting_switches import grants_more
+
             question = f"{_QUESTIONS[value].format(name)} for {whose}?"
+            names = list(board.world.agents) if chosen is None else [chosen]
+            grants = [
+                one
+                for one in names
+                if await grants_more(board.services, one, name, _VALUES[value], principal=principal)
+            ]
+            about = [f"The file does not grant '{name}' to {some_of(grants)}."] if grants else []
+            right: Right = "configure" if grants else "switch"
             tokens = board.configuration.tokens
-            decided_by = await require_operator(tokens, "switch", question, agent=chosen) or decided_by
+            decided_by = await require_operator(tokens, right, question, about=about, agent=chosen) or decided_by
         if chosen is None:
             return await _set_for_all(board, printer, name, _VALUES[value], by=decided_by)
-        await board.permissions.set(chosen, name, _VALUES[value], by=decided_by, principal=principal)
+        await board.permissions.set(chosen, name, _VALUES[value], by=decided_by, principal=principal, may_grant=True)
         switches = dict((await board.permissions.show(principal)).get(chosen, {}))
         if printer.as_json:
             printer.document({chosen: switches})

@@ -512,34 +512,40 @@ class Operations:
         """
         return await together.preview_together(self._services, self._parsed, wanted)
 
-    async def set_together(self, wanted: Together, *, by: str, seen: str | None = None) -> ActionDone:
+    async def set_together(self, wanted: Together, *, by: str, seen: str | None = None, may_grant: bool) -> ActionDone:
         """Set a switch or pause for several agents, all or none, in one transaction (P2, P4, X4).
 
         Args:
             wanted: what is set, and for whom.
             by: who sets it, for the audit trail.
             seen: that of the preview that whoever decides was shown; None is any.
+            may_grant: whether who sets it has the right to grant what the file does not.
 
         Raises:
             UnknownAgentError: there is no such agent.
-            UsageError: the name means nothing known; ``switch_changed`` where somebody else was first.
+            UsageError: the name means nothing known; ``switch_changed`` where somebody else was first;
+                ``right_required`` where it may not grant.
             StoreError: it cannot be stored.
         """
-        return await together.set_together(self._services, wanted, by=by, seen=seen)
+        return await together.set_together(self._services, wanted, by=by, seen=seen, may_grant=may_grant)
 
-    async def undo_together(self, mark: str, *, by: str, agents: frozenset[str] | None = None) -> ActionDone:
+    async def undo_together(
+        self, mark: str, *, by: str, agents: frozenset[str] | None = None, may_grant: bool
+    ) -> ActionDone:
         """Restore what stood before switches were set together, if all of it still is as it was set.
 
         Args:
             mark: that of the action.
             by: who takes it back, for the audit trail.
             agents: those that the operator sees; None is every one.
+            may_grant: whether who takes it back has the right to grant what the file does not.
 
         Raises:
-            UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile.
+            UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile;
+                ``right_required`` where it may not grant.
             StoreError: it cannot be stored.
         """
-        return await together.undo_together(self._services, mark, by=by, agents=agents)
+        return await together.undo_together(self._services, mark, by=by, agents=agents, may_grant=may_grant)
 
     async def sessions(
         self,

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.granting_switches import grants_more
 from pegboard.board.meta_tools import command_context, duties
 from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
@@ -71,6 +72,7 @@ class SwitchPreview:
         lost_tokens: those of what is lost.
         gained_unknown: plugins that would be granted and whose tools are not known yet; they count in no figure.
         lost_unknown: those that would not be granted any more.
+        grants: whether it grants what the file does not, which takes the right `configure`.
         sessions: what changes, by session, the newest first.
         unchanged: how many other sessions of the agent there are.
         unreadable: how many there are whose stored state is damaged.
@@ -89,6 +91,7 @@ class SwitchPreview:
     sessions: tuple[SessionChange, ...]
     unchanged: int
     unreadable: int = 0
+    grants: bool = False
 
 
 async def preview(services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None) -> SwitchPreview:
@@ -128,6 +131,7 @@ async def preview_stored(
         sessions=comparison.changes(),
         unchanged=comparison.unchanged,
         unreadable=comparison.unreadable,
+        grants=await grants_more(services, agent, name, value),
     )
     return masked(found, await shown_names(services))
 

@@ -46,6 +46,7 @@ class TogetherPreview:
         sessions: how many sessions change, all agents together.
         tokens_before: those of what is loaded in these sessions now.
         tokens_after: those of what is loaded in them then.
+        grants: whether it grants one of these agents what the file does not, which takes the right `configure`.
         unchanged: how many other sessions these agents have.
         unreadable: how many there are whose stored state is damaged.
         seen: what is handed back with the decision, so that nothing is set on what has changed meanwhile.
@@ -59,6 +60,7 @@ class TogetherPreview:
     sessions: int
     tokens_before: int
     tokens_after: int
+    grants: bool
     unchanged: int
     unreadable: int
     seen: Verbatim
@@ -94,6 +96,7 @@ async def preview_together(services: Services, parsed: ParsedLeases, wanted: Tog
         sessions=len(sessions),
         tokens_before=sum(one.tokens_before for one in sessions),
         tokens_after=sum(one.tokens_after for one in sessions),
+        grants=any(one.grants for one in changed),
         unchanged=sum(one.unchanged for one in changed),
         unreadable=sum(one.unreadable for one in changed),
         seen=plan.seen,
@@ -102,7 +105,9 @@ async def preview_together(services: Services, parsed: ParsedLeases, wanted: Tog
     return replace(masked(found, await shown_names(services)), changed=tuple(changed))
 
 
-async def set_together(services: Services, wanted: Together, *, by: str, seen: str | None = None) -> ActionDone:
+async def set_together(
+    services: Services, wanted: Together, *, by: str, seen: str | None = None, may_grant: bool
+) -> ActionDone:
     """Set it for all of these agents or for none, in one transaction.
 
     Args:
@@ -110,16 +115,22 @@ async def set_together(services: Services, wanted: Together, *, by: str, seen: s
         wanted: what is set.
         by: who sets it, for the audit trail.
         seen: that of the preview that whoever decides was shown; None is any.
+        may_grant: whether who sets it has the right to grant what the file does not.
 
     Raises:
         UnknownAgentError: there is no such agent.
-        UsageError: the name means nothing known; ``switch_changed`` where somebody else was first.
+        UsageError: the name means nothing known; ``switch_changed`` where somebody else was first; ``right_required``
+            where it may not grant.
         StoreError: it cannot be stored.
     """
-    return await _done(services, await carry_out(services, await _plan(services, wanted), by=by, seen=seen))
+    return await _done(
+        services, await carry_out(services, await _plan(services, wanted), by=by, seen=seen, may_grant=may_grant)
+    )
 
 
-async def undo_together(services: Services, mark: str, *, by: str, agents: frozenset[str] | None = None) -> ActionDone:
+async def undo_together(
+    services: Services, mark: str, *, by: str, agents: frozenset[str] | None = None, may_grant: bool
+) -> ActionDone:
     """Restore what stood before an action, if all of it still is as that set it.
 
     Args:
@@ -127,12 +138,14 @@ async def undo_together(services: Services, mark: str, *, by: str, agents: froze
         mark: that of the action.
         by: who takes it back, for the audit trail.
         agents: those that the operator sees; None is every one.
+        may_grant: whether who takes it back has the right to grant what the file does not.
 
     Raises:
-        UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile.
+        UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile;
+            ``right_required`` where it may not grant.
         StoreError: it cannot be stored.
     """
-    return await _done(services, await take_back(services, mark, by=by, agents=agents))
+    return await _done(services, await take_back(services, mark, by=by, agents=agents, may_grant=may_grant))
 
 
 async def _plan(services: Services, wanted: Together) -> SwitchPlan:

@@ -142,6 +142,14 @@ class PermissionCompiler:
         """Return what an agent may outside of any session, for one principal or anybody, as of the last refresh."""
         return self._compile(agent, SessionConstraints(), self.personal(agent, principal) if principal else EMPTY)
 
+    def of_agent_with(self, agent: str, personal: Mapping[str, bool]) -> CompiledPermissions:
+        """Return what an agent may outside of any session, with these switches for one principal."""
+        return self._compile(agent, SessionConstraints(), personal)
+
+    def principals(self, agent: str) -> tuple[str, ...]:
+        """Return the principals that have switches of an agent for themselves alone, as of the last refresh."""
+        return tuple(self._personal.get(agent, EMPTY))
+
     def without_switches(self, agent: str) -> CompiledPermissions:
         """Return what an agent would be permitted without any switch, as of the last refresh; kept while that stands.
 
@@ -159,7 +167,11 @@ class PermissionCompiler:
 
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
-        switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value, self.world)}
+        return self.supposing_switches(agent, with_switch(self._switches.get(agent, {}), name, value, self.world))
+
+    def supposing_switches(self, agent: str, stored: Mapping[str, bool]) -> PermissionCompiler:
+        """Return a compiler of the same moment for which these are all the stored switches of an agent."""
+        switches = {**self._switches, agent: stored}
         before = {
             key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
         }

@@ -65,12 +65,14 @@ async def preview_together(context: Context, visit: Visit, *, query: SupposedTog
 async def set_together(context: Context, visit: Visit, *, body: NewTogether) -> ActionDone:
     """Set a switch or pause for one agent or all that the token opens, all or none; it binds the next call."""
     given = context.together(visit, body.kind, body.name, body.value, body.agent)
-    return await context.operations.set_together(given, by=visit.operator.name, seen=body.seen)
+    by, may_grant = visit.operator.name, visit.operator.grants
+    return await context.operations.set_together(given, by=by, seen=body.seen, may_grant=may_grant)
 
 
 async def undo_together(context: Context, visit: Visit, *, body: TakenBack) -> ActionDone:
     """Restore what stood before an action, if all of it still is as that set it."""
-    return await context.operations.undo_together(body.mark, by=visit.operator.name, agents=visit.operator.agents)
+    who = visit.operator
+    return await context.operations.undo_together(body.mark, by=who.name, agents=who.agents, may_grant=who.grants)
 
 
 _CODES: Final = ("unknown_agent", "unknown_name", "usage")

@@ -116,7 +116,8 @@ async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwi
     """Set a switch of an agent, or take the stored one back; it binds the next call of every session."""
     name = context.agent(visit, agent).name
     expected = UNCHECKED if body.expected == "any" else body.expected
-    await context.board.permissions.set(name, body.name, body.value, by=visit.operator.name, expected=expected)
+    by, may_grant = visit.operator.name, visit.operator.grants
+    await context.board.permissions.set(name, body.name, body.value, by=by, expected=expected, may_grant=may_grant)
     return masked(SwitchSet(agent=name, name=body.name, value=body.value), visit.names)
 
 

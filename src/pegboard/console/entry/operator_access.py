@@ -43,6 +43,11 @@ class Operator:
         return frozenset(RIGHTS) if self.token is None else self.token.rights
 
     @property
+    def grants(self) -> bool:
+        """Return whether a switch of this operator may grant what the file does not (A5)."""
+        return "configure" in self.rights
+
+    @property
     def agents(self) -> frozenset[str] | None:
         """Return the agents that are there for this operator, None for all."""
         return None if self.token is None or self.token.agents is None else frozenset(self.token.agents)

@@ -52,7 +52,9 @@ async def set_together(context: Context, visit: Visit) -> Response:
     meant = visit.names.meant
     kind, value, agent = _kind(text_of(form, "kind")), _value(text_of(form, "value")), meant(text_of(form, "agent"))
     given = context.together(visit, kind, meant(text_of(form, "name")), value, agent)
-    done = await context.operations.set_together(given, by=visit.operator.name, seen=text_of(form, "seen"))
+    done = await context.operations.set_together(
+        given, by=visit.operator.name, seen=text_of(form, "seen"), may_grant=visit.operator.grants
+    )
     back = _own(text_of(form, "back"))
     return after_form(context, visit, _notice(_said(visit, given, agent), done, back), back=back)
 
@@ -62,7 +64,7 @@ async def undo_together(context: Context, visit: Visit) -> Response:
     form = await visit.request.form()
     back = _own(text_of(form, "back"))
     done = await context.operations.undo_together(
-        text_of(form, "mark"), by=visit.operator.name, agents=visit.operator.agents
+        text_of(form, "mark"), by=visit.operator.name, agents=visit.operator.agents, may_grant=visit.operator.grants
     )
     count = len(done.agents)
     message = f"Every switch of that action is as it was before, for {count} {'agent' if count == 1 else 'agents'}."

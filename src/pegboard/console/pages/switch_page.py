@@ -97,7 +97,8 @@ async def throw(context: Context, visit: Visit) -> Response:
     agent = context.agent(visit, visit.names.meant(text_of(form, "agent")))
     name, value = visit.names.meant(text_of(form, "name")), _value(text_of(form, "value"))
     expected = _value(text_of(form, "expected"))
-    await context.board.permissions.set(agent.name, name, value, by=visit.operator.name, expected=expected)
+    by, may_grant = visit.operator.name, visit.operator.grants
+    await context.board.permissions.set(agent.name, name, value, by=by, expected=expected, may_grant=may_grant)
     shown = {"agent": visit.names.shown(agent.name), "name": visit.names.shown(name)}
     back = _own_address(text_of(form, "back"), shown["agent"])
     undo = {**shown, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}

@@ -1,0 +1,107 @@
+"""Whether a switch set at run time grants what the file does not, which takes the right to configure (P2, A5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pegboard.board.services import Services
+from pegboard.core.access.pauses import PAUSE
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.own_settings import with_switch
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import EMPTY, Plugin
+from pegboard.errors import UsageError
+from pegboard.ports import SwitchChange
+
+GRANTS: Final = "It grants what the file does not grant."
+"""What the audit trail says of such a switch."""
+
+
+async def grants_more(
+    services: Services, agent: str, name: str, value: bool | None, *, principal: str | None = None
+) -> bool:
+    """Return whether a switch would let an agent use what it may not now, and may not by the file alone.
+
+    Args:
+        services: the services of the board.
+        agent: the agent's name.
+        name: a toolkit, plugin or tool.
+        value: True, False, or None to take the stored switch back.
+        principal: for whom alone it is set; None is everybody.
+
+    Raises:
+        StoreError: the stored switches cannot be read.
+    """
+    if value is False:
+        return False
+    await services.compiler.refresh()
+    world, compiler = services.world, services.compiler
+    if principal is not None:
+        personal = {principal: with_switch(compiler.personal(agent, principal), name, value, world)}
+        return _more(services, agent, compiler.stored(agent), personal)
+    return _more(services, agent, with_switch(compiler.stored(agent), name, value, world), EMPTY)
+
+
+async def first_granted_more(services: Services, changes: Sequence[SwitchChange]) -> str | None:
+    """Return the first agent that switches set together grant what its file does not, or None."""
+    await services.compiler.refresh()
+    for agent in dict.fromkeys(one.agent for one in changes):
+        then = dict(services.compiler.stored(agent))
+        for one in changes:
+            if one.agent == agent:
+                then.pop(one.name, None)
+                then.update({} if one.value is None else {one.name: one.value})
+        if _more(services, agent, then, EMPTY):
+            return agent
+    return None
+
+
+def may_not_grant(agent: str, name: str, whose: str) -> UsageError:
+    """Return the refusal of a switch that grants more than its operator may."""
+    return UsageError(
+        f"'{one_line(name, limit=100)}' is not granted to {agent} by the file, so to switch it on takes the right"
+        f" 'configure', which {whose} does not have.",
+        code="right_required",
+        hint="Ask who may configure, or have it granted in the file.",
+    )
+
+
+def _more(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, Mapping[str, bool]]) -> bool:
+    """Return whether the agent may use more, for everybody or a principal with switches of its own.
+
+    Pauses do not count: they end some time, and grant nothing.
+    """
+    compiler = services.compiler
+    now, every = _unpaused(compiler.stored(agent)), compiler.principals(agent)
+    file = compiler.supposing_switches(agent, EMPTY).of_agent(agent)
+    before, after = (compiler.supposing_switches(agent, one) for one in (now, _unpaused(then)))
+    for principal in {None, *every, *personal}:
+        own = EMPTY if principal is None else compiler.personal(agent, principal)
+        new = own if principal is None else personal.get(principal, own)
+        if _gains(after.of_agent_with(agent, new), before.of_agent_with(agent, own), file):
+            return True
+    return False
+
+
+def _unpaused(stored: Mapping[str, bool]) -> Mapping[str, bool]:
+    return {name: on for name, on in stored.items() if not name.startswith(PAUSE)}
+
+
+def _gains(after: CompiledPermissions, *others: CompiledPermissions) -> bool:
+    """Return whether something is permitted that is permitted in none of the others; what may still come too."""
+    for plugin in after.world.catalog.plugins.values():
+        had = {tool.id for one in others for tool in one.plugin_permissions.tools_of(plugin)}
+        if any(tool.id not in had for tool in after.plugin_permissions.tools_of(plugin)):
+            return True
+        if _permits_later(after, plugin) and not any(_permits_later(one, plugin) for one in others):
+            return True
+    return False
+
+
+def _permits_later(permissions: CompiledPermissions, plugin: Plugin) -> bool:
+    """Return whether tools are permitted that a plugin has later: all of it is granted, not only tools by name."""
+    switch, named = permissions.switches.plugins.get(plugin.name), permissions.entries.by_plugin.get(plugin.name, ())
+    by_whole = any(entry.whole for entry in named) or (switch is not None and switch.on)
+    by_whole = by_whole or next(permissions.decisions.plugin_grants(plugin), None) is not None
+    return by_whole and permissions.grants_unseen(plugin)

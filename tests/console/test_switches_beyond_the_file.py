@@ -1,0 +1,121 @@
+"""A switch restores what the file grants; what it does not grant takes the right to configure."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+from pegboard.console.app import ConsoleApp
+from pegboard.errors import UsageError
+
+from .programs import Program, program
+
+CONFIG = """
+store: sqlite:///state.db
+plugins: {cloud: {python: mail_tools}, clock: {python: pegboard.quickstart.clock}}
+agents:
+  support: {tools: [clock], permissions: {clock: true}}
+  platform: {tools: [clock, cloud]}
+tokens:
+  sam: {token: sam-sam-sam-sam, agents: [support], console: true}
+  pat: {token: pat-pat-pat-pat, agents: ["*"], console: [see, switch, configure]}
+"""
+BEYOND = (
+    "'cloud' is not granted to support by the file, so to switch it on takes the right 'configure', which sam does not "
+    "have."
+)
+
+
+@pytest.fixture
+def mailer_config(mailer_config: Path) -> Path:
+    mailer_config.write_text(CONFIG)
+    return mailer_config
+
+
+@pytest.fixture
+async def sam(app: ConsoleApp) -> AsyncIterator[Program]:
+    """Return the program of an operator of `support` alone, with `console: true`."""
+    async with program(app, "sam-sam-sam-sam") as sam:
+        yield sam
+
+
+@pytest.fixture
+async def pat(app: ConsoleApp) -> AsyncIterator[Program]:
+    """Return the program of an operator of every agent who may configure."""
+    async with program(app, "pat-pat-pat-pat") as pat:
+        yield pat
+
+
+async def used(board: Pegboard, tool: str, agent: str = "support") -> str:
+    return (await (await board.session(agent=agent, session_id="s")).call(tool, {})).status
+
+
+async def test_switching_on_what_only_another_agent_has_takes_the_right_to_configure(
+    sam: Program, pat: Program, mailer: Pegboard
+) -> None:
+    """P2, A5: by any of its names, for one agent or together; the preview says so, and nothing is changed."""
+    address = "/api/agents/support/switches"
+    assert await used(mailer, "read_mail", "platform") == "ok"
+    for name in ("cloud", "read_mail", "cloud/read_mail"):
+        assert (await sam.ask("GET", f"{address}/preview?name={name}&value=true"))["grants"]
+        code, message, _ = await sam.refused("PUT", address, 403, json={"name": name, "value": True})
+        assert (code, message) == ("right_required", BEYOND.replace("'cloud'", f"'{name}'"))
+        together = {"kind": "switch", "name": name, "value": True}
+        assert (await sam.ask("GET", f"/api/matrix/preview?kind=switch&name={name}&value=true"))["grants"]
+        assert (await sam.refused("POST", "/api/matrix", 403, json=together))[0] == "right_required"
+    assert await mailer.services.store.all_switches() == {}
+    assert await used(mailer, "read_mail") == "not_found"
+    await pat.ask("PUT", address, json={"name": "cloud", "value": True})
+    assert await used(mailer, "read_mail") == "ok"
+    (record,) = (await pat.ask("GET", "/api/audit?kind=permission"))["lines"]
+    assert "It grants what the file does not grant." in str(record)
+
+
+async def test_what_the_file_grants_is_switched_off_and_on_with_the_right_to_switch(
+    sam: Program, mailer: Pegboard
+) -> None:
+    """P2, A5: also back by undo, together, and by a pause and its end."""
+    address = "/api/agents/support/switches"
+    for value in (False, True, False, None):
+        assert not (
+            await sam.ask("GET", f"{address}/preview?name=clock&value={str(value).lower()}".replace("none", "null"))
+        )["grants"]
+        await sam.ask("PUT", address, json={"name": "clock", "value": value})
+        assert (await used(mailer, "current_time") == "ok") is (value is not False)
+    off = await sam.ask("POST", "/api/matrix", json={"kind": "switch", "name": "clock", "value": False})
+    await sam.ask("POST", "/api/matrix/undo", json={"mark": off["mark"]})
+    for value in (True, False):
+        await sam.ask("POST", "/api/matrix", json={"kind": "pause", "value": value, "agent": "support"})
+    assert await used(mailer, "current_time") == "ok"
+
+
+async def test_what_was_granted_and_taken_away_is_not_given_back_with_the_right_to_switch(
+    sam: Program, pat: Program, mailer: Pegboard
+) -> None:
+    """P2, A5: nor by undo, by taking a switch back, while the agent is paused, or for one principal."""
+    address = "/api/agents/support/switches"
+    await pat.ask("PUT", address, json={"name": "cloud", "value": True})
+    off = await sam.ask("POST", "/api/matrix", json={"kind": "switch", "name": "cloud", "value": False})
+    assert (await sam.refused("POST", "/api/matrix/undo", 403, json={"mark": off["mark"]}))[0] == "right_required"
+    await sam.ask("POST", "/api/matrix", json={"kind": "pause", "value": True, "agent": "support"})
+    assert (await sam.refused("PUT", address, 403, json={"name": "cloud", "value": True}))[0] == "right_required"
+    await sam.ask("POST", "/api/matrix", json={"kind": "pause", "value": False, "agent": "support"})
+    await sam.ask("PUT", address, json={"name": "cloud", "value": None})
+    await mailer.permissions.set("support", "cloud", False, by="sam")
+    await mailer.permissions.set("support", "cloud", True, by="sam", principal="carl")  # denied all the same
+    assert (await sam.refused("PUT", address, 403, json={"name": "cloud", "value": None}))[0] == "right_required"
+    assert await used(mailer, "read_mail") == "not_found"
+
+
+async def test_in_the_library_the_token_of_who_sets_a_switch_says_whether_it_may_grant(mailer: Pegboard) -> None:
+    """P2, A5: `by=` asks nobody, but the principal of a token has no more than that token."""
+    with pytest.raises(UsageError, match="which sam does not have") as refused:
+        await mailer.permissions.set("support", "cloud", True, by="sam")
+    assert refused.value.code == "right_required"
+    with pytest.raises(UsageError, match="which sam does not have"):
+        await mailer.permissions.set("support", "cloud", True, by="sam", principal="carl")
+    await mailer.permissions.set("support", "cloud", True, by="pat")
+    await mailer.permissions.set("support", "cloud", False, by="sam")
+    await mailer.permissions.set("support", "cloud", True, by="a host's own code")
+    assert await used(mailer, "read_mail") == "ok"
