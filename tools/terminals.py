@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-PROMPT = b"[y/N] "
+PROMPT = re.compile(rb"\[y/N\] |Type '([^']+)' to accept it; anything else keeps it blocked: ")
 
 
 class Terminal:
     """Somebody who gives the same answer to every question; None closes the terminal instead.
 
+    Where a name is to be typed, ``y`` is that name.
     ``name`` is the device. ``asked`` is everything that was printed there, the echo of the answers among it.
     """
 
@@ -56,7 +58,8 @@ class Terminal:
         answered = 0
         while (read := os.read(self._master, 4096)) and not read.endswith(b"\x04"):
             self._printed += read
-            if self._printed.count(PROMPT) <= answered:
+            questions = list(PROMPT.finditer(self._printed))
+            if len(questions) <= answered:
                 continue
             answered += 1
             if self._answer is None:
@@ -64,4 +67,5 @@ class Terminal:
                 self._slave = -1
                 os.close(self._master)
                 return
-            os.write(self._master, self._answer.encode() + b"\n")
+            name = questions[answered - 1][1] if self._answer == "y" else None
+            os.write(self._master, (bytes(name) if name else self._answer.encode()) + b"\n")

@@ -8,6 +8,7 @@ import pytest
 from command_support import ERROR, Run, misfits
 
 from pegboard.cli import person
+from pegboard.cli.operator_token import VARIABLE
 from terminals import Terminal
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
@@ -91,11 +92,12 @@ def test_a_person_accepts_what_they_were_shown(run: Run, listed: Path, terminal:
     accepted = run("pins", "accept", "up__look", "--json")
     assert misfits(accepted.json, [ROW]) == []
     assert [row["tool"] for row in accepted.json] == ["look"]
-    assert "Let 1 tool count as it is now? [y/N] y\n" in terminal.asked
+    assert "Type 'up__look' to accept it; anything else keeps it blocked: up__look\n" in terminal.asked
     assert "<U+202E>" in terminal.asked
     change(run, listed, {"look": LATER["look"], "sweep": {}})
     assert [row["status"] for row in run("pins", "list", "--json").json] == ["pinned", "new", "gone"]
     said = run("pins", "accept", "--all", "--by", "ada").out.splitlines()
+    assert "Let 2 tools count as they are now? [y/N] y\n" in terminal.asked
     assert said == [
         "accepted: 'up__sweep' of server 'up': it counts as it is now.",
         "accepted: 'up__wipe' of server 'up': its pin is gone.",
@@ -147,3 +149,31 @@ def test_what_names_nothing_is_one_clear_error(
     """A4: nothing is accepted by mistake."""
     ran = run("pins", *arguments, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (code, error)
+
+
+def test_a_tool_with_warnings_is_accepted_by_its_name_alone(
+    run: Run, listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A5: `y` does not accept it, nor does a token without `--confirm`; what has no warning is accepted beside it."""
+    document = json.loads((listed.parent / "pegboard.yaml").read_text())
+    document["tokens"] = {"ada": {"token": "ada-ada-ada-ada-ada", "agents": ["*"], "console": ["configure"]}}
+    (listed.parent / "pegboard.yaml").write_text(json.dumps(document))
+    change(run, listed, {**LATER, "wipe": {"description": "Wipe a shelf and all that is on it."}})
+    with Terminal("yes") as terminal:
+        monkeypatch.setattr(person, "TERMINAL", terminal.name)
+        refused = run("pins", "accept", "up/look", "--json")
+        assert refused.json["error"]["code"] == "confirmation_required"
+        assert "! tells the model to keep something from the user" in terminal.asked
+    monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
+    some = run("pins", "accept", "--all")
+    assert some.out == "accepted: 'up__wipe' of server 'up': it counts as it is now.\n"
+    assert "stays blocked: 'up__look' says something to models" in some.err
+    monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
+    refused = run("pins", "accept", "up/look", "--confirm", "up__wipe", "--json")
+    assert (refused.json["error"]["code"], "--confirm up__look" in refused.json["error"]["hint"]) == (
+        "confirmation_required",
+        True,
+    )
+    monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
+    taken = run("pins", "accept", "up/look", "--confirm", "up__look", "--json")
+    assert [row["tool"] for row in taken.json] == ["look"]

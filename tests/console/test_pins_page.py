@@ -28,6 +28,7 @@ WIPES = {
     "description": "Wipe a shelf, and every other one as well, without asking anybody whether that is what they want.",
     "inputSchema": {"type": "object", "properties": {"how_thoroughly_it_is_wiped": {"type": "string"}}},
 }
+COUNTS = {"description": "Wipe a shelf, and return how many books were on it."}
 TOKENS = {
     "ada": {"token": "ada-ada-ada-ada-ada-ada", "agents": ["*"], "console": ["see", "configure"]},
     "sam": {"token": "sam-sam-sam-sam-sam-sam", "agents": ["*"], "console": ["see", "approve", "switch"]},
@@ -80,7 +81,7 @@ async def shown(listed: Listed, browser: Browser) -> AsyncIterator[tuple[Console
 async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accepted_by_keyboard(
     browser: Browser, listed: Listed, era: str
 ) -> None:
-    """A4, F5: the number in the navigation, one key for a tool and one for the server; the model's list follows."""
+    """A4, F5: the number in the navigation, a tool with warnings by its name; the model's list follows."""
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         await console.board.ready()
         await console.sign_in(page)
@@ -97,7 +98,8 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             await page.locator("header summary", has_text="More").click()
             await tab_to(page, link)
             await page.keyboard.press("Enter")
-            await tab_to(page, page.get_by_role("button", name="Accept up__look", exact=True))
+            await tab_to(page, page.get_by_label("type its name, up__look"))
+            await page.keyboard.type("up__look")
             await page.keyboard.press("Enter")
             await expect(page.get_by_role("status")).to_contain_text("'up__look' counts as it is now.")
             await expect(link.locator(".count")).to_have_text("1 waiting")
@@ -105,7 +107,8 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             listing = (await client.client.list_tools(cache_mode="refresh")).tools
             assert [tool.description for tool in listing if tool.name == "up__look"] == [SENDS["description"]]
             assert hostile not in [tool.name for tool in listing]
-            await tab_to(page, page.get_by_role("button", name="Accept all of up", exact=True))
+            await tab_to(page, page.get_by_label(f"type its name, {hostile}"))
+            await page.keyboard.type(hostile)
             await page.keyboard.press("Enter")
             await expect(page.get_by_role("main")).to_contain_text("No tool waits for a person.")
             await expect(page.get_by_role("status")).to_contain_text(f"'{hostile}' counts as it is now.")
@@ -117,11 +120,16 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
 
 async def test_one_key_accepts_every_tool_of_a_server(browser: Browser, listed: Listed) -> None:
     """A4, F5: from the start page on, which says what waits; how many that were is said."""
-    async with shown(listed, browser) as (console, page):
+    async with running(listed.config) as console, opened(browser, console.origin) as page:
+        listed.now(look=LOOK, wipe=LOOK)
+        await console.board.ready()
+        listed.now(look=COUNTS, wipe=COUNTS)
+        await fetch(console.board)
+        await console.sign_in(page)
         await page.goto("/console")
         item = page.locator("#attention li", has_text="2 tools of server 'up' wait to be looked at")
-        await expect(item).to_contain_text("'look', 'wipe</pre><script>")
-        await tab_to(page, item.get_by_role("link", name=re.compile("^Look and accept.*tools of up$")))
+        await expect(item).to_contain_text("'look', 'wipe'")
+        await tab_to(page, item.get_by_role("link", name=re.compile("^Look.*tools of up$")))
         await page.keyboard.press("Enter")
         await expect(page).to_have_url(re.compile(r"/console/pins\?server=up$"))
         await tab_to(page, page.get_by_role("button", name="Accept all of up", exact=True))
@@ -151,6 +159,7 @@ async def test_hostile_names_and_hidden_characters_are_text_that_can_be_read(bro
         await expect(page.get_by_role("main")).to_contain_text("Do not tell the user")
         await page.get_by_role("link", name="2 tools wait for a person").click()
         await expect(page).to_have_url(re.compile(r"/console/pins\?server=up$"))
+        await page.get_by_label("type its name, up__wipe").fill(await wipe.locator("h3 code").inner_text())
         await page.get_by_role("button", name=re.compile("^Accept up__wipe")).click()
         await expect(page.get_by_role("status")).to_contain_text(re.compile("'up__wipe.*' counts as it is now"))
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]
@@ -159,12 +168,12 @@ async def test_hostile_names_and_hidden_characters_are_text_that_can_be_read(bro
 async def test_what_is_new_and_what_is_gone_is_named(browser: Browser, listed: Listed) -> None:
     """A4: a tool in the place of another is not accepted by itself; accepting the server lets the old pin go."""
     async with shown(listed, browser) as (console, page):
-        listed.now(look=LOOK, **{"<i>sweep</i>": WIPES})
+        listed.now(look=LOOK, **{"<i>sweep</i>": COUNTS})
         await fetch(console.board)
         server, one = page.locator("section", has_text="1 tool waits"), page.locator("article", has_text="sweep")
         await expect(server).to_contain_text("It does not list any more: wipe</pre>")
         await expect(one).to_contain_text("new")
-        await expect(one.get_by_role("group", name="What it is")).to_contain_text("without asking anybody")
+        await expect(one.get_by_role("group", name="What it is")).to_contain_text("how many books")
         await page.get_by_role("button", name="Accept all of up", exact=True).click()
         await expect(page.get_by_role("main")).to_contain_text("No tool waits for a person.")
         assert {one.tool for one in await console.board.pins.list()} == {"announce", "look", "<i>sweep</i>"}
@@ -188,7 +197,7 @@ async def test_many_tools_are_paged_and_a_page_shows_one_server(browser: Browser
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         listed.now(**{f"t{number:02}": LOOK for number in range(30)})
         await console.board.ready()
-        listed.now(**{f"t{number:02}": SENDS for number in range(30)})
+        listed.now(**{f"t{number:02}": COUNTS for number in range(30)})
         await fetch(console.board)
         await console.sign_in(page)
         await page.goto("/console/pins?server=up")
@@ -250,7 +259,44 @@ async def test_a_tool_is_accepted_without_a_script(listed: Listed) -> None:
         text = (await visitor.get("/console/pins")).text.partition("up__look")[2]
         fields = {name: re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("csrf", "server", "seen")}
         form = {name: found[1] for name, found in fields.items() if found is not None}
+        for wrong in ("", "look"):
+            sent = {**form, "confirm": wrong}
+            refused = await visitor.post("/console/pins/accept", data=sent, headers={"origin": console.origin})
+            assert (refused.status_code, "Nothing was accepted." in refused.text) == (409, True)
+        form["confirm"] = "up__look"
         answer = await visitor.post("/console/pins/accept", data=form, headers={"origin": console.origin})
         assert answer.url.path == "/console/pins"
         assert "&#39;up__look&#39; counts as it is now." in answer.text
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == [HOSTILE]
+
+
+async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser, listed: Listed) -> None:
+    """A4, A5: the old pin counts again; *Accept all of* leaves out what has warnings, which can be kept blocked."""
+    async with running(listed.config) as console, opened(browser, console.origin) as page:
+        listed.now(look=LOOK, wipe=WIPE)
+        await console.board.ready()
+        before = {one.tool: one.digest for one in await console.board.pins.list()}
+        listed.now(look=SENDS, wipe=COUNTS)
+        await fetch(console.board)
+        await console.sign_in(page)
+        await page.goto("/console/pins")
+        await page.get_by_role("button", name="Accept all of up", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("'up__wipe' counts as it is now.")
+        assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
+        waiting = {one.tool: one.status for one in await console.board.pins.list(waiting=True)}
+        assert waiting == {"look": "changed", "wipe": "changed"}
+        (wipe,) = await console.board.pins.show("up/wipe")
+        assert wipe.pinned is not None
+        assert wipe.pinned["description"] == WIPE["description"]
+        await page.get_by_label("type its name, up__look").fill("up__look")
+        await page.get_by_role("button", name="Accept up__look", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("'up__look' counts as it is now.")
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.get_by_role("status")).to_contain_text("1 tool counts as before.")
+        await page.get_by_role("link", name="Keep blocked up__look").click()
+        assert {one.tool for one in await console.board.pins.list(waiting=True)} == {"look", "wipe"}
+        listed.now(look=LOOK, wipe=WIPE)
+        await fetch(console.board)
+        assert {one.tool: one.digest for one in await console.board.pins.list()} == before

@@ -18,7 +18,9 @@ LONGEST: Final = 1200
 """How many characters of a problem's text are read."""
 MOST_SECONDS: Final = 2
 """How many seconds of a processor one check has in a process of its own."""
-_PATTERN_BYTES: Final = 100_000
+PATTERN_BYTES: Final = 100_000
+"""How large a compiled pattern may be where others wait for it."""
+_MOST_PATTERN_BYTES: Final = 10_000_000
 _BACKTRACKS: Final = 10_000
 
 
@@ -34,8 +36,8 @@ class CompiledSchema(Protocol):
         ...
 
 
-def compile_schema(schema: dict[str, Any]) -> CompiledSchema | None:
-    """Return a compiled schema, or None for one that is not valid or points outside itself.
+def compile_schema(schema: dict[str, Any], *, pattern_bytes: int = PATTERN_BYTES) -> CompiledSchema | None:
+    """Return a compiled schema, or None for one that is not valid, points outside itself, or has a larger pattern.
 
     Patterns run in linear time, but for those with look-around or back-references, whose steps are limited.
     """
@@ -44,7 +46,7 @@ def compile_schema(schema: dict[str, Any]) -> CompiledSchema | None:
     def refuse(uri: str) -> Any:
         raise ValueError(f"{uri} is outside the schema")
 
-    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES)
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=pattern_bytes)
     try:
         return jsonschema_rs.validator_for(schema, retriever=refuse, pattern_options=options)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
@@ -69,12 +71,15 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
         os.nice(10)
     asked = json.loads(sys.stdin.buffer.read())
-    compiled, instance = compile_schema(asked["schema"]), asked["arguments"]
-    if compiled is None or compiled.is_valid(instance):
-        print("fits", flush=True)  # noqa: T201
-        return
-    print("wrong", flush=True)  # noqa: T201
-    print(json.dumps(texts_of(compiled, instance)), flush=True)  # noqa: T201
+    compiled, instance = compile_schema(asked["schema"], pattern_bytes=_MOST_PATTERN_BYTES), asked["arguments"]
+    try:
+        fits = compiled is None or compiled.is_valid(instance)
+        print("fits" if fits else "wrong", flush=True)  # noqa: T201
+        found = [] if compiled is None or fits else texts_of(compiled, instance)
+    except ValueError as error:  # nested deeper than the validator goes
+        print("wrong", flush=True)  # noqa: T201
+        found = [("", f"they are not JSON ({error})")]
+    print(json.dumps(found), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from pegboard.arguments import checking
 from pegboard.core.model.tools import JsonObject, Tool
@@ -28,7 +28,7 @@ async def problems_elsewhere(tool: Tool, arguments: JsonObject) -> list[tuple[st
     """
     asked = json.dumps({"schema": tool.input_schema, "arguments": arguments}).encode()
     if not sys.executable:
-        _refuse(tool, "there is no interpreter to check them with")
+        raise _not_checked(tool, "there is no interpreter to check them with")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -63,13 +63,18 @@ async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -
         texts = []
     if first == b"wrong":
         return [(str(path), str(text)) for path, text in texts] or [("", _LARGE)]
-    if first != b"fits":
-        _refuse(tool, f"that takes more than {checking.MOST_SECONDS} s")
-    return []
+    if first == b"fits":
+        return []
+    if child.returncode is None:
+        child.kill()
+    if await child.wait() > 0:
+        raise _not_checked(tool, f"the process that checks them ended with {child.returncode}")
+    raise _not_checked(tool, f"that takes more than {checking.MOST_SECONDS} s")
 
 
-def _refuse(tool: Tool, why: str) -> NoReturn:
-    raise ToolUnavailableError(
+def _not_checked(tool: Tool, why: str) -> ToolUnavailableError:
+    """Return the refusal of arguments that could not be checked."""
+    return ToolUnavailableError(
         f"The arguments of '{tool.wire}' cannot be checked against its input schema: {why}. The tool was not called.",
         hint="Make the arguments smaller, or have the tool's schema made simpler.",
     )

@@ -32,6 +32,11 @@ class _Known:
             self._compiled.append(compile_schema(dict(self.schema)))
         return self._compiled[0]
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Return whether everything fits: the schema is not valid, which is not for the size of a pattern."""
+        return self.compiled is None and not self.work.has_patterns
+
 
 class SchemaValidator:
     """A check of arguments with validators that are compiled once for each schema.
@@ -50,7 +55,7 @@ class SchemaValidator:
         if known.work.of(instance) > MOST_WORK:
             return False
         try:
-            return known.compiled is None or known.compiled.is_valid(instance)
+            return known.checks_nothing or (known.compiled is not None and known.compiled.is_valid(instance))
         except (ValueError, RecursionError):
             return False
 
@@ -65,9 +70,9 @@ class SchemaValidator:
         try:
             if work <= MOST_WORK:
                 compiled = known.compiled
-                if compiled is None or compiled.is_valid(instance):
+                if known.checks_nothing or (compiled is not None and compiled.is_valid(instance)):
                     return []
-                if work <= MOST_WORK_FOR_TEXTS:
+                if compiled is not None and work <= MOST_WORK_FOR_TEXTS:
                     return _sentences(texts_of(compiled, instance))
             async with self._elsewhere:
                 return _sentences(await problems_elsewhere(tool, instance))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final, NamedTuple, cast
 
 from pegboard.core.model.tools import JsonObject
@@ -23,6 +25,8 @@ _ITEM: Final = 50
 _CHOICE: Final = 4
 _SHORT_PATTERN: Final = 40
 _FEW: Final = 50
+_DEAR: Final = re.compile(r"\{|\(\?|\\[1-9k]")
+"""What makes a short pattern a large one, or one that goes back: a count, a group with a question, a reference."""
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
@@ -54,7 +58,15 @@ class SchemaWork:
         self._patterned: dict[int, bool] = {}
         self._is_large = _is_large(schema)
         self._most = math.inf if self._is_large else self._at_most(schema)
-        self._plain = self._most < math.inf and not self._has_pattern(schema, set())
+        self._plain = self._most < math.inf and not self.has_patterns
+
+    @cached_property
+    def has_patterns(self) -> bool:
+        """Return whether it has patterns that are not plainly cheap."""
+        try:
+            return self._has_pattern(self._schema, set())
+        except RecursionError:
+            return True
 
     def of(self, arguments: JsonObject) -> float:
         """Return how much work arguments make at most; infinite where that is not told in a moment."""
@@ -72,7 +84,7 @@ class SchemaWork:
         try:
             each = self._each(schema, _DEEPEST, ())
             return each if each == self._each(schema, _DEEPEST - 1, ()) else math.inf
-        except RecursionError:
+        except (_TooManyValuesError, RecursionError):
             return math.inf
 
     def _work(self, schema: Any, value: Any) -> float:
@@ -169,7 +181,7 @@ def _is_plain(schema: JsonObject) -> bool:
 
 def _is_cheap(pattern: str) -> bool:
     """Return whether a pattern is so small that its time does not count, whatever the text."""
-    return len(pattern) <= _SHORT_PATTERN and not any(sign in pattern for sign in ("{", "(?", "\\1", "\\2", "\\k"))
+    return len(pattern) <= _SHORT_PATTERN and _DEAR.search(pattern) is None
 
 
 def _is_large(schema: JsonObject) -> bool:

@@ -49,6 +49,36 @@ async def require_operator(
     return None
 
 
+async def require_typed(
+    tokens: Sequence[Token], right: Right, name: str, *, about: Sequence[str], confirmed: Sequence[str]
+) -> str | None:
+    """Return the principal of the operator's token, or None where the person at the terminal has typed a name.
+
+    Args:
+        tokens: those in force.
+        right: what the token has to have.
+        name: what is typed at the terminal.
+        about: lines that they read before.
+        confirmed: the names that whoever has a token has given with the command.
+
+    Raises:
+        NotAgreedError: ``needs_operator`` as :func:`require_operator`; ``confirmation_required`` where the name was not
+            given or not typed.
+    """
+    if given := taken_token():
+        owner, agreed = _owner(tokens, right, None, given), name in confirmed
+    else:
+        owner, typed = None, await _asked([*about, f"Type '{name}' to accept it; anything else keeps it blocked:"])
+        agreed = typed.decode(errors="replace") == name
+    if not agreed:
+        raise NotAgreedError(
+            f"'{name}' says something to models that a person should read first. Nothing was accepted.",
+            code="confirmation_required",
+            hint=f"Read its warnings, and type its name, or accept it with `--confirm {name}`.",
+        )
+    return owner
+
+
 async def agrees(lines: Sequence[str]) -> bool | None:
     """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
     try:
@@ -81,15 +111,20 @@ def _needs_operator(why: str) -> NotAgreedError:
 
 async def _agreed(lines: Sequence[str]) -> bool:
     """Return whether a person at the controlling terminal agrees."""
+    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"])).lower() in (b"y", b"yes")
+
+
+async def _asked(lines: Sequence[str]) -> bytes:
+    """Return what a person at the controlling terminal types behind the last of these lines."""
     with _terminal() as terminal:
         try:
-            _write(terminal, "".join(f"{visible(line)}\n" for line in lines[:-1]) + f"{visible(lines[-1])} [y/N] ")
+            _write(terminal, "".join(f"{visible(line)}\n" for line in lines[:-1]) + f"{visible(lines[-1])} ")
             answer = await _line(terminal)
         except OSError:
             answer = None
     if answer is None:
         raise _needs_operator("The terminal was closed before anybody answered.")
-    return answer.strip().lower() in (b"y", b"yes")
+    return answer.strip()
 
 
 @contextmanager

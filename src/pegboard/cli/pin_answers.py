@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.common import DONE, system_user
-from pegboard.cli.person import NotAgreedError, require_operator
+from pegboard.cli.person import NotAgreedError, require_operator, require_typed
 from pegboard.cli.rendering import Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.core.principals.bearer_tokens import Token
-    from pegboard.operators.pins import PinView
+    from pegboard.operators.pins import OperatorPins, PinView
 
 STATES = {"pinned": "as pinned", "changed": "changed, waits", "new": "new, waits", "gone": "not listed"}
 ASKED_ABOUT = 50
@@ -20,9 +20,15 @@ ASKED_ABOUT = 50
 
 
 async def accepted(
-    services: Services, tokens: Sequence[Token], printer: Printer, names: Sequence[str], *, by: str | None
+    services: Services,
+    tokens: Sequence[Token],
+    printer: Printer,
+    names: Sequence[str],
+    *,
+    by: str | None,
+    confirmed: Sequence[str] = (),
 ) -> Sequence[PinView]:
-    """Return what was accepted: what a person was shown, and nothing else.
+    """Return what was accepted: what a person was shown, and nothing else; what has warnings under its name alone.
 
     Raises:
         NotAgreedError: no person or operator agreed.
@@ -31,21 +37,55 @@ async def accepted(
 
     pins = OperatorPins(services)
     found = [one for one in await pins.shown(*names) if one.waits or one.status == "gone"]
-    if not found:
-        return ()
-    about = [line for one in found[:ASKED_ABOUT] for line in lines(one)]
-    if len(found) > ASKED_ABOUT:
-        about.append(f"and {len(found) - ASKED_ABOUT:,} more tools: `pegboard pins show` has all of it.")
-    question = f"Let {plural(len(found), 'tool')} count as {'it is' if len(found) == 1 else 'they are'} now?"
+    plain, warned = [one for one in found if not one.findings], [one for one in found if one.findings]
+    taken: list[PinView] = []
     try:
-        owner = await require_operator(tokens, "configure", question, about=about)
+        if plain:
+            owner = await require_operator(tokens, "configure", _question(plain), about=_about(plain))
+            await pins.accept(plain, by=owner or by or system_user())
+            taken += plain
+        for one in warned:
+            if await _typed(pins, tokens, printer, one, by=by, confirmed=confirmed, alone=len(found) == 1):
+                taken.append(one)
     except NotAgreedError as refused:
         if refused.code == "needs_operator" and not printer.as_json:
             for one in found[:ASKED_ABOUT]:
                 printer.note(f"waits: '{one.name}' of server '{one.plugin}': {STATES[one.status]}")
         raise
-    await pins.accept(found, by=owner or by or system_user())
-    return found
+    return taken
+
+
+def _question(found: Sequence[PinView]) -> str:
+    return f"Let {plural(len(found), 'tool')} count as {'it is' if len(found) == 1 else 'they are'} now?"
+
+
+def _about(found: Sequence[PinView]) -> list[str]:
+    about = [line for one in found[:ASKED_ABOUT] for line in lines(one)]
+    if len(found) > ASKED_ABOUT:
+        about.append(f"and {len(found) - ASKED_ABOUT:,} more tools: `pegboard pins show` has all of it.")
+    return about
+
+
+async def _typed(
+    pins: OperatorPins,
+    tokens: Sequence[Token],
+    printer: Printer,
+    one: PinView,
+    *,
+    by: str | None,
+    confirmed: Sequence[str],
+    alone: bool,
+) -> bool:
+    """Return whether a tool with warnings was accepted; raises ``NotAgreedError`` where it alone was asked about."""
+    try:
+        owner = await require_typed(tokens, "configure", one.name, about=lines(one), confirmed=confirmed)
+    except NotAgreedError as refused:
+        if alone or refused.code != "confirmation_required":
+            raise
+        printer.note(f"stays blocked: {refused.message} {refused.hint}")
+        return False
+    await pins.accept([one], by=owner or by or system_user())
+    return True
 
 
 def answered(found: Sequence[PinView], printer: Printer) -> int:

@@ -68,6 +68,10 @@ def show(names: NamesArgument = None, config: ConfigOption = None, as_json: Json
 def accept(
     names: NamesArgument = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that waits.")] = False,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option("--confirm", metavar="NAME", help="With a token: the name of a tool that has warnings."),
+    ] = None,
     by: ByOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -75,14 +79,16 @@ def accept(
     """Let tools count as their servers list them now; they can be used from the next request on.
 
     You are shown how they differ and asked at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right
-    `configure`. Where a server is named, the pins of tools that it does not list any more go too.
+    `configure`. A tool with warnings is accepted by typing its name, with a token by --confirm. Where a server is
+    named, the pins of tools that it does not list any more go too.
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
         if bool(names) == everything:
             raise UsageError("Name tools or servers, or write --all.", hint="`pegboard pins list` has their names.")
         tokens = board.configuration.tokens
-        return answered(await accepted(board.services, tokens, printer, tuple(names or ()), by=by), printer)
+        chosen, typed = tuple(names or ()), tuple(confirm or ())
+        return answered(await accepted(board.services, tokens, printer, chosen, by=by, confirmed=typed), printer)
 
     return run(Options(config=config, as_json=as_json), done)
 

@@ -17,6 +17,7 @@ STATUSES: Final = {
     "approval_ended": 409,
     "bad_request": 422,
     "body_too_large": 413,
+    "confirmation_required": 409,
     "edit_refused": 409,
     "every_agent_required": 403,
     "file_changed": 409,

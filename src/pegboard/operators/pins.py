@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,13 +15,17 @@ from pegboard.board.services import Services
 from pegboard.core.access.definition_diff import Change, diff, render
 from pegboard.core.access.descriptions import Finding
 from pegboard.core.access.pins import PinnedTool, PinStatus
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.ports import PinChange as StoredPin
 from pegboard.support.visible_text import visible
 
 LONGEST: Final = 2_000
 """How many characters of each side of one difference are shown."""
+KEPT: Final = 100
+"""How many acceptances can be taken back."""
 MOST: Final = 200
 """How many differences of one tool are shown one by one."""
 
@@ -102,6 +108,23 @@ class PinPage:
     total: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinsAccepted:
+    """What was accepted; ``mark`` is what takes it back."""
+
+    mark: Verbatim
+    tools: tuple[PinView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acceptance:
+    """What an acceptance has replaced: the pins of before, and the digests that were accepted, by tool."""
+
+    plugin: str
+    before: tuple[StoredPin, ...]
+    now: Mapping[str, str]
+
+
 class OperatorPins:
     """What operators see of pins, and what they accept.
 
@@ -112,6 +135,7 @@ class OperatorPins:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._pins = Pins(services)
+        self._accepted: OrderedDict[str, _Acceptance] = OrderedDict()
 
     async def waiting(self) -> int:
         """Return how many tools wait for a person since they changed or are new, whichever process has seen it.
@@ -233,29 +257,86 @@ class OperatorPins:
         ]
         return len(await self._pins.accept(by=by, shown=chosen))
 
-    async def accept_seen(self, name: str, seen: str, *, by: str) -> tuple[PinView, ...]:
+    async def accept_seen(self, name: str, seen: str, *, by: str, confirm: str = "") -> PinsAccepted:
         """Let what waits of a server, or one tool, count as whoever accepts it was shown it.
+
+        Of a server, what says something to models that people should know stays as it is: each such tool is accepted
+        alone, under its name.
 
         Args:
             name: the server, or ``plugin/tool``, as operators are shown it.
             seen: the ``seen`` of the server for all of it, or the digest of the tool.
             by: who accepts it, for the audit trail.
+            confirm: the tool's name on the wire as whoever accepts it has typed it, where it says such a thing.
 
         Raises:
-            UsageError: ``unknown_name``; ``pin_changed`` where something is another by now.
+            UsageError: ``unknown_name``; ``pin_changed`` where something is another by now; ``confirmation_required``
+                where the name is not given, or all of what waits has to be accepted one by one.
             StoreError: it cannot be stored.
         """
         known = await shown_names(self._services)
         found = [one for one in await self._pins.list(known.meant(name)) if one.waits or one.status == "gone"]
-        chosen = found if seen == seen_of(found) else [one for one in found if seen and one.digest == seen]
+        whole = seen == seen_of(found)
+        chosen = found if whole else [one for one in found if seen and one.digest == seen]
         if not chosen:
             raise UsageError(
                 "What waits has changed since it was shown. Nothing was accepted.",
                 code="pin_changed",
                 hint="Look at what it is now, and decide again.",
             )
+        said = await self._warned(chosen)
+        if whole and len(said) < len(chosen):
+            chosen = [one for one in chosen if one.tool not in said]
+        elif unconfirmed := [one.wire for one in chosen if one.tool in said and confirm != known.shown(one.wire)]:
+            raise confirmation_required(known.shown(unconfirmed[0]))
+        plugin, now = chosen[0].plugin, {one.tool: one.digest if one.waits else "" for one in chosen}
+        before = await self._services.pins.kept(plugin, tuple(now))
         accepted = await self._pins.accept(by=by, shown=chosen)
-        return masked(tuple(map(_view, accepted)), known)
+        mark = secrets.token_hex(6)
+        self._accepted[mark] = _Acceptance(plugin=plugin, before=before, now=now)
+        if len(self._accepted) > KEPT:
+            self._accepted.popitem(last=False)
+        return PinsAccepted(mark=mark, tools=masked(tuple(map(_view, accepted)), known))
+
+    async def _warned(self, tools: Sequence[PinnedTool]) -> frozenset[str]:
+        """Return which of these tools of one server say something to models that people should know."""
+        names = [one.tool for one in tools if one.waits]
+        if not names:
+            return frozenset()
+        said = await self._services.pins.findings(tools[0].plugin, *names)
+        return frozenset(name for name in names if said.get(name))
+
+    async def take_back(self, mark: str, *, by: str) -> int:
+        """Let the pins count again that an acceptance has replaced; return of how many tools.
+
+        Args:
+            mark: that of the acceptance.
+            by: who takes it back, for the audit trail.
+
+        Raises:
+            UsageError: ``unknown_name`` where this process does not know the acceptance any more; ``pin_changed`` where
+                a pin is another by now.
+            StoreError: it cannot be stored.
+        """
+        one = self._accepted.get(mark)
+        if one is None:
+            raise UsageError(
+                f"There is no acceptance '{one_line(mark, limit=40)}' to take back.",
+                code="unknown_name",
+                hint=f"The newest {KEPT} are kept, until the process ends.",
+            )
+        await self._services.pins.restore(one.plugin, one.before, one.now, by=by)
+        del self._accepted[mark]
+        return len(one.now)
+
+
+def confirmation_required(name: str) -> UsageError:
+    """Return the refusal to accept a tool with warnings whose name was not typed."""
+    return UsageError(
+        f"'{name}' says something to models that a person should read first. Nothing was accepted.",
+        code="confirmation_required",
+        hint=f"Read the warnings, and accept it alone with its name: {name}",
+    )
 
 
 def seen_of(tools: Iterable[PinnedTool]) -> str:

@@ -32,6 +32,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "released": "It is again what was pinned.",
     "accepted": "Its definition of now counts.",
     "forgotten": "It is not listed any more; its pin is gone.",
+    "restored": "Its acceptance is taken back: the pin of before counts.",
 }
 
 
@@ -407,6 +408,44 @@ class DefinitionPins:
             )
             for one in found
         )
+
+    async def kept(self, plugin: str, tools: Collection[str]) -> tuple[PinChange, ...]:
+        """Return the pins of these tools as they are stored, to be restored later; a tool without one waits then."""
+        known = self._known.get(plugin)
+        pins, texts = known.pins if known is not None else EMPTY, await self._store.pinned_definitions(plugin, tools)
+        return tuple(PinChange(pins.get(name, Pin(name)), texts.get(name, "")) for name in tools)
+
+    async def restore(self, plugin: str, before: Sequence[PinChange], now: Mapping[str, str], *, by: str) -> None:
+        """Let pins count again that an acceptance has replaced.
+
+        Args:
+            plugin: the server.
+            before: the pins.
+            now: the digest that was accepted of each tool, nothing of one whose pin went.
+            by: who takes it back.
+
+        Raises:
+            UsageError: ``pin_changed`` where a pin is another by now.
+            StoreError: it cannot be stored.
+        """
+        while True:
+            known = self._known.get(plugin)
+            for name, digest in now.items():
+                pin = known.pins.get(name) if known is not None else None
+                if known is None or (pin.digest if pin is not None else "") != digest:
+                    tool = one_line(name, limit=100)
+                    raise UsageError(
+                        f"'{plugin}/{tool}' has changed since it was accepted. Nothing was changed.",
+                        code="pin_changed",
+                        hint="Look at what it is now, and decide again.",
+                    )
+            records = [*self._recorded(plugin, "restored", tuple(now), by)]
+            if await self._changed(plugin, known, before, audit=records):
+                self._recorder.emit("pins_changed", records[0])
+                if plugin in self._lists:
+                    self.on_changed({plugin: await self._compared(plugin)})
+                return
+            await self.refresh()
 
     async def accept(self, plugin: Plugin, chosen: Mapping[str, str], *, by: str, forget: Collection[str] = ()) -> bool:
         """Let the definitions of now count that somebody was shown, in every process from its next request on.

@@ -30,7 +30,17 @@ class Seen:
     """What whoever accepts was shown."""
 
     seen: str
-    """The ``seen`` of the server, or the ``digest`` of the tool: where it is another one by now, nothing is changed."""
+    """The ``seen`` of the server: where it is another one by now, nothing is changed."""
+
+
+@received
+class SeenTool:
+    """What whoever accepts a tool was shown."""
+
+    seen: str
+    """The ``digest`` of the tool: where it is another one by now, nothing is changed."""
+    confirm: Name = ""
+    """The ``name`` of the tool, which it takes where there are ``findings``."""
 
 
 async def pins(context: Context, visit: Visit, *, query: PinQuery) -> PinPage:
@@ -52,19 +62,20 @@ async def pin(context: Context, visit: Visit, *, server: str, tool: str) -> PinV
 
 
 async def accept_server(context: Context, visit: Visit, *, server: str, body: Seen) -> tuple[PinView, ...]:
-    """Let all that waits of a server count, and let the pins go of what it does not list any more."""
+    """Let what waits of a server count but for tools with findings, and let the pins go of what it lists no more."""
     context.require_every_agent(visit)
-    return await context.operations.pins.accept_seen(server, body.seen, by=visit.operator.name)
+    return (await context.operations.pins.accept_seen(server, body.seen, by=visit.operator.name)).tools
 
 
-async def accept_tool(context: Context, visit: Visit, *, server: str, tool: str, body: Seen) -> tuple[PinView, ...]:
+async def accept_tool(context: Context, visit: Visit, *, server: str, tool: str, body: SeenTool) -> tuple[PinView, ...]:
     """Let one tool count as its server lists it now."""
     context.require_every_agent(visit)
-    return await context.operations.pins.accept_seen(f"{server}/{tool}", body.seen, by=visit.operator.name)
+    name, by, confirm = f"{server}/{tool}", visit.operator.name, visit.names.shown(body.confirm)
+    return (await context.operations.pins.accept_seen(name, body.seen, by=by, confirm=confirm)).tools
 
 
 _ONE: Final = ("every_agent_required", "unknown_name")
-_ACCEPTED: Final = (*_ONE, "pin_changed")
+_ACCEPTED: Final = (*_ONE, "pin_changed", "confirmation_required")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/pins", pins, _ONE),
     Endpoint("GET", "/api/pins/{server}", server_pins, _ONE),

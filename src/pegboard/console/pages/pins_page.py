@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
-from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import number, query
 from pegboard.console.visits import Visit
 
@@ -45,12 +45,23 @@ async def accept(context: Context, visit: Visit) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     server, seen = text_of(form, "server"), text_of(form, "seen")
-    accepted = await context.operations.pins.accept_seen(server, seen, by=visit.operator.name)
-    counting = [one.name for one in accepted if one.waits]
+    confirm = text_of(form, "confirm").strip() if "confirm" in form else ""
+    accepted = await context.operations.pins.accept_seen(server, seen, by=visit.operator.name, confirm=confirm)
+    counting = [one.name for one in accepted.tools if one.waits]
     if len(counting) == 1:
         message = f"'{counting[0]}' counts as it is now."
     else:
         message = f"{number(len(counting))} tools of server '{server}' count as they are now."
+    undo = Undo(action=f"{_HOME}/undo", fields={"mark": accepted.mark})
+    return after_form(context, visit, Notice(message=message, hint="From the next request on.", undo=undo), back=_HOME)
+
+
+async def take_back(context: Context, visit: Visit) -> Response:
+    """Let the pins count again that an acceptance has replaced."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    count = await context.operations.pins.take_back(text_of(form, "mark"), by=visit.operator.name)
+    message = f"{number(count)} {'tool counts' if count == 1 else 'tools count'} as before."
     return after_form(context, visit, Notice(message=message, hint="From the next request on."), back=_HOME)
 
 
@@ -58,5 +69,6 @@ PAGES: Final = (
     Page(_HOME, pins),
     Page(f"{_HOME}/count", count),
     Page(f"{_HOME}/accept", accept, "POST", "configure"),
+    Page(f"{_HOME}/undo", take_back, "POST", "configure"),
 )
 """The addresses of pins."""
