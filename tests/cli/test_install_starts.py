@@ -1,5 +1,7 @@
 """`pegboard init --install` starts what it is about to give to a client, and changes nothing where that fails."""
 
+import asyncio
+import base64
 import json
 import os
 import signal
@@ -11,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_support import Run, put
+from command_support import Run, command_of, put, servers_in
 from test_install import FILES, placed
 
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Tool
+from pegboard.ports import CallContext
+from pegboard.sources.mcp import McpSource
+
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
-WRITING = SERVER.with_name("writing_server.py")
 pytestmark = pytest.mark.usefixtures("home")
 
 SERVED = """\
@@ -212,3 +218,50 @@ def test_what_was_started_ends_with_an_installation_that_is_interrupted(folder: 
     assert process.returncode != 0
     assert len(began(programs)) == 1
     assert (files_in(folder), running(programs)) == (before, [])
+
+
+async def called(entry: dict[str, Any], calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Start Pegboard as a client does, from another folder than that of the command, and return what calls answer."""
+    command, *arguments = command_of(entry)
+    spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=entry.get("cwd"))
+    source, answers = McpSource(start_timeout=60), list[str]()
+    try:
+        for name, given in calls:
+            answer = await source.call(spec, {}, Tool(plugin="pegboard", name=name), given, CallContext())
+            assert not answer.is_error, answer.content
+            answers.append("".join(block["text"] for block in answer.content))
+    finally:
+        await source.aclose()
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("client", "place"),
+    [
+        ("cursor", "home/.cursor/mcp.json"),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json"),
+        ("codex", "home/.codex/config.toml"),
+        ("claude-code", ".mcp.json"),
+    ],
+)
+async def test_a_server_of_a_package_makes_and_changes_files_behind_what_was_installed(
+    run: Run, folder: Path, programs: Path, client: str, place: str
+) -> None:
+    """P10: in a project and for the user, as it did before: `init` confines nothing by itself."""
+    program(programs, "npx", f"runpy.run_path({str(SERVER.with_name('reaching_server.py'))!r}, run_name='__main__')")
+    entry = {"command": "npx", "args": ["-y", "files"]}
+    text = json.dumps({"mcpServers": {"files": entry}})
+    if place.endswith(".toml"):
+        text = f"[mcp_servers.files]\ncommand = 'npx'\nargs = {json.dumps(entry['args'])}\n"
+    path = put(place, text)
+    assert (await asyncio.to_thread(run, "init", "--install", client)).code == 0
+    target, other = folder / "new.txt", str(folder / "other.txt")
+    attempts = {
+        "make": f"open({str(target)!r}, 'w').write('one')",
+        "change": f"import os; open({other!r}, 'w').write('two'); os.replace({other!r}, {str(target)!r})",
+    }
+    coded = {name: base64.b64encode(code.encode()).decode() for name, code in attempts.items()}
+    wanted = {"name": "files__reach", "arguments": {"attempts": coded}}
+    answers = await called(servers_in(path)["pegboard"], [("load_tools", {"names": ["files"]}), ("call_tool", wanted)])
+    assert json.loads(answers[1]) == {"make": "done: ", "change": "done: "}
+    assert target.read_text() == "two"
