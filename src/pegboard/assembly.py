@@ -280,7 +280,7 @@ class Pegboard(Board):
             return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
 
         def paths() -> OwnPaths:
-            return find().paths
+            return find().kept_from_confined
 
         self._own_paths = paths
         self.services.own_files.follow(find)
@@ -591,7 +591,7 @@ def processes_of(configuration: Configuration, masker: Masker, env: Mapping[str,
 
     source, store = plugin_processes(masker, env=env), _file_of(configuration)
     stores = (store,) if store is not None else ()
-    source.keep_from(lambda: ConfiguredFiles(configuration=configuration, env=env, stores=stores).paths)
+    source.keep_from(lambda: ConfiguredFiles(configuration=configuration, env=env, stores=stores).kept_from_confined)
     source.follow(configuration.specs.values())
     return source
 

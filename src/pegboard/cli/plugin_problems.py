@@ -102,7 +102,8 @@ def own_paths(configuration: Configuration) -> OwnPaths:
     from pegboard.config.own_files import ConfiguredFiles, store_file
 
     store = store_file(configuration.store)
-    return ConfiguredFiles(configuration=configuration, env=os.environ, stores=(store,) if store else ()).paths
+    stores = (store,) if store else ()
+    return ConfiguredFiles(configuration=configuration, env=os.environ, stores=stores).kept_from_confined
 
 
 def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Policy:

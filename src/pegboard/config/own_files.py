@@ -6,18 +6,19 @@ kept for the next start, the files of MCP clients.
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from pegboard.config.folder_names import FolderNames
+from pegboard.config.imported_modules import with_imports
 from pegboard.config.location import NAMES, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
+from pegboard.config.started_code import started_code
 from pegboard.core.access.named_paths import (
     SECRET,
     OwnKind,
@@ -36,7 +37,6 @@ from pegboard.support import own_folder, user_folders
 _BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal", ".key")
 _MOST_FOLDERS: Final = 8
 """How many folders among the arguments of a call are joined with the names among them."""
-_MOST_MODULES: Final = 500
 _GLOB: Final = frozenset("*?[")
 
 
@@ -126,17 +126,27 @@ class ConfiguredFiles:
                     if is_script(text):
                         yield base / text
 
+    @property
+    def kept_from_confined(self) -> OwnPaths:
+        """Return them with what else the next start runs, none of which anything that is confined may change (A7)."""
+        specs = self.configuration.specs.values()
+        return replace(self.paths, started=started_code(specs, self._named_modules, self.env, beside=self._folder))
+
     @cached_property
     def _modules(self) -> tuple[Path, ...]:
         """Return where, without a suffix, the modules beside the file lie that it names, and what they import."""
+        return tuple(Path(self._folder, name) for name in with_imports(self._folder, self._named_modules) if name)
+
+    @property
+    def _named_modules(self) -> list[str]:
+        """Return the first names of the modules that the configuration names."""
         configuration = self.configuration
         targets = [spec.target for spec in configuration.specs.values() if isinstance(spec, PythonSpec)]
         targets += [when for spec in configuration.specs.values() for when in spec.when.values() if when]
         targets += [kit.policy_hook for kit in configuration.toolkits.values() if kit.policy_hook]
         focus = [rule for kit in configuration.toolkits.values() for rule in kit.focus]
         targets += [str(rule["python"]) for rule in focus if "python" in rule]
-        names = [target.partition(":")[0].partition(".")[0] for target in targets]
-        return tuple(Path(self._folder, name) for name in _with_imports(self._folder, names) if name)
+        return [target.partition(":")[0].partition(".")[0] for target in targets]
 
     def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
         """Return what is in folders, and the names of Pegboard's own files, folded; None where that is not known."""
@@ -310,38 +320,6 @@ class _Spellings:
         yield (own := os.path.join(folder, tail))  # noqa: PTH118
         if os.path.islink(own):  # noqa: PTH114
             yield os.path.realpath(own)
-
-
-def _with_imports(folder: str, names: Iterable[str]) -> list[str]:
-    """Return modules by their first names, and what those in a folder import: another file could take its place."""
-    found: dict[str, None] = {}
-    waiting = list(dict.fromkeys(names))
-    while waiting and len(found) < _MOST_MODULES:
-        name = waiting.pop()
-        if name in found:
-            continue
-        found[name] = None
-        for file in _files_of(Path(folder, name)):
-            waiting += [each for each in _imports(file) if each not in found]
-    return list(found)
-
-
-def _files_of(place: Path) -> Iterator[Path]:
-    yield place.with_suffix(".py")
-    yield from sorted(place.rglob("*.py"))[:_MOST_MODULES] if place.is_dir() else ()
-
-
-def _imports(file: Path) -> Iterator[str]:
-    """Yield the first names of the modules that a file imports; none of one that cannot be read."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
 
 
 def store_file(url: str) -> Path | None:

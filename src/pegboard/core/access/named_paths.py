@@ -45,11 +45,14 @@ class OwnPaths:
     """The files of Pegboard's own, and the folders of which everything is, by their folded paths.
 
     ``absent`` are folders that are not there: their names alone are common words, what would lie in them counts.
+    ``started`` is what Pegboard and what is not confined are run from, each with what that is: nothing that is
+    confined may change it, and no argument of a call is refused for it.
     """
 
     files: Mapping[str, OwnKind] = field(default=EMPTY)
     folders: Mapping[str, OwnKind] = field(default=EMPTY)
     absent: Mapping[str, OwnKind] = field(default=EMPTY)
+    started: Mapping[str, str] = field(default=EMPTY)
 
     def kind(self, path: str, *, made: bool = False) -> OwnKind | None:
         """Return what an absolute path is for, or None where it is not Pegboard's own.
@@ -74,6 +77,14 @@ class OwnPaths:
         for path, kind in (*self.files.items(), *self.folders.items()):
             if path.startswith(start):
                 yield path.removeprefix(start), kind
+
+    def started_in(self, folder: str) -> Iterator[tuple[str, str]]:
+        """Yield what is run from a folder, from above or from below it: each path, and what that is."""
+        name = folded(folder)
+        below = f"{name.rstrip('/')}/"
+        for path, what in self.started.items():
+            if path == name or path.startswith(below) or name.startswith(f"{path}/"):
+                yield path, what
 
 
 def folded(path: str) -> str:

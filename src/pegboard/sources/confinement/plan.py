@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.access.named_paths import OwnPaths, folded
 from pegboard.core.model.confinement import OWN_FOLDER, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement.policy import Policy
@@ -120,6 +120,8 @@ def plan(confinement: Confinement, subject: Subject, disk: Disk, own: OwnPaths, 
     for path in (*reads, *_existing((*system, *subject.reads), disk)):
         grants.grant(path, writing=False)
     own_folders = tuple(each for each in (subject.caches, subject.temporary) if each)
+    for path in (*writes, *own_folders):
+        _refuse_started(path, subject, own)
     return Policy(
         write=(*own_folders, *_outermost(grants.write)),
         read=tuple(_outermost(grants.read)),
@@ -162,6 +164,19 @@ def _stated(path: str, key: str, subject: Subject, disk: Disk, own: OwnPaths) ->
             f"{where} names {stated!r}, which is Pegboard's own", hint="Nothing that is confined gets that: remove it."
         )
     return found
+
+
+def _refuse_started(path: str, subject: Subject, own: OwnPaths) -> None:
+    """Refuse a folder to write from which Pegboard, or what is not confined, is run."""
+    home = folded(subject.home)
+    hidden = f"{home}/." if subject.home and f"{home}/".startswith(f"{folded(path).rstrip('/')}/") else "\0"
+    for started, what in own.started_in(path):
+        if not started.startswith(hidden):  # of the user's folder that is not granted
+            raise ToolUnavailableError(
+                f"it may write {path!r}, and {started.removesuffix('/*')!r} is {what}: "
+                "what it changes there, the next start would run",
+                hint="Name what it may write without that: `confine: {write: [sub/folder]}`, or none: `write: []`.",
+            )
 
 
 def _refuse_own_links(path: str, key: str, writes: list[str], subject: Subject, disk: Disk) -> None:

@@ -1,0 +1,212 @@
+"""From where Pegboard and what is not confined are run: what is changed there, the next start runs (A7, P10)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.imported_modules import with_imports
+from pegboard.core.access.named_paths import folded, is_script
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
+
+ANY: Final = "*"
+"""The last part of a path that stands for whatever is made in a folder, and not for what lies deeper."""
+_ENVIRONMENT: Final = "the Python environment that Pegboard runs from"
+_PATH: Final = "a folder of `PATH`, in which programs are looked for"
+_FOLDER_OPTIONS: Final = ("--directory", "--project", "--prefix", "--cwd", "--dir", "-C")
+_OF_NODE: Final = ("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "bunfig.toml", "deno.json")
+_OF_PYTHON: Final = (".venv", "pyproject.toml", "uv.lock", "uv.toml", "poetry.toml", "Pipfile")
+_OF_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "deno", "tsx"), _OF_NODE),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), _OF_PYTHON),
+}
+"""What a runner takes programs, packages and settings from, in the folder where it is started and above."""
+_MOST_LINKS: Final = 100
+_SHEBANG: Final = 256
+
+_Found = tuple[str, str]
+
+
+def started_code(
+    specs: Iterable[PluginSpec], modules: Iterable[str], env: Mapping[str, str], *, beside: str
+) -> Mapping[str, str]:
+    """Return the folded paths that Pegboard and what is not confined are run from, each with what runs from there.
+
+    What cannot be told from the configuration is not among them: what a program loads when it pleases.
+
+    Args:
+        specs: the plugins of the configuration.
+        modules: the first names of the modules that run in this process.
+        env: the environment that programs are looked for in.
+        beside: the folder of the configuration, of which the modules are Pegboard's own files one by one.
+    """
+    found: dict[str, str] = {}
+    places = [*_environment(env), *_modules(modules, "code that the configuration names", beside)]
+    places += [each for spec in specs for each in _of_plugin(spec, env, beside)]
+    for path, what in places:
+        for place in _places(path):
+            found.setdefault(folded(place), what)
+    return found
+
+
+def _environment(env: Mapping[str, str]) -> Iterator[_Found]:
+    """Yield what Pegboard itself is run from: interpreter, packages, its own code, and the programs that it starts."""
+    if os.path.isfile(os.path.join(sys.prefix, "pyvenv.cfg")):  # noqa: PTH113, PTH118
+        yield sys.prefix, _ENVIRONMENT
+    base = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix, "installed_base": sys.base_prefix}
+    for paths in (sysconfig.get_paths(), sysconfig.get_paths(vars=base)):
+        yield from ((paths[key], _ENVIRONMENT) for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts"))
+    folders = [paths["purelib"], paths["platlib"], *site.getsitepackages()]
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getusersitepackages())
+    folders += [line for folder in folders for line in _named_by_packages(folder)]
+    folders += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    folders += filter(None, (sys.executable, sys.pycache_prefix, shutil.which("pegboard")))
+    yield from ((folder, _ENVIRONMENT) for folder in (*folders, str(Path(__file__).parents[1])))
+    run_as_module = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if run_as_module is not None and run_as_module.name.startswith("pegboard") and not sys.flags.safe_path:
+        yield os.path.join(sys.path[0], ANY), "the folder that `python -m pegboard` imports from first"  # noqa: PTH118
+    yield from ((folder, _PATH) for folder in _path_folders(env))
+
+
+def _named_by_packages(folder: str) -> Iterator[str]:
+    """Yield the folders that the files of installed packages (`.pth`) put on the import path: editable sources."""
+    for file in Path(folder).glob("*.pth"):
+        with suppress(OSError):
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.strip() and not line.startswith(("#", "import ", "import\t")):
+                    yield os.path.join(folder, line.strip())  # noqa: PTH118
+
+
+def _path_folders(env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders of ``PATH``; an empty one is the folder where a process is started."""
+    for folder in env.get("PATH", "").split(os.pathsep) if env.get("PATH") else ():
+        yield folder or os.path.join(os.curdir, ANY)  # noqa: PTH118
+
+
+def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_Found]:
+    """Yield where modules lie that are not beside the configuration."""
+    path = [folder for folder in sys.path if folder != beside]  # which is on it while a plugin is imported
+    for name in dict.fromkeys(filter(None, names)):
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path if finder is PathFinder else None)
+            if spec is not None:
+                places = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else ())
+                yield from ((place, what) for place in places)
+                break
+
+
+def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterator[_Found]:
+    """Yield what a plugin is run from; nothing of one that is confined, which changes no other's."""
+    if spec.confine is not None:
+        return
+    if isinstance(spec, RegisteredSpec):
+        what = f"the code of plugin '{spec.name}', which is not confined"
+        yield from _modules([spec.module.partition(".")[0]], what, beside)
+    elif isinstance(spec, ServerSpec) and spec.command:
+        what = f"the program of server '{spec.name}', which is not confined"
+        yield from ((path, what) for path in _program(spec, spec.command, {**env, **spec.env}))
+
+
+def _program(spec: ServerSpec, command: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a server is run from, as far as its settings tell."""
+    base = spec.cwd or os.getcwd()  # noqa: PTH109
+    named = os.path.join(base, os.path.expanduser(command)) if os.sep in command else None  # noqa: PTH111, PTH118
+    if file := named or shutil.which(command, path=env.get("PATH")):
+        yield from _file(file)
+    for variable in ("PATH", "PYTHONPATH", "NODE_PATH"):
+        if variable in spec.env:
+            yield from (os.path.join(base, each) for each in spec.env[variable].split(os.pathsep) if each)  # noqa: PTH118
+    folders = [base, *(os.path.join(base, each) for each in _folders_of(spec.args))]  # noqa: PTH118
+    runner = os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")  # noqa: PTH119
+    for folder in dict.fromkeys(folders):
+        yield from _of_runner(runner, folder)
+        yield from _arguments(spec.args, folder)
+
+
+def _folders_of(args: Sequence[str]) -> Iterator[str]:
+    """Yield the folders in which a runner is told to start: `uv --directory FOLDER run server.py`."""
+    for index, text in enumerate(args):
+        option, sign, value = text.partition("=")
+        if option in _FOLDER_OPTIONS and (sign or index + 1 < len(args)):
+            yield value if sign else args[index + 1]
+
+
+def _of_runner(runner: str, folder: str) -> Iterator[str]:
+    names = _OF_RUNNERS.get(runner, ())
+    home = Path.home()
+    for top in (Path(folder), *Path(folder).parents) if names else ():
+        yield from (str(top / name) for name in names if os.path.lexists(top / name))
+        if top == home:
+            return
+
+
+def _arguments(args: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the scripts, modules and folders of code among arguments, as they are found from a folder."""
+    before = ""
+    for text in args:
+        path = os.path.join(folder, os.path.expanduser(text))  # noqa: PTH111, PTH118
+        if before == "-m":
+            yield os.path.join(folder, ANY)  # noqa: PTH118 - Python looks there first
+            yield from _python(folder, [text.partition(".")[0]])
+        elif os.path.isfile(path) and (is_script(text) or os.access(path, os.X_OK)):  # noqa: PTH113
+            yield from _file(path)
+            if path.endswith(".py"):
+                top, name = os.path.split(path)
+                yield from _python(top, [name.removesuffix(".py")])
+        elif any(os.path.isfile(os.path.join(path, name)) for name in ("package.json", "__main__.py")):  # noqa: PTH113, PTH118
+            yield path
+        before = text
+
+
+def _python(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield modules in a folder with what they import there, and what Python keeps of them."""
+    for name in with_imports(folder, names):
+        yield from (str(each) for each in (Path(folder, name), Path(folder, f"{name}.py")) if os.path.lexists(each))
+    yield os.path.join(folder, "__pycache__")  # noqa: PTH118
+
+
+def _file(file: str) -> Iterator[str]:
+    """Yield a program, the interpreter of its first line, and the environments that these belong to."""
+    for path in filter(None, (file, _interpreter(file))):
+        yield path
+        for place in _places(path):
+            prefix = os.path.dirname(os.path.dirname(place))  # noqa: PTH120
+            if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):  # noqa: PTH113, PTH118
+                yield prefix
+            if f"{os.sep}node_modules{os.sep}" in place:
+                yield place.partition(f"{os.sep}node_modules{os.sep}")[0] + f"{os.sep}node_modules"
+
+
+def _interpreter(file: str) -> str:
+    """Return the program that the first line of a script names by its path."""
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123
+            first = opened.read(_SHEBANG).split(b"\n", 1)[0]
+    except OSError:
+        return ""
+    words = os.fsdecode(first.removeprefix(b"#!")).split() if first.startswith(b"#!") else []
+    return words[0] if words and os.path.isabs(words[0]) else ""  # noqa: PTH117
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield where a path leads, and every link on the way: to replace one of these is to replace what is run."""
+    rest = [*reversed(Path(Path.cwd(), path).parts)]
+    place, links = Path(), 0
+    while rest:
+        part = rest.pop()
+        place = place.parent if part == os.pardir else place / part
+        if links < _MOST_LINKS and place.is_symlink():
+            links += 1
+            yield str(place)
+            rest += reversed(place.readlink().parts)  # an absolute one begins with the root, from which it goes on
+            place = place.parent
+    yield str(place)
