@@ -9,7 +9,7 @@
 #
 # PEGBOARD_HOME    where it is installed, and the folder in which it runs    [the current folder]
 # PEGBOARD_SOURCE  the folder with Pegboard's sources                       [that of this script]
-# PEGBOARD_CONFIG  the configuration                                        [pegboard.yaml there, if there is one]
+# PEGBOARD_CONFIG  the configuration                                        [pegboard.yaml in PEGBOARD_HOME, if there is one]
 # PEGBOARD_HOST, PEGBOARD_PORT   where it listens                           [127.0.0.1, 8321]
 # PYTHON           a Python of 3.11 or newer                                [python3]
 #
@@ -74,6 +74,8 @@ serve() {
   set -- --host "${PEGBOARD_HOST:-127.0.0.1}" --port "${PEGBOARD_PORT:-8321}" "$@"
   if [ -n "${PEGBOARD_CONFIG:-}" ]; then
     set -- --config "$PEGBOARD_CONFIG" "$@"
+  elif [ -n "${PEGBOARD_HOME:-}" ] && [ -f "$home/pegboard.yaml" ]; then
+    set -- --config pegboard.yaml "$@" # who names the folder accepts what is configured in it
   fi
   pegboard serve "$@"
 }

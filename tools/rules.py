@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "rules.md"
-LAST = {"P": 10, "L": 9, "T": 13, "S": 10, "D": 4, "F": 5, "X": 5, "A": 7, "G": 17}
+LAST = {"P": 11, "L": 9, "T": 13, "S": 10, "D": 4, "F": 5, "X": 5, "A": 7, "G": 17}
 RULES = tuple(f"{letter}{number}" for letter, last in LAST.items() for number in range(1, last + 1))
 
 CITED_IN_DOCSTRING = re.compile(r"((?:[A-Z]{1,2}\d+(?:, |,| and )?)+):")

@@ -7,17 +7,18 @@ import json
 import logging
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.config.grants import Digest, grants_of
-from pegboard.core.access.grants import Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
+from pegboard.config.acceptance import Acceptance, acceptance_of, keep, key_of, record_of, unreadable
+from pegboard.config.grants import Digest, grants_of, waits
+from pegboard.core.access.grants import RELOAD, Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.addresses import store_name
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, SessionKey
-from pegboard.support import user_folders
+from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pegboard.board.services import Services
@@ -25,15 +26,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pegboard")
 
-_ASKS: GrantKey = ("reload",)
-FOLDER: Final = "accepted"
-
 
 class AcceptedGrants:
     """What one configuration granted when its last edit was accepted; a start compares with it as a reload does.
 
-    A configuration that asks has it in the user's state folder too, with the store that it was accepted in: another
-    store takes that, whatever it knows, so that no edit of ``store:`` widens.
+    The user's state folder has it too, with the store that it was accepted in: another store takes that, whatever it
+    knows, so that no edit of ``store:`` widens; and so does one that a configuration brings which was just accepted.
 
     Args:
         services: those of the board, with the store.
@@ -77,8 +75,7 @@ class AcceptedGrants:
                 break
             if await self._keep(counted, [self._record(change, by=by) for change in taken]):
                 break
-        if taken or _ASKS in counted:
-            self._remember()
+        self._remember()
         self.waiting = waiting
         return _in_force(edited, waiting)
 
@@ -125,9 +122,8 @@ class AcceptedGrants:
         if before is None:
             return (), (), after
         found = changes(before, after, off=self._off)
-        asks = edited.reload == "ask" or _ASKS in before
-        waiting = tuple(change for change in found if change.widens) if asks else ()
-        taken = tuple(change for change in found if not (asks and change.widens))
+        waiting = tuple(change for change in found if waits(change, before, after))
+        taken = tuple(change for change in found if change not in waiting)
         counted = dict(after)
         for change in waiting:
             counted.pop(change.key, None)
@@ -142,10 +138,10 @@ class AcceptedGrants:
             return
         self._text = await self._services.store.accepted(self._name)
         text, hint = self._text, "Put a copy of the store back."
-        remembered = self._remembered()
+        remembered = acceptance_of(self._name)
         alone = text is None or not self._services.store.lasts
-        if remembered is not None and (alone or remembered["store"] != self._store):
-            text, hint = remembered["accepted"], f"Remove {self._file} to accept the configuration as it is written."
+        if remembered is not None and (alone or remembered.store != self._store):
+            text, hint = remembered.grants or None, unreadable(self._name, ValueError()).hint
         if text is None:
             self._before, self._key = None, self._key or secrets.token_bytes(32)
             return
@@ -159,48 +155,24 @@ class AcceptedGrants:
         """Return what differs once another process has accepted something."""
         permissions = (await self._services.store.change_token()).permissions
         try:
-            return permissions, self._file.stat().st_mtime_ns
+            return permissions, record_of(self._name or "").stat().st_mtime_ns
         except OSError:
             return permissions, None
-
-    @property
-    def _file(self) -> Path:
-        """Return where it is kept outside of the store."""
-        name = hashlib.blake2b((self._name or "").encode(errors="surrogatepass"), digest_size=16).hexdigest()
-        return user_folders.state() / FOLDER / f"{name}.json"
 
     def _unreadable(self, error: Exception, hint: str) -> StoreError:
         message = f"What was accepted of {self._name} cannot be read: {error}"
         return StoreError(message, code="state_damaged", hint=hint)
 
-    def _remembered(self) -> Mapping[str, str] | None:
-        """Return what was accepted last, and in which store, as it is kept outside of the store."""
-        try:
-            found = json.loads(self._file.read_bytes())
-            return {part: str(found[part]) for part in ("store", "accepted")}
-        except OSError:  # what this user cannot read, this user has not written
-            return None
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            hint = f"Remove {self._file} to accept the configuration as it is written."
-            raise self._unreadable(error, hint) from error
-
     def _remember(self) -> None:
-        """Keep what is accepted outside of the store while the configuration asks, and forget it once it does not."""
+        """Keep what is accepted outside of the store."""
         if self._name is None:
             return
-        file, asks = self._file, _ASKS in (self._before or {})
-        content = {"configuration": self._name, "store": self._store, "accepted": self._text}
-        data = json.dumps(content).encode()
+        known = acceptance_of(self._name) or Acceptance(configuration=self._name)
         try:
-            if not asks:
-                file.unlink(missing_ok=True)
-            elif not file.exists() or file.read_bytes() != data:
-                from pegboard.config.saving import write_whole  # most starts have nothing to write
-
-                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_whole(file, data, like=0o600)
+            keep(replace(known, store=self._store or "", grants=self._text or ""))
         except OSError as error:
-            log.warning("what was accepted is kept in the store alone: %s", error)
+            level = logging.WARNING if RELOAD in (self._before or {}) else logging.INFO
+            log.log(level, "what was accepted is kept in the store alone: %s", error)
 
     async def _switched_off(self) -> frozenset[str]:
         """Return what is switched off at run time, for anybody."""
@@ -225,6 +197,36 @@ class AcceptedGrants:
         return self._services.recorder.entry(
             key, 0, "permission", change.name, "changed", reason=str(change), outcome=outcome, by=by
         )
+
+
+def without_opening(configuration: Configuration) -> tuple[Configuration, tuple[GrantChange, ...]]:
+    """Return what of a configuration is in force by what this user accepted last, and what waits; no store is read.
+
+    One that this user has never opened is whole.
+
+    Raises:
+        StoreError: what was accepted cannot be read.
+    """
+    name = key_of(configuration.path)
+    accepted = acceptance_of(name)
+    if accepted is None or not accepted.grants:
+        return configuration, ()
+    try:
+        before, key = _from_text(accepted.grants)
+    except ValueError as error:
+        raise unreadable(name, error) from error
+    after = grants_of(configuration, _keyed(key))
+    waiting = tuple(change for change in changes(before, after) if waits(change, before, after))
+    return _in_force(configuration, waiting), waiting
+
+
+def waiting_problems(waiting: Sequence[GrantChange]) -> list[Problem]:
+    """Return a warning for each change that waits for a person."""
+    hint = "It counts when a person accepts it: `pegboard accept`, or the console."
+    return [
+        Problem(severity="warning", code="waits", message=f"{change}: this widens and waits.", hint=hint)
+        for change in waiting
+    ]
 
 
 def _with(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) -> dict[GrantKey, Grant]:

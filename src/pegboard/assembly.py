@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pegboard.accepted_grants import AcceptedGrants
+from pegboard.accepted_grants import AcceptedGrants, waiting_problems
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
@@ -334,11 +334,7 @@ class Pegboard(Board):
         return accepted
 
     def _waiting_problems(self) -> list[Problem]:
-        hint = "It counts when a person accepts it: `pegboard accept`, or the console."
-        return [
-            Problem(severity="warning", code="waits", message=f"{change}: this widens and waits.", hint=hint)
-            for change in self.waiting
-        ]
+        return waiting_problems(self.waiting)
 
     def _note_read(self, problems: Sequence[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
         """Keep what the newest reading of the configuration shows, for operators."""

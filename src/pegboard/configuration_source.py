@@ -54,7 +54,9 @@ class ConfigurationSource:
     @property
     def key(self) -> str:
         """Return its absolute path without dots, under which the store keeps what it grants."""
-        return os.path.abspath(self.path)  # noqa: PTH100
+        from pegboard.config.acceptance import key_of
+
+        return key_of(self.path)
 
     @property
     def is_file(self) -> bool:
@@ -183,23 +185,30 @@ def known_tools(catalog: Catalog) -> Mapping[str, Collection[str]]:
 
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:
-    """Return the configuration that is meant, and whether it is the packaged quickstart."""
+    """Return the configuration that is meant, and whether it is the packaged quickstart.
+
+    Raises ``NotAcceptedError`` for one that was found, and that this user has not accepted (P11).
+    """
+    from pegboard.config.acceptance import require_accepted
     from pegboard.config.location import find
 
     if path is not None:
         return Path(path), False
     found = find(Path.cwd())
-    return (found, False) if found is not None else (QUICKSTART, True)
+    if found is None:
+        return QUICKSTART, True
+    require_accepted(found)
+    return found, False
 
 
-def keep(path: str | Path | None) -> bool:
+def keep(path: Path) -> bool:
     """Keep what a configuration compiles to for the next start; return whether it is kept.
 
     It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
     """
     from pegboard.config.cache.writer import write
 
-    return write(choose(path)[0], os.environ, _compiled)
+    return write(path, os.environ, _compiled)
 
 
 def kept(path: Path, env: Mapping[str, str]) -> Configuration | None:

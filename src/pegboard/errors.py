@@ -4,6 +4,7 @@
 
     PegboardError
     ├── ConfigError          a configuration that cannot be used
+    │   └── NotAcceptedError     it was found in a folder, and this user has not accepted it (P11)
     ├── UnknownAgentError    an agent that does not exist, or that the principal may not use
     ├── StoreError           state that cannot be read or written
     │   ├── StoreBusyError       other writers kept it locked for longer than the deadline
@@ -25,12 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pegboard.problems import Place, Problem
 
 __all__ = [
     "ConfigError",
     "NeedsLoginError",
+    "NotAcceptedError",
     "OverrideError",
     "PegboardError",
     "StoreBusyError",
@@ -117,6 +120,33 @@ class ConfigError(PegboardError):
         """
         super().__init__(message, code=code, hint=hint, location=location)
         self.problems = tuple(problems)
+
+
+class NotAcceptedError(ConfigError):
+    """A configuration that was found in a folder, and that this user has not accepted: nothing of it runs (P11).
+
+    ``would`` is what it would run, import, read and connect to, one line each; ``digest`` is that of the text which
+    says so.
+    """
+
+    code = "not_accepted"
+
+    def __init__(self, name: str, *, path: Path, digest: str, would: Sequence[str]) -> None:
+        """Describe the error.
+
+        Args:
+            name: The configuration, as messages name it.
+            path: Where it lies.
+            digest: That of its text.
+            would: What it would do.
+        """
+        super().__init__(
+            f"{name} was found in this folder and you have not accepted it: "
+            f"`pegboard accept` shows what it would run and asks you, `--config {name}` takes it without asking."
+        )
+        self.path = path
+        self.digest = digest
+        self.would = tuple(would)
 
 
 class UnknownAgentError(PegboardError):

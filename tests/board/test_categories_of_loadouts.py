@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from acceptance import accept_found
 from pegboard import Pegboard, Session
 from pegboard.cli import main
 
@@ -46,6 +47,7 @@ async def test_a_category_that_the_configuration_gives_counts() -> None:
 def test_check_says_where_an_agent_has_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """L9, P7: it is a warning; `--strict` fails."""
     (folder / "pegboard.yaml").write_text('agents: {a: {discoverable: ["*"]}, b: {loadout: minimal}}\n')
+    accept_found()
     assert main(["check", "--json"]) == 0
     (problem,) = (one for one in json.loads(capsys.readouterr().out)["problems"] if one["code"] == "nothing_granted")
     assert problem["message"].startswith("agent 'a' has no tool and may load none")

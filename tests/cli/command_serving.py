@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from acceptance import accept_found
 from sdk_servers import pegboard_command
 
 DEADLINE = 30
@@ -18,6 +19,7 @@ class Serving:
 
     def __init__(self, *arguments: str, cold: bool = False) -> None:
         command = [sys.executable, "-m", "pegboard"] if cold else pegboard_command()
+        accept_found()
         self.process = subprocess.Popen(
             [*command, "serve", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

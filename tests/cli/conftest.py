@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from command_support import Ran, Run
 
+from acceptance import accept_found
 from pegboard.cli import main
 from terminals import Terminal
 
@@ -84,16 +85,18 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project(folder: Path) -> Path:
-    """Return the current folder with two agents in it."""
+    """Return the current folder with two agents in it, which its user has accepted."""
     (folder / "notes.py").write_text(NOTES)
     (folder / "pads.py").write_text(PADS)
     (folder / "pegboard.yaml").write_text(CONFIG)
+    accept_found(folder)
     return folder
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], terminal: Terminal) -> Run:
     def run(*arguments: str) -> Ran:
+        accept_found()
         code = main(list(arguments))
         written = capsys.readouterr()
         assert "Traceback" not in written.out + written.err

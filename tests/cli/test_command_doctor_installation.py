@@ -25,7 +25,7 @@ STORE = {
     "replicas": [{"id": str, "address": str, "version": str, "seen_at": float}], "now": float,
 }  # fmt: skip
 SHAPE = {
-    "sound": bool, "version": str, "python": str, "system": str, "configuration": str, "store": STORE,
+    "sound": bool, "version": str, "python": str, "system": str, "configuration": str, "waiting": list, "store": STORE,
     "clock_ahead": float, "error": type(None),
 }  # fmt: skip
 CONFIG = "store: sqlite:///state/pegboard.db\nagents: {default: {tools: [calculator]}}\n"

@@ -109,6 +109,7 @@ def test_a_switch_of_a_tool_that_nobody_knows_yet_is_said_to_bind_as_soon_as_it_
     assert row["reason"]["text"] == "Nothing of this name is known yet; it binds as soon as something is."
     servers["plain"] = {"command": sys.executable, "args": [str(SERVER)]}
     sea(folder, {"plain": True}, servers=servers)
+    assert run("accept").code == 0
     explained = run("explain", "plain__echo", "--agent", "sea", "--json").json
     assert (explained["permitted"], explained["reasons"][0]["code"]) == (False, "denied_switch")
     assert run("explain", "plain__slow", "--agent", "sea", "--json").json["permitted"]

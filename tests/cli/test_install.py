@@ -10,6 +10,7 @@ import pytest
 import yaml
 from command_support import Run, command_of, misfits, put, servers_in
 
+from acceptance import accept_found
 from pegboard.config.clients.installing import file_of, installation
 from pegboard.config.clients.known import CLIENTS
 from pegboard.config.documents import yaml_text
@@ -276,6 +277,7 @@ def test_a_file_of_goose_with_lines_of_windows_keeps_them(run: Run) -> None:
 @pytest.mark.parametrize("client", FILES)
 def test_a_dry_run_shows_the_change_and_makes_none(run: Run, folder: Path, client: str) -> None:
     path = placed(client)
+    accept_found()
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     ran = run("init", "--no-check", "--install", client, "--dry-run")
     assert ran.code == 0

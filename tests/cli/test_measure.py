@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command_support import Run, misfits
 
+from acceptance import accept_found
 from pegboard.config.documents import document
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
@@ -62,6 +63,7 @@ def everything_below(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def test_f4_real_servers_cost_what_was_measured_before_and_nothing_is_written(run: Run, folder: Path) -> None:
     write(Path(".mcp.json"), {"git": GIT, "time": TIME})
+    accept_found()
     before = list(everything_below(folder))
     ran = run("measure", ".mcp.json", "--json")
     assert (ran.code, misfits(ran.json, SHAPE)) == (0, [])

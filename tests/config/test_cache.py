@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from acceptance import accept_found
 from pegboard import assembly, configuration_source
 from pegboard.config.cache import reader as files
 from pegboard.config.cache.reader import read
@@ -76,14 +77,14 @@ def compiled() -> Configuration:
 
 def test_what_is_kept_is_what_is_compiled() -> None:
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     assert kept() == compiled()
     assert repr(kept()) == repr(compiled())
 
 
 def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
     path().write_text(CONFIG + 'tokens: {ada: {token: "${KEY}", agents: ["*"], console: true}}\n')
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     found = kept()
     assert found == compiled()
     assert found is not None
@@ -91,7 +92,7 @@ def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
 
 
 def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     written = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
     assert b"authorization" in written
     assert [word for word in (SECRET, "hunter2", "ada:pw", "example.org") if word.encode() in written] == []
@@ -117,7 +118,7 @@ def test_a_value_by_reference_is_kept_as_it_is_written(folder: Path, monkeypatch
 
 
 def test_only_the_user_may_read_it() -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     file = files.cache_file(path())
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -125,22 +126,22 @@ def test_only_the_user_may_read_it() -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
 def test_a_file_that_others_may_read_or_write_does_not_count(mode: int) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     files.cache_file(path()).chmod(mode)
     assert kept() is None
 
 
 @pytest.mark.parametrize("name", ["KEY", "WEB", "TOKEN", "HOME"])
 def test_another_value_of_a_variable_is_another_configuration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     monkeypatch.setenv(name, "https://other")
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     assert kept() == compiled()
 
 
 def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     monkeypatch.setenv("UNRELATED", "x")
     assert kept() is not None
 
@@ -155,7 +156,7 @@ def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.Mon
     ],
 )
 def test_a_changed_or_new_file_is_another_configuration(file: str, text: str) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     target = Path(file)
     target.parent.mkdir(parents=True, exist_ok=True)
     status = path().stat()
@@ -168,10 +169,10 @@ def test_an_edited_or_removed_loadout_is_another_configuration(folder: Path) -> 
     loadout = folder / "loadouts" / "one.yaml"
     loadout.parent.mkdir()
     loadout.write_text("plugins: [up]\n")
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     loadout.write_text("plugins: [ap]\n")
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     loadout.unlink()
     assert kept() is None
 
@@ -181,19 +182,19 @@ def test_an_installed_updated_or_edited_plugin_is_another_configuration(
 ) -> None:
     site = tmp_path / "site"
     (site / "acme-1.0.dist-info").mkdir(parents=True)
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     (site / "acme-1.0.dist-info").rename(site / "acme-1.1.dist-info")
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     (site / "acme-1.1.dist-info" / "entry_points.txt").write_text("[pegboard.plugins]\nacme = acme:tools\n")
     assert kept() is None
 
 
 def test_another_release_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     monkeypatch.setattr("pegboard.config.cache.origin.__version__", "99.0")
     assert kept() is None
 
@@ -212,15 +213,15 @@ def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, m
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_no_file(damage: bytes) -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     files.cache_file(path()).write_bytes(damage)
     assert kept() is None
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     assert kept() == compiled()
 
 
 def test_every_cut_and_every_changed_byte_is_noticed() -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     file = files.cache_file(path())
     whole = file.read_bytes()
     for at in range(0, len(whole), 97):
@@ -254,10 +255,10 @@ def test_a_file_of_another_shape_is_no_file(content: object) -> None:
 )
 def test_what_has_a_secret_in_its_files_or_keeps_nothing_is_not_kept(text: str, tmp_path: Path) -> None:
     Path("variables").write_text("API=literal-secret\n")
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     path().write_text(text)
     compiled()
-    assert not configuration_source.keep(None)
+    assert not configuration_source.keep(path())
     assert [file for file in (tmp_path / "cache").rglob("*") if file.is_file()] == []
 
 
@@ -266,7 +267,7 @@ def test_a_number_in_a_variable_is_never_written(value: str, monkeypatch: pytest
     monkeypatch.setenv("SECONDS", value)
     path().write_text(CONFIG.replace("timeout: 0.1", 'timeout: "${SECONDS}"'))
     assert compiled().specs["web"]
-    assert not configuration_source.keep(None)
+    assert not configuration_source.keep(path())
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -276,20 +277,20 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_broken_configuration_is_not_kept_and_removes_what_was() -> None:
-    assert configuration_source.keep(None)
+    assert configuration_source.keep(path())
     path().write_text("agents: 5\n")
-    assert not configuration_source.keep(None)
+    assert not configuration_source.keep(path())
     assert not files.cache_file(path()).exists()
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_the_cache(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder would be")
-    assert not configuration_source.keep(None)
+    assert not configuration_source.keep(path())
     assert kept() is None
 
 
 def keep_often(times: int) -> list[bool]:
-    return [configuration_source.keep(None) for _ in range(times)]
+    return [configuration_source.keep(path()) for _ in range(times)]
 
 
 def test_processes_that_write_at_once_leave_a_whole_file() -> None:
@@ -315,6 +316,7 @@ def test_check_keeps_the_configuration_and_the_board_takes_it() -> None:
     from pegboard.cli import main
 
     path().write_text(CONFIG.replace("timeout: 0.1", "timeout: 5"))
+    accept_found()
     assert main(["check"]) == 0
     content = json.loads(files.cache_file(path()).read_bytes().partition(b"\n")[2])
     assert content["markers"].keys() == {"KEY", "WEB"}

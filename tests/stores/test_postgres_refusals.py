@@ -13,6 +13,7 @@ import pytest
 from relays import Relay, relayed
 from test_store_contract import KEY
 
+from acceptance import accept_found
 from pegboard import Pegboard
 from pegboard.cli import main
 from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
@@ -259,6 +260,7 @@ def test_the_command_says_what_is_wrong_in_one_line_without_the_password(
     url = server.address(user=f"locked:{password}")
     (tmp_path / "pegboard.yaml").write_text(f"store: {url}\nagents: {{a: {{}}}}\n", "utf-8")
     monkeypatch.chdir(tmp_path)
+    accept_found()
     assert main(["session", "list"]) == 1
     printed = "".join(capfd.readouterr())
     assert "refuses the user or the password" in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.cli.common import DONE, Options, run, system_user
@@ -11,28 +12,29 @@ from pegboard.cli.rendering import Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
+    from pegboard.core.access.grants import GrantChange
 
 EXAMPLE = "pegboard accept"
 
 
 def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Accept edits that widen the configuration.
+    """Accept a configuration found here, or edits that widen.
 
-    With `reload: ask` they wait for a person. You are shown them and asked at the terminal, unless
-    PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.
+    They wait for a person. You are shown them, with what they would run, and asked at the terminal; for edits a token
+    with the right `configure` in PEGBOARD_OPERATOR_TOKEN will do.
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        shown = board.waiting
+        shown, would = await _read(board)
         if shown:
-            about = [str(change) for change in shown]
+            about = [line for change in shown for line in (str(change), *_lines_of(change, would))]
             question = f"Accept {plural(len(shown), 'change')} of the configuration?"
             tokens = board.configuration.tokens
             try:
                 decided_by = await require_operator(tokens, "configure", question, about=about) or by or system_user()
             except NotAgreedError as refused:
                 if refused.code == "needs_operator" and not printer.as_json:
-                    for change in about:
+                    for change in shown:
                         printer.note(f"waits: {change}")
                 raise
             shown = await board.accept(shown, by=decided_by)
@@ -46,3 +48,27 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
         return DONE
 
     return run(Options(config=config, as_json=as_json), done)
+
+
+async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:
+    """Return what waits and what the configuration would run, read off one text."""
+    from pegboard.config.acceptance import texts_of
+    from pegboard.config.documents.document import display_path
+    from pegboard.config.would_run import would_run
+
+    path = board.configuration.path
+    if not board.waiting:
+        return (), ()
+    while True:
+        texts = texts_of(path)
+        await board.reload()
+        if texts_of(path) == texts:
+            return board.waiting, would_run(display_path(path), texts)
+
+
+def _lines_of(change: GrantChange, would: Sequence[str]) -> Iterator[str]:
+    """Yield what of a configuration a change is about."""
+    if change.key[0] in ("plugins", "toolkits"):
+        name = change.key[1]
+        heads = tuple(f"{part}.{name}{end}" for part in ("servers", "mcpServers", *change.key[:1]) for end in ":.")
+        yield from (f"  {line}" for line in would if line.startswith(heads))

@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli import plain_in_files, plugin_problems
-from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
+from pegboard.cli.common import (
+    DONE,
+    LONGEST_WAIT,
+    NEEDS_PERSON,
+    REFUSED,
+    Options,
+    accepted_now,
+    guarded,
+    problem_json,
+    warnings_to,
+)
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
 from pegboard.cli.pin_answers import accepted, answered
 from pegboard.cli.rendering import Printer, plural
-from pegboard.errors import PegboardError, UsageError
+from pegboard.errors import NotAcceptedError, PegboardError, UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
@@ -66,7 +76,12 @@ def check(
     """
 
     async def checked(printer: Printer) -> int:
-        found = await _examined(config, printer, probe=probe, accept=accept)
+        try:
+            found = await _examined(config, printer, probe=probe, accept=accept)
+        except NotAcceptedError as waits:
+            if await accepted_now(waits, printer):
+                return await checked(printer)
+            return _waits(waits, printer)
         ok = not found.count("error") and not (strict and found.problems)
         if as_json:
             _print_json(found, printer, ok=ok, accept=accept)
@@ -77,8 +92,25 @@ def check(
     return guarded(Options(config=config, as_json=as_json), checked)
 
 
+def _waits(waits: NotAcceptedError, printer: Printer) -> int:
+    """Say what a configuration that is not accepted would run; nothing of it is checked."""
+    if printer.as_json:
+        hint = waits.message.partition(": ")[2]
+        problems = [
+            Problem(severity="error", code="not_accepted", message=f"{line}: this waits.", hint=hint)
+            for line in waits.would or ("nothing but what Pegboard brings",)
+        ]
+        printer.document({"ok": False, "problems": [problem_json(problem) for problem in problems]})
+        return NEEDS_PERSON
+    for line in waits.would:
+        printer.say(f"waits: {line}")
+    printer.note(f"pegboard: {waits}")
+    return NEEDS_PERSON
+
+
 async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> Findings:
     """Return what the file shows, and where it can be used, what its plugins show."""
+    from pegboard.accepted_grants import waiting_problems, without_opening
     from pegboard.assembly import in_memory
     from pegboard.config.inspection import inspect
     from pegboard.configuration_source import choose, keep, packages, registered
@@ -94,6 +126,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         return found
     printer.masker = Masker(configuration.secrets)
     keep(path)
+    configuration, waiting = without_opening(configuration)
     if accept and in_memory(configuration):
         raise UsageError(
             "Nothing can be accepted with `store: memory:`, which keeps nothing.",
@@ -107,10 +140,10 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             beyond, known = plugin_problems.out_of_reach(configuration)
             plain = (*plain_in_files.warnings_of(path), *plain_in_files.without_keyring(configuration))
             untaken = await _untaken(configuration) if probe and configuration.notify else ()
-            more = (*absent, *unfounded, *beyond, *untaken, *plain)
+            more = (*waiting_problems(waiting), *absent, *unfounded, *beyond, *untaken, *plain)
             unread = () if probe else plain_in_files.unread(configuration)
             return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known, *unread))
-    except NotAgreedError:
+    except (NotAgreedError, NotAcceptedError):
         raise
     except PegboardError as error:
         failed = Problem(

@@ -15,7 +15,14 @@ from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean
-from pegboard.errors import ConfigError, PegboardError, UnknownAgentError, UsageError, agent_required
+from pegboard.errors import (
+    ConfigError,
+    NotAcceptedError,
+    PegboardError,
+    UnknownAgentError,
+    UsageError,
+    agent_required,
+)
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
@@ -34,6 +41,7 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
+NEEDS_PERSON = 4
 _NOT_VALID = frozenset(
     {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
 )
@@ -64,10 +72,12 @@ def run(
     fast_path: bool | None = None,
     cached: bool = False,
     idle: float | None = None,
+    asks: bool = True,
 ) -> int:
     """Open the board, do something with it, and return the exit code.
 
-    ``needs_mcp`` is what needs the extra ``mcp``, if anything does; see ``Pegboard.open`` for the others.
+    ``needs_mcp`` is what needs the extra ``mcp``, if anything does; ``asks`` is as in ``guarded``; see
+    ``Pegboard.open`` for the others.
     """
 
     async def opened(printer: Printer) -> int:
@@ -84,7 +94,7 @@ def run(
                     printer.note(QUICKSTART)
                 return await action(board, printer)
 
-    return guarded(options, opened)
+    return guarded(options, opened, asks=asks)
 
 
 class _Notes(logging.Handler):
@@ -111,18 +121,45 @@ def warnings_to(printer: Printer) -> Generator[None]:
         logger.propagate = propagated
 
 
-def guarded(options: Options, action: Callable[[Printer], Awaitable[int]]) -> int:
-    """Do something, and report what goes wrong instead of failing with a traceback."""
+def guarded(options: Options, action: Callable[[Printer], Awaitable[int]], *, asks: bool = True) -> int:
+    """Do something, and report what goes wrong instead of failing with a traceback.
+
+    Where it needs a configuration that was found and is not accepted, the person at the terminal is asked, and it is
+    done once they accept it; with ``asks`` false nobody is asked.
+    """
     printer = Printer(as_json=options.as_json)
 
     async def acted() -> int:
-        return await action(printer)
+        while True:
+            try:
+                return await action(printer)
+            except NotAcceptedError as waits:
+                if not asks or not await accepted_now(waits, printer):
+                    raise
 
     try:
         _require_text(options)
         return asyncio.run(acted())
     except (PegboardError, OSError, BaseExceptionGroup) as error:
         return report(error, printer)
+
+
+async def accepted_now(waits: NotAcceptedError, printer: Printer) -> bool:
+    """Return whether the person at the terminal accepts a configuration that was found, having read what it would run.
+
+    What they have read is accepted, not what the file says by then.
+    """
+    from pegboard.cli.person import agrees
+    from pegboard.config.acceptance import accept_text
+    from pegboard.config.documents.document import display_path
+
+    name = display_path(waits.path)
+    would = [f"  {line}" for line in waits.would] or ["  nothing but what Pegboard brings"]
+    if not await agrees([f"{name} was found here and is not accepted yet. It would:", *would, f"Accept {name}?"]):
+        return False
+    accept_text(waits.path, waits.digest)
+    printer.note(f"pegboard: {name} is accepted.")
+    return True
 
 
 def _require_text(options: Options) -> None:
@@ -147,6 +184,8 @@ def report(error: BaseException, printer: Printer) -> int:
         printer.document({"error": _error_json(failure)})
     else:
         printer.note(f"pegboard: {failure}")
+    if isinstance(failure, NotAcceptedError):
+        return NEEDS_PERSON
     return USAGE if isinstance(failure, UsageError) and failure.code not in _NOT_VALID else REFUSED
 
 

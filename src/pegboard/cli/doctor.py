@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,16 +98,19 @@ def _looked_over(options: Options, *, try_: bool) -> int:
     async def done(printer: Printer) -> int:
         if try_:
             raise UsageError("--try is about one server.", hint="Name it: pegboard doctor NAME --try.")
+        from pegboard.accepted_grants import without_opening
         from pegboard.assembly import read_configuration, store_copies
         from pegboard.cli.installation import Installation, installation_json, installation_lines, looked_over
 
         with warnings_to(printer):
             read = read_configuration(options.config)
         printer.masker = Masker(read.configuration.secrets)
+        _, waiting = without_opening(read.configuration)
         try:
             found = await looked_over(read.name, store_copies(read))
         except StoreError as error:
             found = Installation(configuration=read.name, error=error)
+        found = replace(found, waiting=tuple(map(str, waiting)))
         if printer.as_json:
             printer.document(installation_json(found))
         else:

@@ -12,6 +12,7 @@ import typer
 from pegboard.cli.common import DONE, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
+from pegboard.config.acceptance import accept_text, require_accepted
 from pegboard.config.documents.document import is_mapping
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY
@@ -126,6 +127,8 @@ async def _write_start(printer: Printer, given: _Given) -> int:
 
     config = given.config or TARGET
     chosen = given.source if given.source is not None else BESIDE if BESIDE.is_file() else None
+    if chosen is BESIDE:
+        require_accepted(BESIDE, exactly=True)  # what is written counts as accepted
     taken = read_client(chosen) if chosen is not None else None
     if taken is not None:
         printer.masker = Masker(secrets_in(dict(taken.servers)))
@@ -145,6 +148,7 @@ async def _write_start(printer: Printer, given: _Given) -> int:
     except BaseException:
         kept.undo()
         raise
+    accept_text(config)
     problems = [*(taken.problems if taken else ()), *_problems(config)]
     servers = list(taken.servers) if taken else []
     if printer.as_json:
@@ -244,13 +248,19 @@ async def _install(printer: Printer, name: str, given: _Given) -> int:
     movable = installing.movable(file)
     if not movable.entries:
         _require_servers(own, file)
+        if given.config is None:
+            require_accepted(own)
         edit = installing.installation(file, installing.entry_for(file, {}, own))
         return await _put_in(printer, _Change(edit=edit, config=own), given)
     _refuse_faults(movable, machine)
+    if given.source is None and file.spot.scope == "project" and not given.dry_run:
+        require_accepted(file.spot.path, exactly=True)  # its servers are started, and then count as accepted
     taken = taken_from(movable)
     config = given.config or installing.home_of_configuration(file, machine)
     servers: Mapping[str, Any] = installing.inputs_as_variables(dict(taken.servers))
     there = config.exists() and not given.force
+    if there and given.config is None and file.spot.scope == "project":
+        require_accepted(config)
     if there:
         servers = as_moved_before(servers, config, _servers_of(config, machine))
     held = _held(servers, config, taken.sandboxed, given)
@@ -360,7 +370,7 @@ async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved
         text = _text(taken, held, edit.file, config)
         _usable(config, text, edit.file)
         _write_moved(text, held.servers, edit.file, config, force=given.force)
-        return kept, edit.save(keep_in=folder)
+        backup = edit.save(keep_in=folder)
     except BaseException:
         if before is None:
             config.unlink(missing_ok=True)
@@ -369,6 +379,8 @@ async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved
         kept.undo()
         own_folder.remove_unused(folder)
         raise
+    accept_text(config)
+    return kept, backup
 
 
 def _usable(config: Path, text: str | None, file: ServerFile) -> Configuration:

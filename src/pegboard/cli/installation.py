@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from pegboard.cli.rendering import plural
 from pegboard.cli.store_lines import check_json, sealed_line, size_text
 from pegboard.errors import StoreError
 
@@ -29,13 +30,14 @@ class Installation:
     """What a machine and the store of a configuration are found to be.
 
     ``ahead`` is by how many seconds the clock of this machine is before that of the store; ``error`` is why nothing is
-    known of the store.
+    known of the store. ``waiting`` are the edits of the configuration that wait for a person, as texts.
     """
 
     configuration: str
     store: StoreCheck | None = None
     ahead: float | None = None
     error: StoreError | None = None
+    waiting: tuple[str, ...] = ()
 
     @property
     def apart(self) -> bool:
@@ -65,6 +67,9 @@ def installation_lines(found: Installation) -> Iterator[str]:
     """Yield what was found, for people."""
     yield f"Pegboard {version('pegboard')} on Python {platform.python_version()}, {platform.system()}"
     yield f"configuration  {found.configuration}"
+    if found.waiting:
+        count = plural(len(found.waiting), "change")
+        yield f"waiting        {count} until a person accepts it with `pegboard accept`: {found.waiting[0]}"
     store = found.store
     if store is None:
         yield f"store          {_UNKNOWN.get(found.error.code) or found.error if found.error else ''}"
@@ -104,6 +109,7 @@ def installation_json(found: Installation) -> dict[str, Any]:
         "python": platform.python_version(),
         "system": platform.system(),
         "configuration": found.configuration,
+        "waiting": list(found.waiting),
         "store": None if found.store is None else check_json(found.store),
         "clock_ahead": found.ahead,
         "error": None if error is None else {"code": error.code, "message": error.message, "hint": error.hint},

@@ -15,6 +15,7 @@ from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import JsonOption
 from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.config.acceptance import require_accepted
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import serialised
@@ -90,6 +91,7 @@ def measure(
         require("`pegboard measure`")
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
+        _require_accepted(chosen, machine, named=file is not None)
         servers = servers_of(chosen, machine)
         printer.masker = masker = Masker(servers.secrets)
         if not servers.specs and not servers.off:
@@ -112,6 +114,17 @@ def _named(path: Path, machine: Machine) -> ServerFile:
     from pegboard.config.clients.server_files import read, read_standard_input
 
     return read_standard_input(machine) if str(path) == "-" else read(path, machine)
+
+
+def _require_accepted(chosen: ServerFile, machine: Machine, *, named: bool) -> None:
+    """Raise ``NotAcceptedError`` where what would be started was found in this folder and is not accepted (P11)."""
+    from pegboard.config.clients.compiled_servers import own_configuration
+
+    if not named and chosen.spot.scope == "project":
+        require_accepted(chosen.spot.path, exactly=True)
+    for behind in (own_configuration(entry, machine) for entry in chosen.entries.values()):
+        if behind is not None and behind.parent == machine.folder and behind.is_file():
+            require_accepted(behind, exactly=True)
 
 
 def _nothing(file: ServerFile) -> ConfigError:

@@ -15,7 +15,7 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import ByReference, Reference, is_name, reference
-from pegboard.errors import PegboardError, UsageError
+from pegboard.errors import NotAcceptedError, PegboardError, UsageError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
 COLUMNS: Final = (Column("name"), Column("value"), Column("used by", flexible=True))
@@ -196,7 +196,11 @@ def _used(config: Path | None, printer: Printer) -> tuple[ByReference, ...]:
     from pegboard.configuration_source import choose, packages, registered
     from pegboard.core.model.specs import ServerSpec
 
-    path, _ = choose(config)
+    try:
+        path, _ = choose(config)
+    except NotAcceptedError as waits:
+        printer.note(f"pegboard: {waits}")
+        return ()
     found, _ = inspect(path, registered=registered(), additions=packages())
     if found is None:
         printer.note(f"pegboard: {path} cannot be used, so what it refers to is not known. See `pegboard check`.")

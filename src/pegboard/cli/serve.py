@@ -47,6 +47,9 @@ def serve(
     no_console: Annotated[
         bool, typer.Option("--no-console", help="Serve no console beside the gateway; stdio never has one.")
     ] = DEFAULT.no_console,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 4 where an edit of the configuration waits for a person.")
+    ] = DEFAULT.strict,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.
 
@@ -65,5 +68,6 @@ def serve(
             drain=drain,
             no_fast_path=no_fast_path,
             no_console=no_console,
+            strict=strict,
         )
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.common import DONE, NEEDS_PERSON, Options, run
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -37,12 +37,18 @@ class ServeOptions:
     drain: float | None = None
     no_fast_path: bool = False
     no_console: bool = False
+    strict: bool = False
 
 
 DEFAULT: Final = ServeOptions()
 OBJECTS_IDLE: Final = 3600.0
 """After how many seconds without a call what a plugin constructed is closed, where it does not say (G9)."""
-FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path", "--no-console": "no_console"}
+FLAGS: Final = {
+    "--stdio": "stdio",
+    "--no-fast-path": "no_fast_path",
+    "--no-console": "no_console",
+    "--strict": "strict",
+}
 VALUES: Final = {
     "--host": "host",
     "--port": "port",
@@ -52,6 +58,12 @@ VALUES: Final = {
     "--sub-app": "sub_app",
     "--address": "address",
     "--drain": "drain",
+}
+_OPENED: Final[Mapping[str, Any]] = {
+    "needs_mcp": "`pegboard serve`",
+    "watch": True,
+    "cached": True,
+    "idle": OBJECTS_IDLE,
 }
 ADDRESS: Final = "PEGBOARD_ADDRESS"
 """The variable that says what ``--address`` does, where that is not given."""
@@ -94,6 +106,8 @@ def serve_with(options: ServeOptions) -> int:
     """Serve until the client or a signal ends it, and return the exit code."""
 
     async def served(board: Pegboard, printer: Printer) -> int:
+        if options.strict and board.waiting:
+            return NEEDS_PERSON  # the warning of the board says what waits
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
         named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
@@ -145,9 +159,7 @@ def serve_with(options: ServeOptions) -> int:
     gc.disable()  # nothing that the start makes is garbage
     try:
         fast = False if options.no_fast_path else None
-        return run(
-            common, served, needs_mcp="`pegboard serve`", watch=True, fast_path=fast, cached=True, idle=OBJECTS_IDLE
-        )
+        return run(common, served, fast_path=fast, asks=not options.stdio, **_OPENED)  # with stdio it is the client's
     finally:
         gc.enable()
 

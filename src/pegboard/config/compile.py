@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
+from pegboard.config.documents.expansion import as_written
 from pegboard.config.location import SQLITE
 from pegboard.config.schema.sections import (
     AgentSection,
@@ -42,6 +44,7 @@ from pegboard.core.principals.bearer_tokens import Token
 
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
 NO_REFERENCES: Final[Mapping[tuple[Key, ...], Sequence[str | Reference]]] = {}
+_DECIDING: Final = ("command", "args", "env", "cwd", "url", "headers", "auth", "type", "transport")
 COMES_BY_ITSELF: Final = "dynamic_tools"
 """The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
@@ -168,8 +171,8 @@ def _agents(
 
 
 def _members(entries: Iterable[Entry], validated: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:
-    for index, (name, overrides) in enumerate(entries):
-        yield member(name, overrides, place=validated.place(*path, index))
+    for index, entry in enumerate(entries):
+        yield member(*entry, place=validated.place(*path, index), written=entry.written)
 
 
 def shared_only(name: str, stated: bool | None) -> bool:
@@ -195,6 +198,7 @@ def _server(
         url=part.url if remote else None,
         headers=Frozen(part.headers),
         auth=_login(part.auth) if remote else None,
+        written=_written(validated.raw["servers"][name], given),
         transport=transport,
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
@@ -202,6 +206,13 @@ def _server(
         pins=part.pins or validated.section.defaults.pins,
         unavailable=unavailable or lacks,
     )
+
+
+def _written(raw: Any, given: Mapping[str, str]) -> str:
+    """Return what of a server decides what runs and what is sent, as it is written, where it refers to variables."""
+    said = {key: raw[key] for key in _DECIDING if key in raw} if is_mapping(raw) else {}
+    found = as_written(said)
+    return "" if found is None else json.dumps([found, dict(given)], sort_keys=True, default=str)
 
 
 def _login(part: AuthSection | None) -> LoginSettings | None:

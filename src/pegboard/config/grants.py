@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from pegboard.config.schema.configuration import Configuration
-from pegboard.core.access.grants import REGISTERED, Grant, GrantKey
+from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
@@ -22,6 +23,9 @@ Digest = Callable[[str], str]
 """A keyed digest of a text: what holds a secret can be compared, and not be read."""
 _Row = tuple[GrantKey, Grant]
 EVERY: Final = "*"
+HARMLESS: Final = "harmless "
+"""How what a plugin is begins where it runs nothing of others and no secret is sent to it."""
+_OWN: Final = "pegboard.quickstart."
 
 
 def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Grant]:
@@ -41,9 +45,37 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
         found.update(_token(token, digest))
     if configuration.tokens:
         found["tokens",] = Grant(value="only who has one may enter", denies=True)
-    if configuration.reload == "ask":
-        found["reload",] = Grant(value="ask", denies=True)
+    if configuration.reload != "live":
+        found[RELOAD] = Grant(value=configuration.reload, denies=configuration.reload == "ask")
     return found
+
+
+def waits(change: GrantChange, before: Grants, after: Grants) -> bool:
+    """Return whether a change waits for a person, by the stricter of ``reload:`` before and after it.
+
+    Under ``ask`` what widens waits, under ``live`` what would run code or hand over a secret that it did not before,
+    under ``all`` nothing does.
+    """
+    stated = {granted[RELOAD].value if RELOAD in granted else "live" for granted in (before, after)}
+    if not change.widens or stated == {"all"}:
+        return False
+    return "ask" in stated or change.key == RELOAD or _runs_or_sends(change)
+
+
+def _runs_or_sends(change: GrantChange) -> bool:
+    """Return whether other code would run after a change, or another place would get a secret."""
+    if change.after is None:
+        return False
+    match change.key:
+        case ("plugins", _):
+            return change.after.value != REGISTERED and not str(change.after.value).startswith(HARMLESS)
+        case ("toolkits", _, "hooks") | ("plugins", _, "when", _):
+            return True
+        case (*_, "tools" | "essential" | "tool_names", _) | (*_, "tools" | "essential" | "tool_names", _, _):
+            was = change.before.value.get("settings") if change.before is not None else None
+            return bool(change.after.value.get("secret")) and change.after.value.get("settings") != was
+        case _:
+            return False
 
 
 def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
@@ -115,7 +147,9 @@ def member_value(member: Member, digest: Digest) -> Any:
     """Return what an entry lets through, and a digest of its settings; True where it says nothing of either."""
     value: dict[str, Any] = {}
     if member.overrides:
-        value["settings"] = digest(json.dumps(member.overrides, sort_keys=True, default=str))
+        value["settings"] = digest(member.written or json.dumps(member.overrides, sort_keys=True, default=str))
+    if member.written:
+        value["secret"] = True
     if member.include is not None:
         value["include"] = sorted(member.include)
     if member.exclude:
@@ -126,7 +160,8 @@ def member_value(member: Member, digest: Digest) -> Any:
 def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
     key = ("plugins", spec.name)
     runs = _runs(spec)
-    yield key, Grant(value=digest(json.dumps(runs, sort_keys=True, default=str)) if runs is not None else REGISTERED)
+    kept = digest(json.dumps(runs, sort_keys=True, default=str)) if runs is not None else REGISTERED
+    yield key, Grant(value=f"{HARMLESS}{kept}" if _is_harmless(spec) else kept)
     if spec.category != category_of(spec.name):
         yield (*key, "category"), Grant(value=spec.category)
     if spec.prefix is not None:
@@ -185,14 +220,29 @@ def confinement_of(value: Mapping[str, Any]) -> Confinement:
 def _runs(spec: PluginSpec) -> object:
     """Return what a plugin of the file runs; None for what is registered."""
     match spec:
+        case ServerSpec() if spec.written:
+            return [spec.written]
         case ServerSpec():
             read_later = [repr((one.part, one.key, one.pieces)) for one in spec.references]
             runs = [spec.command, spec.args, dict(spec.env), spec.cwd, spec.url, dict(spec.headers), spec.transport]
-            return [*runs, *([sorted(read_later)] if read_later else [])]
+            login = [asdict(spec.auth)] if spec.auth is not None else []
+            return [*runs, *([sorted(read_later)] if read_later else []), *login]
         case PythonSpec():
             return [spec.target, spec.folder]
         case RegisteredSpec():
             return None
+
+
+def _is_harmless(spec: PluginSpec) -> bool:
+    """Return whether a plugin is Pegboard's own, or runs nothing on this machine and no secret is sent to it."""
+    match spec:
+        case PythonSpec():
+            return spec.target.startswith(_OWN)
+        case ServerSpec():
+            sent = spec.written or spec.headers or spec.references or spec.auth
+            return spec.url is not None and not sent
+        case RegisteredSpec():
+            return False
 
 
 def _token(token: Token, digest: Digest) -> Iterator[_Row]:

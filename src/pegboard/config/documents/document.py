@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Self, TypeGuard
 
 from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.tools import EMPTY
@@ -36,9 +36,20 @@ class YamlWord(str):
 
 
 class Expanded(str):
-    """Text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
+    """Text that came out of ``${…}``: it may stand for a number or boolean, and is never shown.
 
-    __slots__ = ()
+    ``written`` is what stands in the file.
+    """
+
+    __slots__ = ("written",)
+
+    written: str
+
+    def __new__(cls, text: str, written: str = "") -> Self:
+        """Return the text with what stands in the file."""
+        made = super().__new__(cls, text)
+        made.written = written
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Expansion:
         pieces.append(text[end:])
         if any(isinstance(piece, Reference) for piece in pieces):
             self.references[path] = tuple(piece for piece in pieces if piece)
-        return Expanded("".join(piece.text if isinstance(piece, Reference) else piece for piece in pieces))
+        return Expanded("".join(piece.text if isinstance(piece, Reference) else piece for piece in pieces), text)
 
     def _filled(self, found: re.Match[str], path: tuple[Key, ...]) -> str | Reference:
         if found[0] == "$${":
@@ -91,3 +91,22 @@ class Expansion:
         if value:
             self.secrets.add(value)
         return value
+
+
+def as_written(value: Any) -> Any:
+    """Return a value whose references are filled in with the references themselves; None where it has none."""
+    return _unfilled(value) if _is_filled(value) else None
+
+
+def _is_filled(value: Any) -> bool:
+    if is_mapping(value):
+        return any(_is_filled(inner) for inner in value.values())
+    return any(map(_is_filled, value)) if is_list(value) else isinstance(value, Expanded)
+
+
+def _unfilled(value: Any) -> Any:
+    if is_mapping(value):
+        return {key: _unfilled(inner) for key, inner in value.items()}
+    if is_list(value):
+        return [_unfilled(inner) for inner in value]
+    return value.written if isinstance(value, Expanded) else value

@@ -45,7 +45,7 @@ class Configuration:
     store_grace: float = STORE_GRACE
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()
-    reload: Literal["live", "ask"] = "live"
+    reload: Literal["live", "ask", "all"] = "live"
     notify: tuple[Hook, ...] = ()
     console_url: str = ""
     files: tuple[Path, ...] = ()

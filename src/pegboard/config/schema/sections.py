@@ -490,8 +490,9 @@ class File(Section):
     """A Pegboard configuration."""
 
     store: Stored | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
-    reload: Literal["live", "ask"] = _optional(
-        "What becomes of an edit that lets an agent do more: it counts at once, or when a person accepts it.",
+    reload: Literal["live", "ask", "all"] = _optional(
+        "What of an edit waits until a person accepts it: what would run code or send a secret that it did not before "
+        "(live), all that lets an agent do more (ask), nothing (all).",
         default="live",
     )
     tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pydantic import BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
+from pegboard.config.documents.expansion import as_written
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.recording import MOST_DAYS, MOST_RESULT
 from pegboard.core.principals.bearer_tokens import OPERATOR, RIGHTS, Right
@@ -173,10 +175,13 @@ def _free(value: Any) -> dict[str, Any]:
     return plain(value)
 
 
-class Entry(tuple[str, dict[str, Any]]):
-    """An entry of a list of tools: a name, and the overrides that stand with it (T1)."""
+class Entry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no slots
+    """An entry of a list of tools: a name, and the overrides that stand with it (T1).
 
-    __slots__ = ()
+    ``written`` is the text of overrides that refer to variables, with the references, and nothing for others.
+    """
+
+    written: str = ""
 
 
 _FILTERS: Final = ("include_tools", "exclude_tools")
@@ -195,7 +200,10 @@ def _entry(value: Any) -> Entry:
     ((name, settings),) = value.items()
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
-    return Entry((_name(name), _settings(settings or {})))
+    entry = Entry((_name(name), _settings(settings or {})))
+    if (written := as_written(settings)) is not None:
+        entry.written = json.dumps(written, sort_keys=True, default=str)
+    return entry
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:

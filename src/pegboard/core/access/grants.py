@@ -13,6 +13,8 @@ from pegboard.core.model.loadouts import BUILT_IN, category_of, matches
 
 GrantKey = tuple[str, ...]
 """Where something is granted or denied: ``("agents", "assistant", "tools", "shell")``."""
+RELOAD: Final[GrantKey] = ("reload",)
+"""Where it stands what becomes of an edit."""
 _LONGEST: Final = 200
 _BASES: Final = frozenset({"agents", "toolkits", "plugins", "tokens"})
 """What has an entry of its own as long as it is there."""

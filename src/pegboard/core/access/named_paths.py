@@ -8,10 +8,12 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, Final, Literal, cast
 from urllib.parse import unquote
 
+from pegboard.core.access.patch_paths import patched_paths
 from pegboard.core.model.tools import EMPTY, JsonObject
 
 OwnKind = Literal["configuration", "loadout", "env file", "code", "store", "cache", "state", "client"]
@@ -21,6 +23,10 @@ SECRET: Final[frozenset[OwnKind]] = frozenset({"env file", "store", "state"})
 _LONGEST: Final = 4096
 """How many characters a path may have."""
 _DEEPEST: Final = 100
+_MOST_JSON: Final = 50
+"""In how many lines of a text JSON may begin."""
+_JSON: Final = re.compile(r"^\s*(?=[{\[])", re.MULTILINE)
+_DECODER: Final = json.JSONDecoder()
 _ROUNDS: Final = 4
 """How often a text is decoded that hides percent signs behind percent signs."""
 _SWEEPING: Final = frozenset(
@@ -93,7 +99,7 @@ def folded(path: str) -> str:
 
 
 def named_texts(arguments: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield every text in the arguments of a call, keys and JSON in texts too, with the argument that has it.
+    """Yield every text in the arguments of a call, keys, JSON and patches in texts too, with the argument that has it.
 
     >>> list(named_texts({"how": {"path": "a.csv"}, "given": '["b"]', "limit": 5}))
     [('how', 'path'), ('how', 'a.csv'), ('given', '["b"]'), ('given', 'b')]
@@ -108,12 +114,10 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         return
     if isinstance(value, str):
         yield value
-        if value.lstrip()[:1] in ("{", "["):
-            try:
-                inner = json.loads(value)
-            except (ValueError, RecursionError):
-                return
+        for inner in _within(value):
             yield from _texts(inner, depth + 1)
+        if "\n" in value:
+            yield from patched_paths(value)
     elif isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, Any]", value).items():
             yield str(key)
@@ -121,6 +125,18 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in cast("list[Any]", value):
             yield from _texts(inner, depth + 1)
+
+
+def _within(text: str) -> Iterator[Any]:
+    """Yield what stands in a text as JSON: all of it, or what begins with a line."""
+    end = 0
+    for found in islice(_JSON.finditer(text), _MOST_JSON):
+        if found.end() >= end:
+            try:
+                inner, end = _DECODER.raw_decode(text, found.end())
+            except (ValueError, RecursionError):
+                continue
+            yield inner
 
 
 def path_forms(text: str) -> tuple[str, ...]:

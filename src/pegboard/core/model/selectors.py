@@ -17,7 +17,8 @@ EXCLUDE = "exclude_tools"
 class Member:
     """One entry of a list of tools, as written: a name, and inline overrides (T1).
 
-    ``include`` (None: all) and ``exclude`` filter the functions of a plugin by their own names.
+    ``include`` (None: all) and ``exclude`` filter the functions of a plugin by their own names. ``written`` is the text
+    of overrides that refer to variables, with the references, and nothing for others.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Member:
     include: frozenset[str] | None = None
     exclude: frozenset[str] = frozenset()
     place: Place | None = None
+    written: str = ""
 
     @property
     def filtered(self) -> bool:
@@ -39,7 +41,7 @@ class Member:
         return not (names & self.exclude)
 
 
-def member(name: str, overrides: JsonObject | None = None, *, place: Place | None = None) -> Member:
+def member(name: str, overrides: JsonObject | None = None, *, place: Place | None = None, written: str = "") -> Member:
     """Return an entry with its function filters separated from the overrides."""
     rest = dict(overrides or {})
     include, exclude = rest.pop(INCLUDE, None), rest.pop(EXCLUDE, None)
@@ -49,6 +51,7 @@ def member(name: str, overrides: JsonObject | None = None, *, place: Place | Non
         include=None if include is None else frozenset(include),
         exclude=frozenset(exclude or ()),
         place=place,
+        written=written,
     )
 
 

@@ -86,7 +86,8 @@ class ServerSpec(PluginSettings):
     inflated. ``pins`` is what becomes of a list of tools that differs from what was first seen (A4), ``reads`` what its
     program consists of, besides what its command says, ``auth`` how it is logged in to, None where nothing is said.
     ``references`` are the texts of ``args``, ``env``, ``url`` and ``headers`` with values that are read when it starts;
-    there they stand as they are written (G13).
+    there they stand as they are written (G13). ``written`` is what decides what runs and what is sent, where it refers
+    to variables: with the references, so that another value of a variable is no other server.
     """
 
     command: str | None = None
@@ -104,6 +105,7 @@ class ServerSpec(PluginSettings):
     reads: tuple[str, ...] = ()
     auth: LoginSettings | None = None
     references: tuple[ByReference, ...] = ()
+    written: str = ""
 
     @property
     def noun(self) -> str:

@@ -274,6 +274,7 @@ class _Health:
             pass
         else:
             health["agents"] = [name for name in board.world.agents if opens(token, name)]
+            health["waiting"] = len(board.waiting)
             health["needs_login"] = board.services.masker.value(await _needing(board, token))
             health["upstreams"] = board.services.masker.value([dict(state) for state in _states(board, token)])
         await JSONResponse(health)(scope, receive, send)

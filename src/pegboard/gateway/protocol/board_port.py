@@ -35,6 +35,11 @@ class BoardPort(Protocol):
         ...
 
     @property
+    def waiting(self) -> Sequence[object]:
+        """Return what of the newest edits waits for a person (P10)."""
+        ...
+
+    @property
     def quickstart(self) -> bool:
         """Return whether the packaged configuration is in use."""
         ...
