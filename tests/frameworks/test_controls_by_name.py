@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +192,9 @@ async def test_a_hook_of_agno_sees_a_tool_that_is_called_through_another(
     async def guard(function_name: str, function_call: Any, arguments: dict[str, Any]) -> Any:
         if function_name == "pay" and arguments["amount"] > 5:
             return "Too much."
-        return await function_call(**(arguments | {"amount": 4} if function_name == "pay" else arguments))
+        if function_name == "pay":
+            arguments["amount"] = 4
+        return await function_call(**arguments)
 
     agent = AgnoAgent(model=AgnoModel(script=Script(LOAD, pay(9), pay(2), "done")), tool_hooks=[guard])
     done = await agno.equip(agent, session).arun("Pay.")
@@ -225,7 +229,8 @@ async def test_a_tool_that_pydantic_ai_does_not_prepare_is_not_called_through_an
     async def prepare(_: Any, definitions: list[Any]) -> list[Any]:
         return [one for one in definitions if one.name != "pay"]
 
-    script = Script(LOAD, pay(2), call("pay", amount=3), "done")
-    agent = Agent(pydantic_scripted(lambda: script), capabilities=[SessionTools(session), PrepareTools(prepare)])
-    await agent.run("Pay.")
+    for asked in (pay(2), call("pay", amount=3)):
+        model = pydantic_scripted(partial(next, repeat(Script(LOAD, asked, "done"))))
+        agent = Agent(model, capabilities=[SessionTools(session), PrepareTools(prepare)])
+        assert (await agent.run("Pay.")).output == "done"
     assert paid() == []

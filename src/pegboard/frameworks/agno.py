@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -412,7 +412,8 @@ class _Steps:
                 passed = passed_on(name, call.arguments, known.keys() - session_names)
                 call.function = fresh.pop(name, None) or function.call_of(name)
                 if passed is not None:
-                    call.function, call.arguments = function.call_of(passed.name, passed=passed), passed.arguments
+                    call.function = function.call_of(passed.name, passed=passed)
+                    call.arguments = deepcopy(passed.arguments)  # hooks change them in place
         return calls
 
     def get_function_call_to_run_from_tool_execution(

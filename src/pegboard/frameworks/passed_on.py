@@ -6,6 +6,7 @@ An adapter shows the framework the named tool as soon as a model has answered; t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -60,5 +61,5 @@ def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> Pas
     named, given = written.get("name"), written.get("arguments")
     if not isinstance(named, str) or named in own or named in THROUGH:
         return None
-    inner = dict(cast("JsonObject", given)) if isinstance(given, Mapping) else {}
+    inner = deepcopy(dict(cast("JsonObject", given))) if isinstance(given, Mapping) else {}
     return PassedOn(name=named, arguments=inner, via=str(name), written=written)
