@@ -27,10 +27,10 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
-from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
+from pegboard.wire.passed_on import PassedOn, passed_on
 
 warn_if_untested("agno")
 try:

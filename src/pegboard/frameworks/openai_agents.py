@@ -24,10 +24,10 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.frameworks import runs
-from pegboard.frameworks.passed_on import THROUGH, PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
+from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 
 warn_if_untested("openai-agents")
 try:

@@ -32,7 +32,6 @@ from pegboard.core.surface.definitions import AHEAD, DEFINING, all_defined_in, d
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
-from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import (
     AnySession,
     Reported,
@@ -48,6 +47,7 @@ from pegboard.frameworks.runs import (
 )
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
+from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
 from pegboard.wire.result_blocks import RESULT_LIMIT
 

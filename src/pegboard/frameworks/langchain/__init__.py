@@ -25,10 +25,10 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks import runs
-from pegboard.frameworks.passed_on import PassedOn, passed_on
 from pegboard.frameworks.runs import AnySession, Run
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import ENDED
+from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
 
 warn_if_untested("langchain")
