@@ -133,7 +133,7 @@ async def test_a_middleware_of_langchain_sees_the_tool_and_the_model_its_own_cal
 
     tools = LangChainTools(session)
     middleware = [tools, Watch(), Sent()] if first else [Watch(), tools, Sent()]
-    agent = create_agent(ScriptedChat(script=Script(LOAD, pay(), "done")), middleware=middleware)
+    agent: Any = create_agent(ScriptedChat(script=Script(LOAD, pay(), "done")), middleware=middleware)
     state = await agent.ainvoke({"messages": [("user", "Pay.")]})
     assert paid() == []
     assert [one["name"] for m in state["messages"] if isinstance(m, AIMessage) for one in m.tool_calls] == [

@@ -12,7 +12,7 @@ class SessionTool(BaseTool):
     """A tool for one call, which the session answers; it takes the call as the model made it."""
 
     description: str = ""
-    args_schema: Any = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    args_schema: Any = {"type": "object", "properties": {}}
     answered: Any = Field(exclude=True, repr=False)
 
     def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002
