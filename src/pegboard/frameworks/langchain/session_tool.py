@@ -8,11 +8,15 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 
+def _any_object() -> dict[str, Any]:
+    return {"type": "object", "properties": {}}
+
+
 class SessionTool(BaseTool):
     """A tool for one call, which the session answers; it takes the call as the model made it."""
 
     description: str = ""
-    args_schema: Any = {"type": "object", "properties": {}}
+    args_schema: Any = Field(default_factory=_any_object)
     answered: Any = Field(exclude=True, repr=False)
 
     def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002
