@@ -246,7 +246,8 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._refused = True
         self._counted.remove(self)
-        if self.cycle is not None and not self.cycle.response_complete:
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None and not cycle.response_complete:
             self.transport.close()
             return
         self.transport.write(_TOO_LONG_ANSWER)
