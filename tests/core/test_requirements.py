@@ -123,3 +123,15 @@ def test_a_requirement_leaves_with_the_last_tool_that_needs_it() -> None:
     desk.unload("push")
     assert desk.out == ["pull", "auth"]
     assert desk.unload("pull").removed == ("pull", "auth")
+
+
+@pytest.mark.parametrize("name", ["auth", "keys"])
+def test_a_required_tool_that_is_loaded_by_its_name_stays_when_what_required_it_goes(name: str) -> None:
+    """S5, T8: the load is answered as one that brings nothing; the tool has the reason `loaded` too, however often."""
+    git, keys = plugin("git", "push", requires={"push": "keys/auth"}), plugin("keys", "auth")
+    desk = Desk(access_of(git, keys, discoverable=("*",)))
+    desk.load("push")
+    assert statuses(desk.load(name)) == statuses(desk.load(name)) == ["already_loaded"]
+    assert desk.unload("push").removed == ("push",)
+    assert desk.out == ["auth"]
+    assert desk.unload(name).removed == ("auth",)

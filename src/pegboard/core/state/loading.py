@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from pegboard.core.access.availability import own_fault
 from pegboard.core.access.names import lookup
@@ -72,6 +73,8 @@ def _load_instead(
     return None
 
 
+_UNASKED: Final = frozenset({LeaseReason.ANTICIPATED, LeaseReason.FALLBACK, LeaseReason.REQUIRED})
+"""Reasons of a tool that was not loaded by its name, or with what has it: that adds a reason of its own."""
 _NOTHING = Item(name="", status="not_found", message="")
 
 
@@ -207,7 +210,7 @@ def _again(permissions: CompiledPermissions, state: State, lease: Lease, tools: 
         tool.id not in active
         or (active[tool.id].pending and at_once)
         or active[tool.id].until < lease.until
-        or active[tool.id].because == (LeaseReason.ANTICIPATED,)
+        or _UNASKED.issuperset(active[tool.id].because)
         for tool in tools
     )
     return state.with_lease(lease) if stronger else state
