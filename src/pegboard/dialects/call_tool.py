@@ -7,6 +7,8 @@ from pegboard.dialects.names import READ_ONLY, meta_tool
 
 CALL = "call_tool"
 CALL_READ_ONLY = "call_read_only_tool"
+PASS_ON = frozenset({CALL, CALL_READ_ONLY})
+"""The meta-tools that pass ``arguments`` on to the tool that they name."""
 _PROPERTIES = {"name": {"type": "string"}, "arguments": {"type": "object"}}
 _WORST: JsonObject = {
     "readOnlyHint": False,

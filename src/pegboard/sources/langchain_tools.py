@@ -90,6 +90,8 @@ def adopt(
 def _described(tool: BaseTool, plugin: str) -> Tool:
     shown: Any = tool.tool_call_schema
     schema: Any = cast("Any", shown) if isinstance(shown, dict) else shown.model_json_schema()
+    if _drops_unknown_arguments(tool):
+        schema = {**schema, "additionalProperties": False}
     return Tool(
         plugin=plugin,
         name=tool.name,
@@ -97,6 +99,12 @@ def _described(tool: BaseTool, plugin: str) -> Tool:
         input_schema=Frozen({key: value for key, value in schema.items() if key not in ("title", "description")}),
         annotations=Frozen({key: value for key, value in (tool.metadata or {}).items() if key in _HINTS}),
     )
+
+
+def _drops_unknown_arguments(tool: BaseTool) -> bool:
+    """Return whether LangChain runs a tool without the arguments that its model does not have, and says nothing."""
+    model: Any = tool.args_schema
+    return isinstance(model, type) and getattr(model, "model_config", EMPTY).get("extra") != "allow"
 
 
 def _result(answer: Any) -> CallResult:

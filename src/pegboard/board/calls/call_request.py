@@ -35,6 +35,8 @@ class CallRequest:
         shown: what the model was shown last, which binds the call (F3, D3).
         request: the request that it came with, in flight until it is answered (D2).
         passed_on: whether it came through ``call_tool`` or ``call_read_only_tool`` (X1).
+        lost: returns why what was written beside its arguments would not reach a tool, or nothing; None where nothing
+            was (X2).
         read_only: whether only a tool that counts as read-only may run (G6).
         progress: takes what the tool reports, or None.
         client: takes what an upstream asks and reports, and can be asked for an approval; or None.
@@ -61,6 +63,7 @@ class CallRequest:
     shown: Shown
     request: Request
     passed_on: bool = False
+    lost: Callable[[Tool], str] | None = None
     read_only: bool = False
     progress: Progress | None = None
     client: Client | None = None

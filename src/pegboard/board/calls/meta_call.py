@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pegboard.board.calls import pipeline
@@ -27,7 +28,8 @@ from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.commands import Load
 from pegboard.core.state.sessions import Failure, State
 from pegboard.core.surface.surfaces import suffix
-from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+from pegboard.dialects.call_tool import CALL_READ_ONLY, PASS_ON
+from pegboard.dialects.given_arguments import lost, mistake
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
 from pegboard.errors import StoreError
 
@@ -80,8 +82,9 @@ async def _not_executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Ca
             "was not executed. Do something else, or go on without it."
         )
         return answer("stopped", message, tool=tool)
-    if problems := await call.services.validator.problems(tool, call.arguments):
-        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+    problems = await call.services.validator.problems(tool, call.arguments)
+    message = "" if call.lost is None else call.lost(tool)
+    if message := message or mistake(tool, call.arguments, problems):
         return answer("invalid_arguments", message, tool=tool)
     return await unavailable_duty(call, snapshot, tool)
 
@@ -182,7 +185,7 @@ async def _step(
 
 async def _passes_on(call: CallRequest, tool: Tool) -> bool:
     """Return whether a call is for the tool that its arguments name."""
-    return tool.wire in (CALL, CALL_READ_ONLY) and await fits(call, tool)
+    return tool.wire in PASS_ON and await fits(call, tool)
 
 
 def _inner(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[CallRequest, Tool | None]:
@@ -193,8 +196,10 @@ def _inner(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[CallReque
     arguments: JsonObject = call.arguments.get("arguments", {})
     name, read_only = str(call.arguments["name"]), tool.wire == CALL_READ_ONLY
     inner = replace(call, name=name, arguments=arguments, read_only=read_only, passed_on=True)
+    if not call.arguments.keys() <= tool.input_schema["properties"].keys():
+        inner.lost = partial(lost, tool, call.arguments)
     meta_tool = snapshot.meta_tools.get(name)
-    return inner, None if meta_tool is None or meta_tool.wire in (CALL, CALL_READ_ONLY) else meta_tool
+    return inner, None if meta_tool is None or meta_tool.wire in PASS_ON else meta_tool
 
 
 def _digest(tool: Tool, arguments: JsonObject) -> str:

@@ -324,7 +324,7 @@ def _remember(services: Services, snapshot: Snapshot, tool: Tool) -> None:
 
 def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
     """Return whether it is seen at once that nothing holds a call back, as with most: :func:`_checked` lets it run."""
-    if decided.guards or decided.rules is not None:
+    if decided.guards or decided.rules is not None or call.lost is not None:
         return False
     services, arguments = call.services, call.arguments
     return services.validator.fits(decided.tool.tool, arguments) and services.own_files.clears(
@@ -335,6 +335,8 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
 async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
     tool = decided.tool.tool
+    if call.lost is not None and (message := call.lost(tool)):
+        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
     if (misfit := await _misfit(call, snapshot, decided)) is not None:
         return misfit
     if decided.guards and (rule := broken(decided.guards, tool, call.arguments)):

@@ -1,0 +1,186 @@
+"""What a model wrote for a meta-tool under names that it does not have, and the call that would be right (X2).
+
+Clients add keys of their own to every call, and these change nothing. What can only be an argument that was written
+under another name, or beside ``arguments``, would be lost without a word: such a call is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from pegboard.core.model.tools import JsonObject, Tool
+
+_LONGEST: Final = 2_000
+"""How many characters of a call are shown."""
+_OTHER_NAMES: Final = (
+    (
+        ("names", "name", "toolkit", "plugin", "query", "keyword"),
+        "name names tool tools toolname toolnames toolid function functionname",
+    ),
+    (("names", "toolkit", "plugin", "query", "keyword"), "toolkit toolkits toolkitname plugin plugins pluginname"),
+    (("queries", "query", "keyword"), "query queries q search searchquery keyword keywords need needs"),
+    (("arguments",), "args argument parameters params input inputs toolargs toolarguments toolinput kwargs"),
+    (("mode", "action"), "mode action operation"),
+    (("keep",), "until lease"),
+    (("limit",), "maxresults topk"),
+)
+"""Which of these parameters a meta-tool has is meant by these other names, written in one word."""
+_MEANT: Final = tuple((parameters, frozenset(others.split())) for parameters, others in _OTHER_NAMES)
+
+
+def mistake(tool: Tool, arguments: JsonObject, problems: list[str]) -> str:
+    """Return why a call of a meta-tool is not carried out, with the right call, or nothing.
+
+    ``problems`` is why its arguments do not fit its schema; what else it passes on is asked by :func:`lost`.
+    """
+    renamed = dict(_misnamed(tool, arguments))
+    if not problems and not renamed:
+        return ""
+    if problems:
+        why = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+    else:
+        why = f"'{tool.wire}' has no argument {_quoted(renamed)}, and has done nothing."
+    right = _right(tool, arguments, renamed)
+    given = {name: value for name, value in arguments.items() if name in _properties(tool)}
+    return why if right == given else f"{why} {_call(tool, right)}"
+
+
+def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
+    """Return why a call is not passed on to its target: something written beside would not reach it; else nothing."""
+    own: JsonObject = arguments.get("arguments") or {}
+    beside = dict(_beside(tool, arguments, _properties(target)))
+    if not beside:
+        return ""
+    right, is_open = dict(own), target.input_schema.get("additionalProperties") is not False
+    for key, value in beside.items():
+        other = None if key in _properties(target) else _parameter(tool, key)
+        if other == "arguments" and (inner := _object(value)) is not None:
+            right.update({name: one for name, one in inner.items() if name not in own})
+        elif other is None and (key in _properties(target) or is_open):
+            right[key] = value
+    name = str(arguments["name"])
+    return (
+        f"'{tool.wire}' passes 'arguments' on and nothing else: {_quoted(beside)} would not reach '{name}', which has "
+        f"not run. {_call(tool, {'name': name, 'arguments': right})}"
+    )
+
+
+def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject) -> Iterator[tuple[str, Any]]:
+    """Yield what stands beside ``arguments`` and is meant for the tool, by the name that the tool has for it."""
+    own: JsonObject = arguments.get("arguments") or {}
+    for key, value in arguments.items():
+        if key in ("name", "arguments") or value in (None, tool.wire):
+            continue
+        parameter = _alike(key, properties)
+        if parameter is not None:
+            if parameter not in own or own[parameter] != value:
+                yield parameter, value
+        elif (other := _parameter(tool, key)) is not None:
+            if value and (_object(value) != own if other == "arguments" else value != arguments[other]):
+                yield key, value
+        elif not key.startswith("_") and "arguments" not in arguments:
+            yield key, value
+
+
+def _misnamed(tool: Tool, arguments: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield each key that can only stand for a parameter of a meta-tool, and that parameter."""
+    for key, value in arguments.items():
+        parameter = _parameter(tool, key)
+        if parameter is None or ("arguments" in _properties(tool) and "name" in arguments):  # see `lost`
+            continue
+        schema = _properties(tool)[parameter]
+        if value not in (None, "", [], tool.wire) and _typed(value, schema) != _typed(arguments.get(parameter), schema):
+            yield key, parameter
+
+
+def _parameter(tool: Tool, key: str) -> str | None:
+    """Return the parameter of a meta-tool that a key stands for which is none; None where it stands for none."""
+    properties = _properties(tool)
+    if key in properties:
+        return None
+    if (alike := _alike(key, properties)) is not None:
+        return alike
+    word = _word(key)
+    named = (parameter for parameters, others in _MEANT if word in others for parameter in parameters)
+    return next((parameter for parameter in named if parameter in properties), None)
+
+
+def _right(tool: Tool, arguments: JsonObject, renamed: Mapping[str, str]) -> dict[str, object]:
+    """Return the arguments under the names of the parameters, each that is required among them."""
+    properties = _properties(tool)
+    right: dict[str, object] = {
+        name: _typed(value, properties[name]) for name, value in arguments.items() if name in properties
+    }
+    for key, parameter in renamed.items():
+        value = _typed(arguments[key], properties[parameter])
+        right[parameter] = _together(right[parameter], value) if parameter in right else value
+    required: list[str] = tool.input_schema.get("required", [])
+    return {**{name: _placeholder(properties[name]) for name in required if name not in right}, **right}
+
+
+def _together(first: object, second: object) -> object:
+    """Return two values of one parameter as one, where it is a list; else the first."""
+    if isinstance(first, list) and isinstance(second, list):
+        mine, more = cast("list[object]", first), cast("list[object]", second)
+        return [*mine, *(value for value in more if value not in mine)]
+    return cast("object", first)
+
+
+def _typed(value: object, schema: JsonObject) -> object:
+    """Return a value in the kind that its parameter has: a text of JSON is what it says, one value a list of one."""
+    match schema.get("type"):
+        case "object":
+            return value if (inner := _object(value)) is None else inner
+        case "array":
+            return cast("object", value) if isinstance(value, list) else [value]
+        case "string" if isinstance(value, list):
+            return ",".join(map(str, cast("list[object]", value)))
+        case _:
+            return value
+
+
+def _object(value: object) -> JsonObject | None:
+    """Return an object, also one that is written as a text; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def _placeholder(schema: JsonObject) -> Any:
+    text = " | ".join(schema.get("enum", ())) or "…"
+    return [text] if schema.get("type") == "array" else text
+
+
+def _alike(key: str, properties: JsonObject) -> str | None:
+    """Return the parameter whose name is a key but for case and separators."""
+    return key if key in properties else next((name for name in properties if _word(name) == _word(key)), None)
+
+
+def _word(name: str) -> str:
+    """Return a name in one word of small letters.
+
+    >>> _word("tool_Name"), _word("toolName")
+    ('toolname', 'toolname')
+    """
+    return "".join(character for character in name if character.isalnum()).casefold()
+
+
+def _properties(tool: Tool) -> JsonObject:
+    return tool.input_schema.get("properties") or {}
+
+
+def _quoted(names: Mapping[str, object]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _call(tool: Tool, arguments: JsonObject) -> str:
+    try:
+        text = json.dumps(arguments, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        text = "{…}"
+    return f"Write: {tool.wire} {text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…'}"

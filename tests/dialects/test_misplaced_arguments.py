@@ -1,0 +1,157 @@
+"""What a model writes for a meta-tool under another name, or beside `arguments`, is not dropped without a word."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard import Pegboard, Session
+from pegboard.core.model.delivery import GATEWAY
+
+CONFIG = """
+store: "memory:"
+plugins:
+  kit: {python: misplaced_kit}
+toolkits:
+  whole: {tools: [kit]}
+agents:
+  default: {dialect: DIALECT, discoverable: ["*"], allowed_toolkits: [whole], unloaded_call: run}
+"""
+MODULE = '''
+ran = []
+
+
+def purge(before: str = "", dry_run: bool = False) -> str:
+    """Delete old things."""
+    ran.append((before, dry_run))
+    return f"purged {before} {dry_run}"
+
+
+def odd(name: str = "", arguments: dict = {}, parameters: dict = {}) -> str:
+    """Take parameters that are named as those of call_tool."""
+    ran.append((name, arguments, parameters))
+    return f"{name} {arguments} {parameters}"
+'''
+GIVEN = {"before": "2020", "dry_run": True}
+RIGHT = {"name": "purge", "arguments": GIVEN}
+CALLS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"name": "purge", "args": GIVEN}, RIGHT),
+    ({"name": "purge", "parameters": GIVEN}, RIGHT),
+    ({"name": "purge", "params": json.dumps(GIVEN)}, RIGHT),
+    ({"name": "purge", "input": GIVEN, "_note": "why"}, RIGHT),
+    ({"name": "purge", **GIVEN}, RIGHT),
+    ({"name": "purge", "before": "2020", "dryRun": True}, RIGHT),
+    ({"name": "purge", "arguments": {"before": "2020"}, "dry_run": True}, RIGHT),
+    ({"name": "purge", "arguments": {"before": "2020"}, "args": {"dry_run": True}}, RIGHT),
+    ({"name": "purge", "arguments": {}, "args": GIVEN}, RIGHT),
+    ({"name": "purge", "arguments": json.dumps(GIVEN)}, RIGHT),
+    ({"tool": "purge", "arguments": GIVEN}, RIGHT),
+    ({"tool_name": "purge", "args": GIVEN}, RIGHT),
+    ({"name": "purge", "dryrun_only": True}, {"name": "purge", "arguments": {}}),
+    ({"name": "odd", "parameters": {"a": 1}}, {"name": "odd", "arguments": {"parameters": {"a": 1}}}),
+]
+OTHERS: dict[str, list[tuple[str, dict[str, Any], dict[str, Any]]]] = {
+    "pegboard": [
+        ("load_tools", {"tools": ["purge"]}, {"names": ["purge"]}),
+        ("load_tools", {"toolkit": "whole"}, {"names": ["whole"]}),
+        ("load_tools", {"tool": "purge"}, {"names": ["purge"]}),
+        ("load_tools", {"names": ["purge"], "tools": ["odd"]}, {"names": ["purge", "odd"]}),
+        ("load_tools", {"names": ["purge"], "until": "turn"}, {"names": ["purge"], "keep": "turn"}),
+        ("unload_tools", {"name": "purge"}, {"names": ["purge"]}),
+        ("search_tools", {"query": "delete old things"}, {"queries": ["delete old things"]}),
+    ],
+    "toolkits": [
+        ("load_tools", {"names": ["whole"]}, {"toolkit": "whole"}),
+        ("unload_tools", {"name": "whole"}, {"toolkit": "whole"}),
+    ],
+    "invokeother": [
+        ("invokeother_tool", {"mode": "load", "names": ["purge"]}, {"mode": "load", "query": "purge"}),
+        ("invokeother_tool", {"action": "load", "query": "odd"}, {"query": "odd", "mode": "load"}),
+    ],
+    "discovery": [
+        ("activate_tool", {"name": "kit"}, {"plugin": "kit"}),
+        ("discover_tools", {"query": "kit"}, {"keyword": "kit"}),
+    ],
+}
+
+
+@asynccontextmanager
+async def opened(folder: Path, dialect: str) -> AsyncIterator[tuple[Callable[[], Awaitable[Session]], list[Any]]]:
+    """Yield what opens a session in which nothing is loaded, and what the tools have run with."""
+    (folder / "misplaced_kit.py").write_text(MODULE)
+    (folder / "pegboard.yaml").write_text(CONFIG.replace("DIALECT", dialect))
+    numbers = count()
+    async with Pegboard.open(folder / "pegboard.yaml") as board:
+        await board.ready()
+
+        async def session() -> Session:
+            return await board.session(session_id=f"s{next(numbers)}", host=GATEWAY)
+
+        await (await session()).surface()
+        yield session, sys.modules["misplaced_kit"].ran
+
+
+def right_call(text: str, name: str) -> dict[str, Any]:
+    """Return the arguments that an answer says to write."""
+    _, _, call = text.partition(f"Write: {name} ")
+    return json.loads(call)
+
+
+@pytest.mark.parametrize("through", ["call_tool", "call_read_only_tool"])
+async def test_what_would_not_reach_the_tool_is_refused_with_the_right_call(tmp_path: Path, through: str) -> None:
+    """X2, T4: nothing has run, and what the answer says to write runs with everything."""
+    async with opened(tmp_path, "pegboard") as (open_session, ran):
+        for written, right in CALLS:
+            session = await open_session()
+            decided = await session.decide(through, written)
+            answered = await session.call(through, written)
+
+            assert ran == [], written
+            if through == "call_read_only_tool" and answered.status == "refused":  # it may change things
+                continue
+            assert (decided.status, answered.status) == ("refused", "invalid_arguments"), written
+            assert right_call(answered.message, through) == right
+            if through == "call_tool":
+                assert (await session.call(through, right)).status == "ok"
+                assert len(ran) == 1
+                ran.clear()
+
+
+async def test_what_a_client_adds_to_every_call_changes_nothing(tmp_path: Path) -> None:
+    """T4: it is no argument of the tool; nor is what says again what was said."""
+    added = {"_note": "why", "task_progress": "- [x] look", "tool": "call_tool", "args": None}
+    async with opened(tmp_path, "pegboard") as (open_session, ran):
+        session = await open_session()
+        for more in (added, {"args": GIVEN}, {"before": "2020"}, {"tool": "purge"}):
+            assert (await session.call("call_tool", {**RIGHT, **more})).status == "ok"
+        assert ran == [("2020", True)] * 4
+        assert (await session.call("call_tool", {"name": "nothing", "reason": "why"})).status == "not_found"
+
+
+async def test_a_tool_whose_parameters_are_named_as_those_of_call_tool_gets_them(tmp_path: Path) -> None:
+    """X2: under `arguments`, as any other."""
+    own = {"name": "n", "arguments": {"x": 1}, "parameters": {"y": 2}}
+    async with opened(tmp_path, "pegboard") as (open_session, ran):
+        assert (await (await open_session()).call("call_tool", {"name": "odd", "arguments": own})).status == "ok"
+        assert ran == [("n", {"x": 1}, {"y": 2})]
+
+
+@pytest.mark.parametrize("dialect", OTHERS)
+async def test_an_argument_of_a_meta_tool_under_another_name_is_refused_with_the_right_call(
+    tmp_path: Path, dialect: str
+) -> None:
+    """X2, T4: nothing was loaded or unloaded by half; through `call_tool` too."""
+    async with opened(tmp_path, dialect) as (open_session, _):
+        for name, written, right in OTHERS[dialect]:
+            session = await open_session()
+            for asked, arguments in ((name, written), ("call_tool", {"name": name, "arguments": written})):
+                answered = await session.call(asked, arguments)
+                assert answered.status == "invalid_arguments", written
+                assert right_call(answered.message, name) == right
+            assert (await session.snapshot()).state.leases == ()
+            assert (await session.call(name, right)).status == "ok"
