@@ -29,6 +29,7 @@ from pegboard.gateway.clients.handshake_connections import HandshakeConnections,
 from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
+from pegboard.gateway.handlers.arrivals import arrival_of
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
 from pegboard.gateway.handlers.list_digests import ListDigests
 from pegboard.gateway.handlers.prometheus import PrometheusMetrics
@@ -228,6 +229,7 @@ class Gateway:
             connection=None if request.modern else connection,
             progress=ctx.session.report_progress if "progress_token" in (ctx.meta or {}) else None,
             back=WaysBack(notify=notifier(ctx), ask=asker(ctx), notify_list_changed=notify_list_changed),
+            arrived=arrival_of(ctx.request),
         )
 
     async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:

@@ -24,6 +24,7 @@ from pegboard.core.access.instances import may_see
 from pegboard.core.model.labels import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens
 from pegboard.errors import PegboardError, StoreError
+from pegboard.gateway.handlers.arrivals import note_arrival
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
@@ -155,6 +156,7 @@ class _Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
+        note_arrival(scope)
         ask = partial(
             self._door.caller,
             request.headers.get("authorization"),

@@ -21,12 +21,14 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 
+from pegboard.gateway.handlers.arrivals import came_at
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.protocol.jsonrpc import dumped
 from pegboard.gateway.stdio.line_io import MOST_WAITING
@@ -93,7 +95,7 @@ class StdioDispatcher:
         self._early = early
         self._modern = early.modern
         self._fast: FastStdioCalls | None = None
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._lines: asyncio.Queue[tuple[bytes | None, float]] = asyncio.Queue()
         self._in_flight: set[str | int] = set()
         self._one_ended = asyncio.Event()
         self._paused = False
@@ -147,16 +149,19 @@ class StdioDispatcher:
         if line is not None and self._fast is not None and self._modern is not None:  # noqa: SIM102
             if self._fast.accept(line, modern=self._modern):
                 return
-        self._lines.put_nowait(line)
+        self._lines.put_nowait((line, monotonic()))
         self._apply_backpressure()
 
     async def _forward_lines(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         with contextlib.suppress(anyio.BrokenResourceError):  # the SDK stopped first
             async with to_server:
-                while (line := await self._lines.get()) is not None:
+                while True:
+                    line, arrived = await self._lines.get()
+                    if line is None:
+                        break
                     message = self._message(line)
                     if message is not None:
-                        await to_server.send(SessionMessage(message))
+                        await to_server.send(SessionMessage(message, came_at(arrived)))
                 await self._last_answers()
 
     async def _last_answers(self) -> None:
