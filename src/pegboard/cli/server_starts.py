@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pegboard.cli.plugin_problems import own_paths
-from pegboard.cli.rendering import Printer, plural
+from pegboard.cli.rendering import SAID_EVERY, Printer, plural
 from pegboard.config.schema.fetched import is_fetched
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -68,21 +68,25 @@ async def start_servers(
     if not specs:
         return ()
     free, masker, own = asyncio.Semaphore(AT_ONCE), Masker(configuration.secrets), own_paths(configuration)
-    done = 0
+    missing = [spec.name for spec in specs]
 
     async def started(spec: ServerSpec) -> Start:
-        nonlocal done
         async with free:
             found = await _start(spec, masker, own)
-        done += 1
-        printer.note(f"pegboard: {done} of {len(specs)} servers: {spec.name}: {found.result}")
+        missing.remove(spec.name)
+        printer.note(f"pegboard: {len(specs) - len(missing)} of {len(specs)} servers: {spec.name}: {found.result}")
         return found
 
-    names = ", ".join(spec.name for spec in specs)
     slow = f"; a package that is installed first may take {INSTALLING:g} s" if any(map(_is_fetched, specs)) else ""
-    printer.note(f"pegboard: starting {plural(len(specs), 'server')} to see whether each comes up: {names}{slow}")
+    printer.note(
+        f"pegboard: starting {plural(len(specs), 'server')} to see whether each comes up: {', '.join(missing)}{slow}"
+    )
     async with asyncio.TaskGroup() as group:
         starts = [group.create_task(started(spec)) for spec in specs]
+        while pending := [start for start in starts if not start.done()]:
+            finished, _ = await asyncio.wait(pending, timeout=SAID_EVERY)
+            if not finished:
+                printer.note(f"pegboard: still waiting for {', '.join(missing)}")
     return tuple(start.result() for start in starts)
 
 
