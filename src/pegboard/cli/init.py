@@ -346,6 +346,7 @@ async def _checked(
         which = f"{count} of {plural(len(starts), 'server')}"
         message = f"{file.label} is left as it is, since {which} did not come up:\n{faults}\nNothing was changed."
         hint = "Correct that or take the server out, and try again; --no-check does without this check."
+        hint += " Without --confine nothing is confined." if given.confine else ""
         raise ConfigError(message, code="server_not_started", hint=hint)
     return starts, [f"{name} was not started: it needs what only {title} asks for." for name in asked]
 
