@@ -1,4 +1,4 @@
-"""Which servers of a client `init` confines, and to what (A7, P10)."""
+"""Which servers of a client `init --confine` confines, and to what (A7, P10)."""
 
 from __future__ import annotations
 
