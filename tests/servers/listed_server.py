@@ -3,15 +3,19 @@
 The file maps the names of tools to whether they say that they only read, or to what else their entry has.
 The tool ``announce`` says that the list has changed; a call of ``wait`` is answered once ``go`` is called; every other
 one answers with its own name. With ``--pages`` every resource below ``ui://`` is a page. A file beside it, with the
-ending ``.says``, has what the server says of itself when it starts.
+ending ``.says``, has what the server says of itself when it starts. One with the ending ``.log``, where it is there,
+gets a line for each request. ``PROMPT``, where the environment has it, is the name of a prompt and of its argument.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
 LIST = Path(sys.argv[1])
 SAYS = LIST.with_suffix(".says")
+LOG = LIST.with_suffix(".log")
+PROMPT = os.environ.get("PROMPT")
 PAGES = "--pages" in sys.argv
 LATER: dict = {}
 """What stands for the answer of a call that waits."""
@@ -27,12 +31,16 @@ def ran(name: str) -> dict:
     return {"content": [{"type": "text", "text": f"ran {name}"}]}
 
 
-def answer(request: dict) -> dict | None:
+def answer(request: dict) -> dict | None:  # noqa: C901 - one case per method
     match request["method"]:
         case "initialize":
             return {
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": True}, **({"resources": {}} if PAGES else {})},
+                "capabilities": {
+                    "tools": {"listChanged": True},
+                    **({"resources": {}} if PAGES else {}),
+                    **({"resources": {}, "prompts": {}} if PROMPT else {}),
+                },
                 "serverInfo": {"name": "listed", "version": "1"},
                 **({"instructions": SAYS.read_text()} if SAYS.exists() else {}),
             }
@@ -53,6 +61,17 @@ def answer(request: dict) -> dict | None:
             while name == "go" and waiting:
                 send(id=waiting.pop(0), result=ran("wait"))
             return ran(name)
+        case "prompts/list" if PROMPT:
+            return {"prompts": [{"name": PROMPT, "arguments": [{"name": PROMPT}]}]}
+        case "prompts/get":
+            given = json.dumps(request["params"])
+            return {"messages": [{"role": "user", "content": {"type": "text", "text": given}}]}
+        case "resources/templates/list" if PROMPT:
+            return {"resourceTemplates": [{"uriTemplate": f"db://{PROMPT}/{{table}}", "name": "tables"}]}
+        case "resources/list" if PROMPT:
+            return {"resources": [{"uri": f"db://{PROMPT}", "name": PROMPT}]}
+        case "resources/read" if PROMPT:
+            return {"contents": [{"uri": request["params"]["uri"], "text": "a table"}]}
         case "resources/list":
             return {"resources": []}
         case "resources/read" if request["params"]["uri"].startswith("ui://"):
@@ -65,6 +84,9 @@ for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message:
         continue
+    if LOG.exists():
+        with LOG.open("a") as file:
+            file.write(json.dumps(message) + "\n")
     if (result := answer(message)) is None:
         send(id=message["id"], error={"code": -32601, "message": "Method not found"})
     elif result is not LATER:

@@ -34,7 +34,15 @@ from pegboard.ports.ranking import (
     Ranking,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
+from pegboard.ports.sources import (
+    CodeSource,
+    Fingerprint,
+    ListReader,
+    OtherDefinitionError,
+    ScopedSource,
+    Source,
+    TakeList,
+)
 from pegboard.ports.stores import (
     ACTIONS_KEPT,
     UNCHECKED,
@@ -137,10 +145,12 @@ __all__ = [
     "HasResources",
     "HookAnswer",
     "HookRunner",
+    "ListReader",
     "Listener",
     "ManifestStore",
     "MatchedWord",
     "NumberedRecord",
+    "OtherDefinitionError",
     "OwnFiles",
     "PartKind",
     "PastUse",
@@ -175,6 +185,7 @@ __all__ = [
     "StoredState",
     "SwitchAction",
     "SwitchChange",
+    "TakeList",
     "TextField",
     "TokenCounter",
     "TrailPage",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -88,6 +88,42 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Stop whatever was started."""
+        ...
+
+
+class OtherDefinitionError(Exception):
+    """Raised for a call whose server does not list the definition with which it was decided: nothing has run (A4)."""
+
+
+TakeList = Callable[[str, Manifest, bool], Awaitable[None]]
+"""Takes the name of a server, the list of a new connection to it, and whether that list is all that the server has.
+
+Once it returns, what the list changes counts for every call.
+"""
+
+
+@runtime_checkable
+class ListReader(Protocol):
+    """A source that reads the list of a server on each new connection, before the first call runs there (A4).
+
+    Its ``call`` raises ``OtherDefinitionError`` where that list has not just the definition of the tool.
+    """
+
+    def on_read(self, take: TakeList) -> None:
+        """Hand over each list that is read because a connection is new.
+
+        Args:
+            take: What takes it.
+        """
+        ...
+
+    def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Let calls run on the connection on which ``describe`` has read this list: it was compared with the pins.
+
+        Args:
+            spec: The server.
+            manifest: What ``describe`` returned.
+        """
         ...
 
 

@@ -47,6 +47,7 @@ from pegboard.core.state.transitions import used as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
+from pegboard.ports import OtherDefinitionError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
@@ -272,7 +273,8 @@ async def _is_safe(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
 async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool = True) -> Answered:
     """Check a call, run the tool, and audit what came of it (X2, T10, A1, X4).
 
-    ``again``: it is made once more after a login that its server turned out to want (G11).
+    ``again``: it is made once more after a login that its server turned out to want (G11), and is decided once more
+    where its server turned out to list another definition of the tool (A4).
     """
     services, tool, recorder = call.services, decided.tool.tool, call.services.recorder
     call.digest, call.sent = recorder.measured(call.arguments, recorder.keyed or await recorder.take_key())
@@ -288,6 +290,9 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     call.ran, call.handed = time.monotonic(), True
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
+    except OtherDefinitionError:
+        call.handed = False
+        return await _after_change(call, snapshot, decided, again=again)
     except NeedsLoginError as error:
         call.handed = False
         failed = await after_login(call, snapshot.info.key, decided, error)
@@ -313,6 +318,21 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     if decided.permissions.agent.remember and answered.status == "ok":
         _remember(services, snapshot, tool)
     return snapshot, answered
+
+
+async def _after_change(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool) -> Answered:
+    """Decide a call once more whose server lists another definition of the tool by now, or none (A4)."""
+    tool = decided.tool.tool
+    listed = call.services.loader.catalog.by_id(tool.id) is not None
+    if listed and again:
+        snapshot, changed = await _decided(call, await read(call.services, snapshot.info))
+        if isinstance(changed, CallAnswer):
+            return snapshot, changed
+        return await _execute(call, snapshot, changed, again=False)
+    why = "lists it with another definition here" if listed else "does not list it any more"
+    failed = answer("tool_unavailable", f"'{tool.wire}' was not called: its server {why}.", tool=tool)
+    _called(call, snapshot, decided, failed.status, error=failed.message)
+    return snapshot, failed
 
 
 def _remember(services: Services, snapshot: Snapshot, tool: Tool) -> None:

@@ -29,7 +29,7 @@ from pegboard.core.model.tools import (
     variant_key,
 )
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
-from pegboard.ports import CodeSource, ManifestStore, Source
+from pegboard.ports import CodeSource, ListReader, ManifestStore, Source
 
 log = logging.getLogger("pegboard")
 
@@ -132,6 +132,8 @@ class CatalogLoader:
         pins.on_changed, pins.names_of_others = self._listed_anew, self._names_of_others
         for source in self.sources:
             source.on_changed(self._stale)
+            if isinstance(source, ListReader):
+                source.on_read(self._take_list)
 
     async def adopt(self, specs: Mapping[str, PluginSpec], world: World) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known.
@@ -320,10 +322,27 @@ class CatalogLoader:
             log.debug("plugin %s failed", want.plugin, exc_info=True)
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
-        manifest = self._shown(manifest)
+        await self._take(want, spec, manifest)
+        if isinstance(source, ListReader):
+            source.note_compared(spec, manifest)
+
+    async def _take_list(self, name: str, manifest: Manifest, whole: bool) -> None:
+        """Take in a list that was read since a connection is new; what it changes counts once this returns (A4)."""
+        spec = self.specs.get(name)
+        if not isinstance(spec, ServerSpec):
+            return
+        if not whole:  # what others see of it, who have another login, stays
+            manifest = self._pins.with_others(name, manifest)
+        if not self._pins.is_newest(name, manifest):
+            await self._take(PluginRequest(plugin=name), spec, manifest)
+            if self._arrived:
+                self._publish()
+
+    async def _take(self, want: PluginRequest, spec: PluginSpec, manifest: Manifest) -> None:
+        """Keep what a source says of a plugin, compare it with the pins, and take it into the catalog."""
         if isinstance(spec, ServerSpec):
             manifest = self._pins.digested(spec.name, manifest)
-        await self._manifests.keep(source, spec, want.overrides, manifest)
+        await self._manifests.keep(self.source_of(spec), spec, want.overrides, manifest)
         if isinstance(spec, ServerSpec):
             manifest = await self._pins.seen(plugin_of(spec), manifest, spec.pins)
             self._pins.note_unpinned()
@@ -401,27 +420,6 @@ class CatalogLoader:
             log.warning("tools %s", clash.text)
         self.conditional = self.conditional or _conditional(arrived.values())
         self._changed(arrived)
-
-    def _shown(self, manifest: Manifest) -> Manifest:
-        """Return the manifest without secrets: it is listed, searched and stored (X5)."""
-        mask = self.masker
-        return replace(
-            manifest,
-            description=mask.known(manifest.description),
-            instructions=mask.known(manifest.instructions),
-            tools=tuple(self._shown_tool(tool) for tool in manifest.tools),
-        )
-
-    def _shown_tool(self, tool: Tool) -> Tool:
-        mask = self.masker
-        return replace(
-            tool,
-            description=mask.known(tool.description),
-            input_schema=mask.known(tool.input_schema),
-            output_schema=mask.known(tool.output_schema),
-            annotations=mask.known(tool.annotations),
-            extra=mask.known(tool.extra),
-        )
 
     def _judged(self, manifest: Manifest) -> Manifest:
         """Return the manifest with what lacks its conditions marked as unavailable (P6)."""

@@ -172,6 +172,17 @@ class DefinitionPins:
             self._warn(plugin.name, own)
         return await self._shown(plugin.name, own)
 
+    def is_newest(self, plugin: str, manifest: Manifest) -> bool:
+        """Return whether a list of a server is the same as the newest one."""
+        own = self._lists.get(plugin)
+        return own is not None and own.manifest == manifest
+
+    def with_others(self, plugin: str, manifest: Manifest) -> Manifest:
+        """Return a list of a server with those tools of the newest one that it lacks."""
+        own, names = self._lists.get(plugin), {tool.name for tool in manifest.tools}
+        others = (tool for tool in (own.manifest.tools if own is not None else ()) if tool.name not in names)
+        return replace(manifest, tools=(*manifest.tools, *others))
+
     def note_unpinned(self) -> None:
         """Log once that servers which had been seen before had no pins that can be compared, and have them now."""
         found, self._found_unpinned = self._found_unpinned, {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, cast
 
 from pegboard.core.model.naming import first_sentence, says_more
 from pegboard.problems import Place
@@ -15,7 +15,11 @@ JsonObject = Mapping[str, Any]
 
 
 class Frozen(dict[str, Any]):
-    """A mapping that is never edited: hashable by identity, still plain JSON."""
+    """A mapping that is never edited: hashable by identity, still plain JSON, equal where its JSON is the same.
+
+    >>> Frozen({"default": 1}) == Frozen({"default": True}), Frozen({"default": 1}) == {"default": 1}
+    (False, True)
+    """
 
     __slots__ = ()
 
@@ -26,6 +30,26 @@ class Frozen(dict[str, Any]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (dict.__eq__(self, other) is True and _same_numbers(self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+def _same_numbers(one: Any, other: Any) -> bool:
+    """Return whether two values that are equal to Python are the same JSON: to Python 1, 1.0 and true are equal."""
+    match one:
+        case bool() | int() | float():
+            return type(one) is type(other)
+        case dict():
+            items = cast("dict[Any, Any]", one).items()
+            return all(_same_numbers(value, other[key]) for key, value in items)
+        case list() | tuple():
+            return all(map(_same_numbers, cast("list[Any]", one), other))
+        case _:
+            return True
 
 
 EMPTY: Final[JsonObject] = Frozen()

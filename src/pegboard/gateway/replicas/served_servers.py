@@ -9,12 +9,13 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
+from pegboard.board.catalog.loader import PluginRequest
 from pegboard.board.services import Services
 from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.manifest_json import manifest_to_json
 from pegboard.core.model.specs import PluginSpec, ServerSpec
-from pegboard.core.model.tools import EMPTY, JsonObject
-from pegboard.errors import PegboardError
+from pegboard.core.model.tools import CHANGED, EMPTY, CallResult, JsonObject, Tool
+from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.gateway.replicas.server_leases import ServerLeases
 from pegboard.gateway.replicas.server_messages import (
     Question,
@@ -24,7 +25,7 @@ from pegboard.gateway.replicas.server_messages import (
     result_to_json,
     tool_from_json,
 )
-from pegboard.ports import LOG_LEVELS, AskRefusedError, Listener, Restartable
+from pegboard.ports import LOG_LEVELS, AskRefusedError, CallContext, Listener, OtherDefinitionError, Restartable
 from pegboard.ports.resources import HasResources
 
 HERE: Final[ContextVar[bool]] = ContextVar("pegboard_serves_another", default=False)
@@ -87,8 +88,8 @@ class ServedServers:
             case "describe":
                 return manifest_to_json(await source.describe(spec, EMPTY))
             case "call":
-                tool = tool_from_json(spec.name, given["tool"])
-                return result_to_json(await source.call(spec, EMPTY, tool, given["arguments"], context))
+                asked = tool_from_json(spec.name, given["tool"])
+                return result_to_json(await self._called(spec, asked, given["arguments"], context))
             case "offers" if isinstance(source, HasResources):
                 return list(await source.offering.offers(spec, scope, cast("ListKind", given["kind"])))
             case "ask" if isinstance(source, HasResources):
@@ -97,6 +98,19 @@ class ServedServers:
                 return await source.restart(spec)
             case _:
                 raise PegboardError(f"Another version of Pegboard asks for '{question.what[:40]}'.")
+
+    async def _called(self, spec: PluginSpec, asked: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run a tool with the definition that counts here; once more where the server turns out to list another."""
+        loader = self._services.loader
+        for _ in range(2):
+            if loader.catalog.by_id(asked.id) is None:
+                await loader.ready([PluginRequest(plugin=spec.name)])
+            tool = loader.catalog.by_id(asked.id) or asked
+            if tool.unavailable == CHANGED:
+                raise ToolUnavailableError(CHANGED)
+            with suppress(OtherDefinitionError):
+                return await loader.source_of(spec).call(spec, EMPTY, tool, arguments, context)
+        raise ToolUnavailableError(f"'{asked.name}' was not called: its server does not list it any more.")
 
 
 class AskingClient:

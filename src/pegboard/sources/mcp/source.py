@@ -28,7 +28,7 @@ from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.ports import Activity, ConnectionState, PrintedLine, SealedStore
+    from pegboard.ports import Activity, ConnectionState, PrintedLine, SealedStore, TakeList
     from pegboard.sources.mcp.login.logins import McpLogins
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
@@ -88,6 +88,7 @@ class McpSource:
         self._stopped: dict[tuple[str, str], Connection] = {}  # the last of no scope, for what it said
         self._closed = False
         self._store = store
+        self._take_list: TakeList | None = None
         self._one_owner = OneOwner()
         self.offering = ServerLists(self, self._run, mask=self._settings.mask, check_every=check_every)
 
@@ -154,15 +155,34 @@ class McpSource:
                 tools = []  # a server of prompts or resources only
             self._tools[spec.name, self.fingerprint(spec)] = len(tools)
             about = live.client.server_info
-            return manifest_of(
+            live.newest = manifest_of(
                 spec.name,
                 tools,
                 description=about and (about.description or about.title),
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
             )
+            return live.newest
 
         return work
+
+    def on_read(self, take: TakeList) -> None:
+        """Hand over each list that is read because a connection is new: no call runs there before (A4)."""
+        self._take_list = take
+
+    def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Let calls run on the connection on which ``describe`` has read this list."""
+        for _, connection in self._of(_server(spec)):
+            if connection.live is not None:
+                connection.live.note_compared(manifest)
+
+    async def _read_list(self, connection: Connection, spec: ServerSpec) -> None:
+        """Read what a server lists on a connection, have it compared with the pins, and let calls run there."""
+        assert self._take_list is not None
+        manifest = await self._run(connection, spec, "tools/list", self._listing(spec), repeatable=True)
+        await self._take_list(spec.name, manifest, not self.by_login(spec))
+        if connection.live is not None:
+            connection.live.note_compared(manifest)
 
     def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
@@ -389,6 +409,7 @@ class McpSource:
         if self._closed:
             raise UsageError("The source of MCP servers is closed.")
         connection = Connection(spec, fingerprint, self._settings, lambda: self._announce(spec.name))
+        connection.reads = self._read_list if self._take_list is not None else None
         if (logins := self.logins_of(spec)) is not None:
             connection.login = logins.of_connection(spec, owner)
         return connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,8 @@ class Connection:
     only send requests through it. What is known of one start is in its ``OpenConnection``, what is known over
     all of them in ``history``. ``notified`` takes the notifications that are not about tools, None where some may
     have been missed. ``one_at_a_time``: the server asks, and nothing says which call it asks for (G9).
-    ``login`` is what its requests show, where the server may want a login (G11).
+    ``login`` is what its requests show, where the server may want a login (G11). ``reads`` reads the list of the tools
+    and has it compared with the pins, where that is to be done before calls (A4).
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class Connection:
         self.notified: Callable[[OpenConnection, Any], None] | None = None
         self.one_at_a_time = False
         self.login: ShownLogin | None = None
+        self.reads: Callable[[Connection, ServerSpec], Awaitable[None]] | None = None
+        self.reading: asyncio.Task[None] | None = None
         self.closing = False
         self.history = ConnectionHistory(settings.mask, settings.monotonic)
         self._settings = settings
@@ -278,6 +281,8 @@ class Connection:
         """Stop for good."""
         self.closing = True
         self._retiring.cancel()
+        if self.reading is not None:
+            self.reading.cancel()
         self._stop("it was stopped")
         if waiting := {*self._owners, *([self._starting] if self._starting else [])}:
             await asyncio.wait(waiting, timeout=_STOPPED_WITHIN)
@@ -290,6 +295,19 @@ class Connection:
             if not live.up:
                 owner.cancel()
         self._live = None
+
+    async def read_list(self, spec: ServerSpec) -> None:
+        """Read the list of the tools, and have it compared with the pins; callers at the same time share it."""
+        if self.reading is None:
+            assert self.reads is not None
+            self.reading = asyncio.ensure_future(self.reads(self, spec))
+            self.reading.add_done_callback(self._have_read)
+        await asyncio.shield(self.reading)
+
+    def _have_read(self, reading: asyncio.Task[None]) -> None:
+        self.reading = None
+        if not reading.cancelled():
+            reading.exception()  # whoever waited has raised it
 
     # -- use ---------------------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ async def _subscribe(live: OpenConnection, changing: frozenset[str], changed: Ca
         except ListenNotSupportedError:
             return
         except SubscriptionLost:
-            pass
+            live.forget_list()
         except MCPError as error:
             if not lost and not error.data:  # the server does not have it
                 return

@@ -24,6 +24,7 @@ from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
     GoneError,
     InvalidAnswerError,
+    ListUnreadError,
     TooLargeError,
     UseSdkError,
 )
@@ -53,7 +54,11 @@ class HttpFastPath(FastPath):
         self._usable = client.reaches_directly(target) and not target.userinfo
         secure = target.scheme == "https"
         port = target.port or (443 if secure else 80)
-        self._pool = ConnectionPool(target.host, port, tls() if secure else None, live.message_limit)
+        self._pool = ConnectionPool(
+            target.host, port, tls() if secure else None, live.message_limit, self._server_ended
+        )
+        if client.reaches_directly(target):
+            live.watch_server = self._watch_server
         self._url = target
         self._headers = [(name.lower(), value) for name, value in request.headers.raw]
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
@@ -61,6 +66,22 @@ class HttpFastPath(FastPath):
         self._head = b""
         self._shown: str | None = None
         self.tasks = BackgroundTasks()
+
+    def _server_ended(self) -> None:
+        """Have the list read again before the next call: with a session a new process is noticed by that (A4)."""
+        if not self.live.http_session:
+            self.live.forget_list()
+
+    def _watch_server(self) -> None:
+        """Keep a connection where nothing else shows the end of the server, and it keeps connections itself."""
+        if not (self.live.http_closes or self.live.http_session):
+            self.tasks.start(self._keep_one())
+
+    async def _keep_one(self) -> None:
+        try:
+            await self._pool.keep_one()
+        except (OSError, ValueError):  # it has ended
+            self.live.forget_list()
 
     def takes(self, name: str) -> bool:
         """Return whether a call may go here."""
@@ -123,6 +144,9 @@ class HttpFastPath(FastPath):
     async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
         """Post a request and return the answer; the server is notified when nobody waits any more."""
         connection = await self._connection()
+        if pending.call.forgotten != self.live.forgotten:
+            self._pool.put(connection)
+            raise ListUnreadError
         request = self._post(body, pending.call.name)
         call = _Call(self, pending, connection, self.target("POST"))
         pending.in_flight.sent = True

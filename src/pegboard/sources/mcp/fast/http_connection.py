@@ -9,6 +9,7 @@ import asyncio
 import select
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import httptools
@@ -78,12 +79,20 @@ class HttpConnection(asyncio.Protocol):
             self._poll.register(self._number, select.POLLIN)
 
     def usable(self) -> bool:
-        """Return whether the connection is still good: the loop may not know yet that the server closed it."""
-        if self.closed or self._transport.is_closing() or time.monotonic() - self._idle_since > _IDLE:
-            return False
+        """Return whether the connection is still good."""
+        return time.monotonic() - self._idle_since <= _IDLE and not self.ended()
+
+    def ended(self) -> bool:
+        """Return whether the server has closed the connection, which is free: the loop may not know it yet."""
+        if self.closed or self._transport.is_closing():
+            return True
         if self._poll is not None:
-            return not self._poll.poll(0)
-        return not select.select([self._number], [], [], 0)[0]
+            return bool(self._poll.poll(0))
+        return bool(select.select([self._number], [], [], 0)[0])
+
+    def rest(self) -> None:
+        """Count as free from now on."""
+        self._idle_since = time.monotonic()
 
     def send(self, request: bytes, receiver: Receiver) -> None:
         """Send a request."""
@@ -178,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
         receiver, answer, body = self._receiver, self._answer, self._body
         self._parser = self._receiver = None
         if keep:
-            self._idle_since = time.monotonic()
+            self.rest()
             self._pool.put(self)
         else:
             self._transport.close()
@@ -221,9 +230,13 @@ class HttpConnection(asyncio.Protocol):
 
 
 class ConnectionPool:
-    """The connections to one server; a message over one is at most ``limit`` bytes long."""
+    """The connections to one server; a message over one is at most ``limit`` bytes long.
 
-    def __init__(self, host: str, port: int, tls: Any, limit: int) -> None:
+    ``ended`` is called where the server has closed one that was free.
+    """
+
+    def __init__(self, host: str, port: int, tls: Any, limit: int, ended: Callable[[], object]) -> None:
+        self._ended = ended
         self._host, self._port, self._tls = host, port, tls
         self._limit = limit
         self._idle: list[HttpConnection] = []
@@ -235,6 +248,8 @@ class ConnectionPool:
             connection = self._idle.pop()
             if connection.usable():
                 return connection
+            if connection.ended():
+                self._ended()
             connection.abort()
         async with asyncio.timeout(_CONNECT):
             _, connection = await asyncio.get_running_loop().create_connection(
@@ -253,10 +268,18 @@ class ConnectionPool:
         else:
             self._idle.append(connection)
 
+    async def keep_one(self) -> None:
+        """Have a connection that is free, where none is: its end tells of the server's."""
+        if not self._idle:
+            connection = await self.take()
+            connection.rest()
+            self.put(connection)
+
     def forget(self, connection: HttpConnection) -> None:
         """Drop a connection that has ended."""
         if connection in self._idle:
             self._idle.remove(connection)
+            self._ended()
 
     def close(self) -> None:
         """Close the connections that are free."""

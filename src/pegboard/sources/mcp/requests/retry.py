@@ -13,20 +13,28 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, OtherDefinitionError
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason_of, unreached, wanted_scopes
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
-from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
+from pegboard.sources.mcp.wire.request_outcomes import (
+    GoneError,
+    InvalidAnswerError,
+    ListUnreadError,
+    TooLargeError,
+    too_large,
+)
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
 from pegboard.sources.mcp.wire.upstream_call import Call
 
 _MOST_BLOCKS: Final = 10
 """Of the content of an error that are read for what was refused."""
 _UNAUTHORIZED: Final = 401
+_MOST_READS: Final = 3
+"""How often the list of a server is read for one call, where its connection ends meanwhile."""
 
 
 def call(
@@ -36,11 +44,18 @@ def call(
     meta = meta_for_upstream(context.meta) if context.meta else None
     made = Call(tool.name, arguments, meta, context.progress, context.client)
     repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-    return run(connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made)
+    return run(connection, spec, tool.name, partial(call_tool, made), repeatable=repeatable, made=made, tool=tool)
 
 
 async def run(
-    connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool, made: Call | None = None
+    connection: Connection,
+    spec: ServerSpec,
+    what: str,
+    work: Work,
+    *,
+    repeatable: bool,
+    made: Call | None = None,
+    tool: Tool | None = None,
 ) -> Any:
     """Do the work; once more on a new connection where the first try cannot have done anything.
 
@@ -48,19 +63,28 @@ async def run(
     only where it is ``repeatable``: read-only or idempotent. What a server refused with 401 is done again where its
     credentials are read anew and differ (G13).
 
-    ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is.
-    Raises ``UpstreamTimeoutError`` after ``spec.timeout`` seconds, ``UpstreamError``, ``ToolUnavailableError``.
+    ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is, and
+    ``tool`` what it calls: it runs only on a connection whose list has just this definition (A4).
+    Raises ``UpstreamTimeoutError`` after ``spec.timeout`` seconds, ``UpstreamError``, ``ToolUnavailableError``,
+    ``OtherDefinitionError``.
     """
     tries = 0
     while True:
         tries += 1
         live = connection.live or await connection.up()
+        if tool is not None and connection.reads is not None and not live.lists(tool):
+            live = await _on_listed(connection, spec, tool)
+        if made is not None:
+            made.forgotten = live.forgotten
         try:
             if made is not None and connection.one_at_a_time:
                 async with connection.alone(live):
                     return await _once(connection, live, spec, what, work, made)
             return await _once(connection, live, spec, what, work, made)
+        except ListUnreadError:
+            tries -= 1
         except GoneError as gone:
+            live.forget_list()
             how = await connection.lost(live, gone.reason, dead=gone.dead)
             if live.oversized:
                 raise _too_large(spec, what) from None
@@ -69,6 +93,26 @@ async def run(
         except ToolUnavailableError as refused:  # nothing ran: with other credentials it may
             if tries > 1 or not _unauthorized(refused) or not await connection.renew(live):
                 raise
+
+
+async def _on_listed(connection: Connection, spec: ServerSpec, tool: Tool) -> OpenConnection:
+    """Return the connection once its list was read, if that has just this definition of a tool (A4).
+
+    A list that was being read already may be older than the definition, and is read once more.
+    """
+    for _ in range(_MOST_READS):
+        joined = connection.reading is not None
+        await connection.read_list(spec)
+        live = connection.live
+        if live is None or live.listed is None:  # it has ended meanwhile
+            continue
+        if live.lists(tool):
+            return live
+        if not joined:
+            raise OtherDefinitionError
+    raise ToolUnavailableError(
+        f"{spec.label} ended each time when its tools had been read.", hint=f"See what it prints. {spec.limit_hint}"
+    )
 
 
 async def _once(
@@ -100,6 +144,7 @@ async def _once(
             refused = NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
         if isinstance(refused, ToolUnavailableError):
             connection.history.unreached(refused.message)
+            live.forget_list()
         raise refused from error
     finally:
         connection.usage.end()

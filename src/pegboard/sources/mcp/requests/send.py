@@ -78,6 +78,8 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
         if call.passes_on:
             await call.drained()
     finally:
+        if live.http_closes:  # the next call has a connection of its own
+            live.listed = None
         if requests.end(call):
             await call.finish_asking()
     content: list[Any] | None = raw.get("content")

@@ -36,15 +36,20 @@ class HttpTransport:
             limit = self._live.message_limit
             streams = streamable_http_client(url, http_client=client, max_sse_event_size=limit)
             read, write = await stack.enter_async_context(streams)
-            if self._use_fast_path:
-                read = await self._open_fast_path(stack, client, url, read)
+            read = await self._watched(stack, client, url, read)
             self._stack = stack.pop_all()
         return read, write
 
-    async def _open_fast_path(self, stack: AsyncExitStack, client: WatchedClient, url: str, read: Any) -> Any:
-        """Return the stream that the session reads: what the SDK reads, and what calls around it bring besides."""
+    async def _watched(self, stack: AsyncExitStack, client: WatchedClient, url: str, read: Any) -> Any:
+        """Return the stream that the session reads: what the SDK reads, and what calls around it bring besides.
+
+        Where no call goes around it, connections of that way are used only to notice the end of the server.
+        """
         from pegboard.sources.mcp.fast.http_calls import HttpFastPath
 
+        if not self._use_fast_path:
+            stack.callback(HttpFastPath(self._live, client, url, lambda _: None).close)
+            return read
         group = await stack.enter_async_context(anyio.create_task_group())
         send, joined = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
 

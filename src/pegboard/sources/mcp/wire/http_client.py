@@ -148,6 +148,8 @@ class WatchedClient(httpx2.AsyncClient):
         live = self._live
         if session := response.headers.get(_SESSION_HEADER):
             live.http_session = live.http_session or session
+        closes = response.http_version == "HTTP/1.0" or response.headers.get("connection", "").lower() == "close"
+        live.http_closes = closes and not live.http_session
         if _INITIALIZED in request.content[:100]:
             live.http_initialized = True
         if response.status_code < 400:
@@ -173,7 +175,10 @@ class WatchedClient(httpx2.AsyncClient):
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
-        extensions: dict[str, Any] = {"reason_phrase": response.reason_phrase.encode("ascii", errors="ignore")}
+        extensions: dict[str, Any] = {
+            "reason_phrase": response.reason_phrase.encode("ascii", errors="ignore"),
+            "http_version": response.http_version.encode("ascii"),
+        }
         if (wanted := response.extensions.get(_WANTED_LOGIN)) is not None:
             extensions[_WANTED_LOGIN] = wanted
         return httpx2.Response(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from pegboard.core.access.pins import definition_text
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Manifest, Tool
 from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
@@ -85,7 +87,9 @@ class OpenConnection:
 
     - ``client`` is there once the connection is ``up``, and ``version`` is known. ``envelope`` is what the SDK sends
       of this client with every request of the 2026 era, ``http_session`` the session of the handshake era over HTTP;
-      ``http_initialized``: the server knows that it has begun.
+      ``http_initialized``: the server knows that it has begun; ``http_closes``: it has no sessions,
+      and closes each connection after an answer.
+      ``watch_server`` sees to it that the end of a server over HTTP without sessions is noticed.
     - ``fast_call`` makes a call around the SDK, and raises ``UseSdkError`` where it has to go by the SDK, as that of
       one of the ``header_tools``: arguments of theirs belong in headers.
     - ``notify`` takes the notifications about lists other than that of tools, ``on_progress`` the progress of calls
@@ -97,6 +101,8 @@ class OpenConnection:
     - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
       and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
       message.
+    - ``newest`` is what was read last of its tools. ``listed`` are those tools once they were compared with the pins;
+      None as long as no call may run (A4); ``forgotten`` is how often they had to be read again.
     - ``login`` is what its requests over HTTP show, where the server may want a login.
     - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
@@ -135,6 +141,12 @@ class OpenConnection:
         self.invalid_count = 0
         self.dropped: dict[str, str] = {}
         self.excluded: dict[str, str] = {}
+        self.http_closes = False
+        self.watch_server: Callable[[], object] = _nothing
+        self.newest: Manifest | None = None
+        self.listed: Mapping[str, Tool] | None = None
+        self.forgotten = 0
+        self._alike: dict[str, Tool] = {}  # tools of calls that were found to be as listed, by their names
         self.login: ShownLogin | None = None
         self.refusals: RefusalReader | None = None
         self.note_refused: Callable[[Iterable[Refused]], object] = _ignore
@@ -149,6 +161,30 @@ class OpenConnection:
     def take_up(self, client: Client) -> None:
         """Note that the server answers, through this client."""
         self.client, self.version, self.up = client, client.protocol_version, True
+
+    def note_compared(self, manifest: Manifest) -> None:
+        """Let calls run: what was read last of its tools, if it is this, was compared with the pins."""
+        if manifest is self.newest:
+            self.listed = {tool.name: tool for tool in manifest.tools}
+            self._alike.clear()
+            self.watch_server()
+
+    def forget_list(self) -> None:
+        """Let no call run before the list has been read once more: another process may answer by now."""
+        self.listed = None
+        self.forgotten += 1
+
+    def lists(self, tool: Tool) -> bool:
+        """Return whether a call of a tool may run here: the list was compared, and has just this definition of it."""
+        if self.listed is None:
+            return False
+        if self._alike.get(tool.name) is tool:
+            return True
+        own = self.listed.get(tool.name)
+        if own is None or definition_text(own) != definition_text(tool):
+            return False
+        self._alike[tool.name] = tool
+        return True
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -215,6 +251,10 @@ class OpenConnection:
 
 Work = Callable[[OpenConnection], Awaitable[Any]]
 """What is done over a connection that is up."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _ignore(_: object) -> None:

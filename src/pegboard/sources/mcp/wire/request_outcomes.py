@@ -45,6 +45,10 @@ class GoneError(Exception):
         return self._in_flight.sent and not self._in_flight.unread
 
 
+class ListUnreadError(Exception):
+    """A call that was not sent: the list of the tools has to be read again before it."""
+
+
 class InvalidAnswerError(Exception):
     """An answer that is not what the protocol allows."""
 

@@ -26,12 +26,13 @@ class Call:
     ``meta`` is the ``_meta`` that goes along, ``progress`` takes reports. ``limit`` is set before anything
     is sent. ``before_answer`` takes what is to be passed on before the answer, in the order of arrival, where
     the call goes around the SDK; it returns False where the answer is there already. ``passes_on`` is whether
-    something was passed on by :meth:`pass_on` and not before the answer.
+    something was passed on by :meth:`pass_on` and not before the answer. ``forgotten`` is how
+    often the list of the tools was forgotten when the call was let through: it is not sent once that is more.
     """
 
     __slots__ = (
-        "_asking", "_last", "_left", "arguments", "before_answer", "client", "limit", "meta", "name", "over",
-        "passes_on", "progress", "tasks",
+        "_asking", "_last", "_left", "arguments", "before_answer", "client", "forgotten", "limit", "meta", "name",
+        "over", "passes_on", "progress", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class Call:
         self.progress = progress
         self.client = client
         self.limit: TimeLimit | None = None
+        self.forgotten = 0
         self.before_answer: Callable[[Thunk], bool] | None = None
         self.over = self.passes_on = False
         self.tasks: set[asyncio.Task[JsonObject]] = set()
