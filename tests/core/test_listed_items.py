@@ -88,7 +88,7 @@ def resource(uri: str, **more: Any) -> dict[str, Any]:
 
 
 def shelf(kind: Any, *listings: tuple[Plugin, list[dict[str, Any]]]) -> MergedList:
-    return merge_lists(kind, listings, lambda item: item)
+    return merge_lists(kind, listings)
 
 
 A, B, GH = plugin("a", **SERVER), plugin("b", **SERVER), plugin("hub", prefix="gh", **SERVER)
@@ -118,13 +118,6 @@ def test_prompts_are_named_like_tools_and_a_clash_is_reported() -> None:
     assert [(clash.wire, clash.first, clash.second) for clash in made.clashes] == [
         ("a__greet", "a/greet", "bare/a__greet")
     ]
-
-
-def test_what_must_not_be_said_is_taken_out_and_the_server_still_found() -> None:
-    """X5: a secret in a URI is masked for clients only."""
-    made = merge_lists("resources", [(A, [resource("db://hunter22/t")])], lambda item: resource("db://***/t"))
-    (offer,) = made.offers.values()
-    assert (offer.shown, offer.name, offer.wire["uri"]) == ("db://***/t", "db://hunter22/t", "db://***/t")
 
 
 def matches(template: str, uri: str) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, discover, guarded, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Printer
+from pegboard.cli.rendering import Given, Printer
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,16 +102,16 @@ def _show(answer: CallAnswer, printer: Printer) -> int:
             {
                 "status": answer.status,
                 "is_error": result.is_error,
-                "content": result.content,
-                "structured": result.structured,
+                "content": Given(result.content),
+                "structured": Given(result.structured),
                 "message": answer.message,
             }
         )
         return DONE if fine else REFUSED
     for block in result.content:
-        printer.say(_block(block))
+        printer.show(_block(block))
     if not result.content and result.structured is not None:
-        printer.say(json.dumps(result.structured, indent=2, ensure_ascii=False, default=str))
+        printer.show(json.dumps(result.structured, indent=2, ensure_ascii=False, default=str))
     if not fine:
         shown = {block.get("text") for block in result.content}
         again = f": {answer.message}" if answer.message and answer.message not in shown else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Column, Given, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -32,6 +33,7 @@ def explain(
         found = await Operations(board.services).explain(
             key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
         )
+        found = await _named(board, found)
         if printer.as_json:
             printer.document(explanation_json(found))
         else:
@@ -41,10 +43,18 @@ def explain(
     return run(options, explained)
 
 
+async def _named(board: Pegboard, found: OperatorExplanation) -> OperatorExplanation:
+    """Return the explanation with the names by which things are called, whatever is secret in them."""
+    from pegboard.operators.masked import resolved, shown_names
+
+    names = await shown_names(board.services)
+    return replace(resolved(found, names), fixes=tuple(resolved(fix, names) for fix in found.fixes))
+
+
 def explanation_json(found: OperatorExplanation) -> dict[str, Any]:
     """Return the answer as scripts read it."""
     return {
-        "tool": found.tool,
+        "tool": Given(found.tool),
         "permitted": found.permitted,
         "loaded": found.loaded,
         "visible": found.visible,
@@ -118,6 +128,6 @@ def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
         printer.table([Column("reason"), Column("because"), Column("where")], rows)
     if found.members:
         more = f" and {found.tools - len(found.members)} more" if found.tools > len(found.members) else ""
-        printer.say(f"\nIts tools: {', '.join(found.members)}{more}")
+        printer.show(f"\nIts tools: {', '.join(found.members)}{more}")
     if advice:
-        printer.say(f"\nNext: {advice}")
+        printer.show(f"\nNext: {advice}")

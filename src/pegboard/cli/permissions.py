@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import DONE, Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Column, Given, Printer
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
@@ -52,7 +52,7 @@ def show(
             await discover(board, printer, start=False, registered=True)
             panels = await _panels(board, agent, principal)
         if printer.as_json:
-            printer.document(panels)
+            printer.document(Given(panels))  # masked already, but for names
         elif rows := [line for name, part in panels.items() for row in part for line in _lines(name, row)]:
             printer.table(_COLUMNS, rows)
         else:

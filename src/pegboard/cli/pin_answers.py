@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.common import DONE, system_user
 from pegboard.cli.person import NotAgreedError, require_operator, require_typed
-from pegboard.cli.rendering import Printer, plural
+from pegboard.cli.rendering import Given, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.board.services import Services
@@ -36,7 +36,7 @@ async def accepted(
     from pegboard.operators.pins import OperatorPins
 
     pins = OperatorPins(services)
-    found = [one for one in await pins.shown(*names) if one.waits or one.status == "gone"]
+    found = await named(services, [one for one in await pins.shown(*names) if one.waits or one.status == "gone"])
     plain, warned = [one for one in found if not one.findings], [one for one in found if one.findings]
     taken: list[PinView] = []
     try:
@@ -101,10 +101,19 @@ def answered(found: Sequence[PinView], printer: Printer) -> int:
     return DONE
 
 
-def row(one: PinView) -> tuple[str, ...]:
+async def named(services: Services, found: Iterable[PinView]) -> list[PinView]:
+    """Return the same with the names by which tools are called, whatever is secret in them: commands take these."""
+    from pegboard.operators.masked import resolved, shown_names
+
+    names = await shown_names(services)
+    return [resolved(one, names) for one in found]
+
+
+def row(one: PinView) -> tuple[object, ...]:
     """Return the cells of a tool in the table."""
     claims = " and ".join(CLAIMS[claim] for claim in one.claims)
-    return one.name, one.plugin, STATES[one.status], one.by, f"says only now that it {claims}" if claims else ""
+    name, plugin = Given(one.name), Given(one.plugin)
+    return name, plugin, STATES[one.status], one.by, f"says only now that it {claims}" if claims else ""
 
 
 def lines(one: PinView) -> list[str]:
@@ -130,9 +139,9 @@ CLAIMS = {"read_only": "only reads", "harmless": "destroys nothing"}
 def row_json(one: PinView) -> dict[str, Any]:
     """Return what scripts read of a tool in a list."""
     return {
-        "plugin": one.plugin,
-        "tool": one.tool,
-        "name": one.name,
+        "plugin": Given(one.plugin),
+        "tool": Given(one.tool),
+        "name": Given(one.name),
         "status": one.status,
         "waits": one.waits,
         "by": one.by,

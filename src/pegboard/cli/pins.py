@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
-from pegboard.cli.pin_answers import accepted, answered, lines, row, row_json, whole_json
+from pegboard.cli.pin_answers import accepted, answered, lines, named, row, row_json, whole_json
 from pegboard.cli.rendering import Column, Printer
 from pegboard.errors import UsageError
 
@@ -33,7 +33,7 @@ def list_(
     async def printed(board: Pegboard, printer: Printer) -> int:
         from pegboard.operators.pins import OperatorPins
 
-        found = await OperatorPins(board.services).listed(*names or (), waiting=waiting)
+        found = await named(board.services, await OperatorPins(board.services).listed(*names or (), waiting=waiting))
         if printer.as_json:
             printer.document([row_json(one) for one in found])
         elif found:
@@ -51,7 +51,7 @@ def show(names: NamesArgument = None, config: ConfigOption = None, as_json: Json
     async def printed(board: Pegboard, printer: Printer) -> int:
         from pegboard.operators.pins import OperatorPins
 
-        found = await OperatorPins(board.services).shown(*names or (), waiting=not names)
+        found = await named(board.services, await OperatorPins(board.services).shown(*names or (), waiting=not names))
         if printer.as_json:
             printer.document([whole_json(one) for one in found])
             return DONE

@@ -37,6 +37,16 @@ class Column:
     whole: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value of a tool or its server, or a name: it is printed unmasked, since X5 is about Pegboard's own texts."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
 class Printer:
     """The writer of answers to standard output, and of everything else to standard error, without secrets (X5).
 
@@ -56,6 +66,10 @@ class Printer:
     def say(self, text: str = "") -> None:
         """Write text for people."""
         _write(sys.stdout, clean(self.masker.text(text)))
+
+    def show(self, text: str) -> None:
+        """Write for people what a tool or its server gave, without masking it."""
+        _write(sys.stdout, clean(text))
 
     def patch(self, diff: str) -> None:
         """Write a change of a file as a program takes it: line ends and control characters stay as they are."""
@@ -80,8 +94,7 @@ class Printer:
 
         limits = [None if column.whole else LONGEST_CELL for column in columns]
         cells = [
-            [one_line(self.masker.text(str(cell)), limit=limit) for cell, limit in zip(row, limits, strict=True)]
-            for row in rows
+            [one_line(self._text(cell), limit=limit) for cell, limit in zip(row, limits, strict=True)] for row in rows
         ]
         taken = [max(map(cell_len, (c.title, *texts))) for c, *texts in zip(columns, *cells, strict=True)]
         fixed = sum(width for column, width in zip(columns, taken, strict=True) if not column.flexible)
@@ -98,6 +111,9 @@ class Printer:
         for row in cells:
             table.add_row(*map(Text, row))
         self._print(table)
+
+    def _text(self, cell: object) -> str:
+        return str(cell) if isinstance(cell, Given) else self.masker.text(str(cell))
 
     @contextmanager
     def working(self, text: str, *, lasting: bool = False) -> Generator[Callable[[str], None]]:
@@ -159,20 +175,26 @@ def plain(value: Any, masker: Masker) -> Any:
     >>> plain({"tokens": (1, float("nan")), "text": "hunter22"}, Masker(["hunter22"]))
     {'tokens': [1, None], 'text': '***'}
     """
+    return _plain(value, masker.value)
+
+
+def _plain(value: Any, text: Callable[[str], str]) -> Any:
     match value:
+        case Given():
+            return _plain(value.value, str)
         case str():
-            return masker.value(str(value))
+            return text(str(value))
         case bool() | int() | None:
             return value
         case float():
             return value if math.isfinite(value) else None
         case Mapping():
             pairs = cast("Mapping[object, Any]", value)
-            return {str(key): plain(inner, masker) for key, inner in pairs.items()}
+            return {str(key): _plain(inner, text) for key, inner in pairs.items()}
         case list() | tuple() | set() | frozenset():
-            return [plain(inner, masker) for inner in cast("Iterable[Any]", value)]
+            return [_plain(inner, text) for inner in cast("Iterable[Any]", value)]
         case _:
-            return masker.value(str(value))
+            return text(str(value))
 
 
 def plural(count: int, noun: str) -> str:

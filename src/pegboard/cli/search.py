@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Column, Given, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -51,7 +51,7 @@ def search(
         else:
             printer.say("Nothing fits.")
         if more := (*found.further, *found.siblings):
-            printer.say(f"\nFurther: {', '.join(more)}")
+            printer.show(f"\nFurther: {', '.join(more)}")
         if found.hint:
             printer.say(f"\n{found.hint}")
         return DONE
@@ -70,16 +70,17 @@ def queries_of(words: Sequence[str]) -> tuple[str, ...]:
 
 def _result_json(one: FoundTool) -> dict[str, object]:
     return {
-        "name": one.name,
+        "name": Given(one.name),
         "kind": one.kind,
-        "plugin": one.plugin,
-        "description": one.description,
+        "plugin": Given(one.plugin),
+        "description": Given(one.description),
         "score": one.score,
         "loaded": one.loaded,
     }
 
 
-def _row(one: FoundTool) -> tuple[str, ...]:
+def _row(one: FoundTool) -> tuple[object, ...]:
     stands = {"callable": "yes", "next_request": "next request", "loadable": "", "unavailable": "unavailable"}
-    required, text = ", ".join(one.required), one.reason or one.sentence
-    return one.name, one.kind, one.plugin, f"{one.score:.2f}", stands[one.status], required, text
+    required, text = Given(", ".join(one.required)), one.reason or Given(one.sentence)
+    name, plugin = Given(one.name), Given(one.plugin)
+    return name, one.kind, plugin, f"{one.score:.2f}", stands[one.status], required, text

@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Column, Given, Printer, plural
 from pegboard.core.model.naming import some_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def surface(
 
 def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:
     return {
-        "name": out.tool.wire,
-        "plugin": out.tool.plugin,
+        "name": Given(out.tool.wire),
+        "plugin": Given(out.tool.plugin),
         "lease": str(out.until),
         "reason": out.because[0].value,
         "tokens": board.services.prices([out.tool]),
@@ -64,10 +64,10 @@ def _surface_json(found: Surface, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "session": found.session,
         "turn": found.turn,
         "tools": rows,
-        "hints": found.hints,
-        "suffix": found.suffix,
-        "policy": found.policy,
-        "focus": found.focus,
+        "hints": Given(found.hints),
+        "suffix": Given(found.suffix),
+        "policy": Given(found.policy),
+        "focus": Given(found.focus),
         "tokens": asdict(found.tokens),
         "missing": [asdict(item) for item in found.missing],
     }
@@ -83,7 +83,7 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
         if text:
             printer.say()
             printer.heading(title)
-            printer.say(text)
+            printer.show(text)
     if found.focus is not None:
         printer.say()
         printer.heading("Focus")

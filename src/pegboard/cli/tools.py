@@ -8,7 +8,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Column, Given, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -50,7 +50,9 @@ def tools(
             printer.table(COLUMNS, [_cells(row) for row in rows])
             total = sum(row["tokens"] for row in rows)
             printer.say(f"\n{plural(sum(row['tokens'] > 0 for row in rows), 'tool')}, {total} tokens.")
-            if stale := ", ".join(dict.fromkeys(row["plugin"] for row in rows if row["available"] and row["reason"])):
+            if stale := ", ".join(
+                dict.fromkeys(str(row["plugin"]) for row in rows if row["available"] and row["reason"])
+            ):
                 printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
         return DONE
 
@@ -80,10 +82,10 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
 
 def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:
     return {
-        "name": name,
-        "plugin": plugin.name,
+        "name": Given(name),
+        "plugin": Given(plugin.name),
         "category": plugin.category,
-        "description": description,
+        "description": Given(description),
         "tokens": tokens,
         "available": not fault,
         "reason": fault or stale,
@@ -108,7 +110,7 @@ def _unseen(plugin: Plugin) -> str:
     return f"Its tools are not known before it has been loaded once ({load}), or all have: pegboard check --probe"
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     available = "yes" if row["available"] else "no"
     message = row["description"] if row["available"] else row["reason"]
     return row["name"], row["plugin"], row["category"] or "", str(row["tokens"]), available, message

@@ -39,12 +39,17 @@ def parsed(text: str) -> Any:
 
 
 def meant_fields(fields: Iterable[FieldOverview], given: Mapping[str, Any], names: ShownNames) -> dict[str, Any]:
-    """Return what was filled in, with the names of fields, and the choices of them, that are meant."""
-    choices = {field.name: field.choices for field in fields}
-    return {
-        names.meant(name): names.meant(value) if value in choices.get(name, ()) else value
-        for name, value in given.items()
-    }
+    """Return what was filled in, with the names of fields, and the choices and defaults of them, that are meant."""
+    by_name = {field.name: field for field in fields}
+    return {names.meant(name): _meant(by_name.get(name), value, names) for name, value in given.items()}
+
+
+def _meant(field: FieldOverview | None, value: Any, names: ShownNames) -> Any:
+    if field is None:
+        return value
+    if field.text and value == value_of(field, field.text):
+        return value_of(field, names.meant(field.text))
+    return names.meant(value) if value in field.choices else value
 
 
 def _no_number(text: str) -> Any:

@@ -142,6 +142,11 @@ def masked(value: T, names: ShownNames) -> T:
     return cast("T", _changed(value, names.masker.text, names.shown))
 
 
+def marked(value: T, names: ShownNames) -> T:
+    """Return a value with a mark of its own for each secret in its texts, so that two that differ stay different."""
+    return cast("T", _changed(value, names.masked, names.masked))
+
+
 def resolved(value: T, names: ShownNames) -> T:
     """Return a dataclass that operators have handed in, with what each ``Name`` in its fields means."""
     old = {name: getattr(value, name) for name in _names_of(type(value))}

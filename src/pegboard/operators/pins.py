@@ -18,7 +18,7 @@ from pegboard.core.access.pins import PinnedTool, PinStatus
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
-from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, Verbatim, marked, masked, shown_names
 from pegboard.ports import PinChange as StoredPin
 from pegboard.support.visible_text import visible
 
@@ -364,9 +364,9 @@ def _view(one: PinnedTool) -> PinView:
 
 
 def _whole(one: PinnedTool, findings: tuple[Finding, ...], known: ShownNames) -> PinView:
-    """Return a tool with how it differs; its definitions are masked first: a secret that is cut would be none (X5)."""
-    before, after = masked(one.pinned or EMPTY, known), masked(one.listed or EMPTY, known)
-    changes = diff(before, after) if after and before != after else ()
+    """Return a tool with how it differs; secrets have their marks first: one that is cut would be none (X5)."""
+    before, after = marked(one.pinned or EMPTY, known), marked(one.listed or EMPTY, known)
+    changes = diff(before, after) if after else ()
     return replace(
         _view(one),
         description=_text((before or after).get("description", "")),

@@ -35,7 +35,7 @@ class FieldOverview:
     type: Verbatim
     choices: tuple[Name, ...]
     required: bool
-    text: str
+    text: Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ async def _settings(services: Services, snapshot: Snapshot, tool: Tool) -> CallA
     }
     if whole.off or whole.values:
         document["set_for_every_principal"] = {**dict.fromkeys(whole.off, False), **whole.values}
-    text = json.dumps(services.masker.value(document), ensure_ascii=False, sort_keys=True)
+    text = json.dumps(document, ensure_ascii=False, sort_keys=True)
     return CallAnswer(status="ok", result=text_result(text), tool=tool)
 
 

@@ -34,13 +34,11 @@ class _Merged:
 
     names: list[tuple[str, str | None]]
     listings: list[Listing]
-    forms: frozenset[str]
     items: MergedList
 
-    def is_made_of(self, names: list[tuple[str, str | None]], listings: list[Listing], forms: frozenset[str]) -> bool:
+    def is_made_of(self, names: list[tuple[str, str | None]], listings: list[Listing]) -> bool:
         """Return whether it would be the same list."""
-        same = names == self.names and forms is self.forms
-        return same and all(a[1] is b[1] for a, b in zip(self.listings, listings, strict=True))
+        return names == self.names and all(a[1] is b[1] for a, b in zip(self.listings, listings, strict=True))
 
 
 class ResourceLists:
@@ -76,11 +74,11 @@ class ResourceLists:
         key = snapshot.info.key.principal, snapshot.info.key.agent, kind
         names = [(server.plugin.name, server.plugin.prefix) for server, _ in lists]
         listings: list[Listing] = [(server.plugin, items) for server, items in lists]
-        masker, known = self._services.masker, self._merged.get(key)
-        if known is not None and known.is_made_of(names, listings, masker.forms):
+        known = self._merged.get(key)
+        if known is not None and known.is_made_of(names, listings):
             return known.items
-        items = merge_lists(kind, listings, masker.known)
-        _keep(self._merged, key, _Merged(names=names, listings=listings, forms=masker.forms, items=items))
+        items = merge_lists(kind, listings)
+        _keep(self._merged, key, _Merged(names=names, listings=listings, items=items))
         for clash in items.clashes:
             self._warn(f"{kind} {clash.first} and {clash.second} are both called {clash.wire}: the later is not listed")
         return items

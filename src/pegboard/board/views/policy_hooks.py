@@ -23,7 +23,7 @@ log = logging.getLogger("pegboard")
 async def initial_policy(services: Services, permissions: CompiledPermissions, state: State) -> str:
     """Return the policy of what is loaded from the start, without secrets."""
     written = await _written(services, permissions, policy.hooked_at_start(permissions, state))
-    return services.masker.text(policy.initial(permissions, state, written))
+    return policy.without_secrets(services.masker, permissions, policy.initial(permissions, state, written))
 
 
 async def later_policy(
@@ -32,7 +32,7 @@ async def later_policy(
     """Return the policy that comes with these tools, without secrets."""
     added = tuple(tools)
     written = await _written(services, permissions, policy.hooked_with(permissions, state, added))
-    return services.masker.text(policy.later(permissions, state, added, written))
+    return policy.without_secrets(services.masker, permissions, policy.later(permissions, state, added, written))
 
 
 async def _written(services: Services, permissions: CompiledPermissions, asked: Iterable[HookedPolicy]) -> Written:

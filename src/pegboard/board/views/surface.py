@@ -97,7 +97,7 @@ async def _initial(services: Services, permissions: CompiledPermissions, state: 
     """Return the policy of what is loaded from the start, without secrets."""
     if policy.hooked_at_start(permissions, state):
         return await initial_policy(services, permissions, state)
-    return services.masker.text(policy.initial(permissions, state))
+    return policy.without_secrets(services.masker, permissions, policy.initial(permissions, state))
 
 
 async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown: ShownHints | None) -> str:
@@ -136,7 +136,8 @@ def sent_at_start(permissions: CompiledPermissions, services: Services, host: Ho
     found = resolve(
         permissions, DEFAULT, session=None, meta=meta, duties=duties(services, permissions), fixed=host.list_is_fixed
     )
-    return sent(replace(found, policy=services.masker.text(policy.initial(permissions, DEFAULT))))
+    text = policy.without_secrets(services.masker, permissions, policy.initial(permissions, DEFAULT))
+    return sent(replace(found, policy=text))
 
 
 def _costs(services: Services, permissions: CompiledPermissions, rendered: Surface) -> Costs:

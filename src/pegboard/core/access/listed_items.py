@@ -93,11 +93,11 @@ def unalias(uri: str) -> Target | None:
     return (unquote(plugin), own) if uri.startswith(SCHEME) and plugin and slash else None
 
 
-def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[JsonObject], JsonObject]) -> MergedList:
+def merge_lists(kind: ListKind, listings: Iterable[Listing]) -> MergedList:
     """Return what is offered to clients, in the order of the listings.
 
-    ``shown`` removes from an item what must not be shown (X5). An item that its server lists twice counts
-    once. Of two equal URIs the later gets an alias; of two equal prompt names the later is excluded (G10).
+    An item that its server lists twice counts once. Of two equal URIs the later gets an alias; of two equal prompt
+    names the later is excluded (G10).
     """
     key = KEYS[kind]
     offers: dict[str, ListedItem] = {}
@@ -109,8 +109,7 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[Js
             if own in seen:
                 continue
             seen.add(own)
-            public = shown(item)
-            name = str(public[key])
+            name = own
             if kind == "prompts":
                 name = wire_name(plugin.name, name, prefix=plugin.prefix)
             if name in offers and kind != "prompts":
@@ -119,7 +118,7 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[Js
                 first = offers[name]
                 clashes.append(Clash(wire=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
                 continue
-            wire = public if name == public[key] else Frozen({**public, key: name})
+            wire = item if name == own else Frozen({**item, key: name})
             offers[name] = ListedItem(plugin=plugin.name, name=own, shown=name, wire=wire)
     return MergedList(offers=offers, clashes=tuple(clashes))
 

@@ -104,6 +104,21 @@ class Masker:
         """
         return self.userinfo(self.replaced(text, _hidden))
 
+    def text_around(self, text: str, names: Callable[[], Iterable[str]]) -> str:
+        """Return the text without secrets, but with these names: whoever reads it has to use them.
+
+        >>> Masker(["postgres"]).text_around("postgres__ask wants postgres", lambda: ["postgres__ask"])
+        'postgres__ask wants ***'
+        """
+        masked = self.text(text)
+        if masked == text:
+            return text
+        kept = sorted((name for name in names() if self.text(name) != name), key=len, reverse=True)
+        if not kept:
+            return masked
+        whole = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, kept))})(?![\w-])")
+        return "".join(part if at % 2 else self.text(part) for at, part in enumerate(whole.split(text)))
+
     def beginning(self, text: str, most: int) -> str:
         """Return the first characters of a text without secrets, at most so many; a secret at the cut is whole.
 
@@ -139,21 +154,6 @@ class Masker:
     def userinfo(self, text: str, mark: Callable[[str], str] = lambda _: MASK) -> str:
         """Return a text with what ``mark`` returns of it in place of the userinfo of each URL."""
         return _USERINFO.sub(lambda found: mark(found[0]), text) if "://" in text else text
-
-    def known(self, value: Any) -> Any:
-        """Return text, or the texts in a JSON value, without the values that are known to be secret."""
-        if self._pattern is None and not self._long:
-            return value
-        match value:
-            case str():
-                return self.replaced(value, _hidden)
-            case dict():
-                items = cast("dict[Any, Any]", value).items()
-                return _distinct((self.known(k) if isinstance(k, str) else k, self.known(v)) for k, v in items)
-            case list() | tuple():
-                return [self.known(item) for item in cast("Sequence[Any]", value)]
-            case _:
-                return value
 
     def value(self, value: Any, *, secret_keys: frozenset[str] = frozenset()) -> Any:
         """Return a JSON value without secrets, wherever they stand in it, in keys too.

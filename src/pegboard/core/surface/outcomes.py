@@ -10,7 +10,7 @@ from pegboard.core.anticipation.siblings import beside_load
 from pegboard.core.state.commands import Command, CommandContext, Load, Outcome
 from pegboard.core.state.sessions import State
 from pegboard.core.state.transitions import transition
-from pegboard.core.surface.policy import later
+from pegboard.core.surface.policy import later, without_secrets
 
 
 def apply(
@@ -29,5 +29,7 @@ def apply(
     if anticipation is not None and isinstance(command, Load) and command.siblings:
         after, outcome = beside_load(permissions, after, outcome, anticipation, terms)
     if outcome.added:
-        outcome = replace(outcome, policy=terms.masker.text(later(permissions, after, outcome.added)))
+        outcome = replace(
+            outcome, policy=without_secrets(terms.masker, permissions, later(permissions, after, outcome.added))
+        )
     return after, outcome

@@ -11,6 +11,7 @@ from typing import Final
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import available_tools
 from pegboard.core.state.sessions import State
@@ -103,6 +104,12 @@ def later(permissions: CompiledPermissions, state: State, tools: Iterable[Tool],
     now = _texts(permissions, available_tools(permissions, state), written, about=wanted)
     before = _texts(permissions, _start(permissions, state), written, about=wanted) if now else {}
     return _joined(text for key, text in now.items() if text != before.get(key))
+
+
+def without_secrets(masker: Masker, permissions: CompiledPermissions, text: str) -> str:
+    """Return a policy without secrets; the names of tools stay, since the model calls them by these (X5)."""
+    plugins = permissions.world.catalog.plugins.values()
+    return masker.text_around(text, lambda: (tool.wire for plugin in plugins for tool in plugin.tools))
 
 
 def _start(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:

@@ -46,15 +46,14 @@ def client_error(error: Exception, method: str, masker: Masker) -> MCPError:
             return MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.")
 
 
-def server_error(error: Mapping[str, Any], masker: Masker) -> MCPError:
-    """Return the JSON-RPC error of a server as the server gave it, without secrets."""
-    masked = masker.known(dict(error))
-    return MCPError(masked["code"], masked["message"], masked["data"])
+def server_error(error: Mapping[str, Any]) -> MCPError:
+    """Return the JSON-RPC error of a server as the server gave it (G7)."""
+    return MCPError(error["code"], error["message"], error["data"])
 
 
-def failed_upstream(error: UpstreamError, masker: Masker) -> Exception:
+def failed_upstream(error: UpstreamError) -> Exception:
     """Return the JSON-RPC error of a failed request to a server, where the server gave one, else the failure."""
-    return error if error.answer is None else server_error(error.answer, masker)
+    return error if error.answer is None else server_error(error.answer)
 
 
 def unknown_resource(uri: str, masker: Masker, *, modern: bool) -> MCPError:

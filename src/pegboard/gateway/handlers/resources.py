@@ -94,7 +94,7 @@ class ResourceHandlers:
             try:
                 result = await self._board.resources.read(session.info, params.uri, _context(ctx, request))
             except UpstreamError as error:
-                raise failed_upstream(error, self._board.services.masker) from None
+                raise failed_upstream(error) from None
         if result is None:
             raise unknown_resource(params.uri, self._board.services.masker, modern=request.modern)
         self._pass_result_on(result, modern=request.modern)
@@ -112,7 +112,7 @@ class ResourceHandlers:
                     session.info, params.name, params.arguments, _context(ctx, request)
                 )
             except UpstreamError as error:
-                raise failed_upstream(error, self._board.services.masker) from None
+                raise failed_upstream(error) from None
         if result is None:
             raise MCPError(types.INVALID_PARAMS, self._board.services.masker.text(f"Unknown prompt: {params.name}"))
         self._pass_result_on(result, modern=request.modern)
@@ -127,7 +127,7 @@ class ResourceHandlers:
         try:
             result = await self._board.resources.complete(session.info, ctx.params or {}, _context(ctx, request))
         except UpstreamError as error:
-            raise failed_upstream(error, self._board.services.masker) from None
+            raise failed_upstream(error) from None
         if result is None and isinstance(params.ref, types.PromptReference):
             raise MCPError(types.INVALID_PARAMS, self._board.services.masker.text(f"Unknown prompt: {params.ref.name}"))
         if result is None:

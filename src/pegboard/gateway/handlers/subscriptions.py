@@ -105,7 +105,7 @@ class SubscriptionHandlers:
         try:
             found = await self._board.resources.subscribe(session.info, params.uri, updated)
         except UpstreamError as error:
-            raise failed_upstream(error, self._board.services.masker) from None
+            raise failed_upstream(error) from None
         if found is None:
             raise unknown_resource(params.uri, self._board.services.masker, modern=False)
         if found.release is None:

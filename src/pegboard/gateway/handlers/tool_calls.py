@@ -139,7 +139,7 @@ class ToolCalls:
             raise MCPError(INVALID_PARAMS, self._board.services.masker.text(answer.message))
         error = answer.server_error
         if error is not None and error["code"] == URL_ELICITATION_REQUIRED:
-            raise server_error(error, self._board.services.masker)
+            raise server_error(error)
         return convert.result_of(answer.result, modern=call.request.modern)
 
 

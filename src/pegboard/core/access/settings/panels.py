@@ -92,12 +92,20 @@ def panel(permissions: CompiledPermissions, bare: CompiledPermissions, masker: M
     Inline overrides are no part of it.
     """
     rows = PanelRows(permissions, bare)
-    return tuple(masker.value(_with_members(rows, group)) for group in groups(permissions))
+    return tuple(_with_members(rows, group, masker) for group in groups(permissions))
 
 
-def _with_members(rows: PanelRows, group: PanelGroup) -> JsonObject:
-    found = _json(rows.of(group))
-    return found if group.kind == "unknown" else {**found, "members": [_json(row) for row in rows.members(group)]}
+def _with_members(rows: PanelRows, group: PanelGroup, masker: Masker) -> JsonObject:
+    found = _shown(rows.of(group), masker)
+    if group.kind == "unknown":
+        return found
+    return {**found, "members": [_shown(row, masker) for row in rows.members(group)]}
+
+
+def _shown(row: PanelRow, masker: Masker) -> JsonObject:
+    """Return a row without secrets; names stay, since switches are set by them (X5)."""
+    found = _json(row)
+    return {**masker.value(found), **{key: found[key] for key in ("name", "plugin") if key in found}}
 
 
 def _json(row: PanelRow) -> JsonObject:
