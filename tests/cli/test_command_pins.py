@@ -177,3 +177,24 @@ def test_a_tool_with_warnings_is_accepted_by_its_name_alone(
     monkeypatch.setenv(VARIABLE, "ada-ada-ada-ada-ada")
     taken = run("pins", "accept", "up/look", "--confirm", "up__look", "--json")
     assert [row["tool"] for row in taken.json] == ["look"]
+
+
+def test_a_secret_that_is_the_name_of_a_tool_is_masked_in_no_name_description_or_result(run: Run, folder: Path) -> None:
+    """X5: what a server lists and answers is printed as it is, so that each name can be given to the next command."""
+    tools = folder / "list.json"
+    tools.write_text(json.dumps(FIRST))
+    server = {"command": sys.executable, "args": [str(SERVER), str(tools)], "env": {"DB_PASSWORD": "look"}}
+    document = {"servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}
+    (folder / "pegboard.yaml").write_text(json.dumps(document))
+    assert run("check", "--probe", "--strict").code == 0
+    assert [row["name"] for row in run("tools", "--json").json] == ["up__look", "up__wipe"]
+    assert "up__look" in run("tools").out
+    called = run("call", "up__look", "--json").json
+    assert (called["status"], called["content"]) == ("ok", [{"type": "text", "text": "ran look"}])
+    assert run("call", "up__look").out == "ran look\n"
+    assert "up__look" in [row["name"] for row in run("search", "look", "around", "--json").json["results"]]
+    assert run("explain", "up__look", "--json").json["tool"] == "up__look"
+    assert "up__look" in [row["name"] for row in run("surface", "--json").json["tools"]]
+    assert [row["name"] for row in run("pins", "list", "--json").json] == ["up__look", "up__wipe"]
+    assert "up__look" in [row["name"] for part in run("permissions", "show", "--json", "--panel").json["default"]
+                          for row in part["members"]]  # fmt: skip
