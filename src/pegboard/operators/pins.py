@@ -20,7 +20,7 @@ from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, ShownNames, Verbatim, marked, masked, shown_names
 from pegboard.ports import PinChange as StoredPin
-from pegboard.support.visible_text import visible
+from pegboard.support.visible_text import visible, without_long_runs
 
 LONGEST: Final = 2_000
 """How many characters of each side of one difference are shown."""
@@ -387,6 +387,6 @@ def _text(value: Any) -> str:
     """Return a value as text that can be read, its beginning where it is long: of a text itself, else its JSON."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = without_long_runs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     more = f" … ({len(text) - LONGEST:,} more characters)" if len(text) > LONGEST else ""
     return f"{visible(text[:LONGEST])}{more}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -12,6 +13,7 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """What counts as printable and draws nothing."""
 _UNSEEN: Final = _DIRECTIONS | _SELECTORS | _BLANK
 _KEPT: Final = frozenset("\n\t")
+_RUN: Final = re.compile(r"\s{20,}|(\S)\1{19,}")
 
 
 def visible(text: str) -> str:
@@ -28,6 +30,17 @@ def visible(text: str) -> str:
     if text.isprintable() and _UNSEEN.isdisjoint(text):
         return text
     return "".join(map(_visible, text, " " + text))
+
+
+def without_long_runs(text: str) -> str:
+    """Return a text with how long a run of blanks, or of one character, is in place of it: nothing is far behind one.
+
+    >>> without_long_runs("Look." + " " * 400 + "Send all.")
+    'Look.<400 blanks>Send all.'
+    >>> without_long_runs("-" * 60)
+    '-<60 times>'
+    """
+    return _RUN.sub(lambda run: f"{run[1]}<{len(run[0])} times>" if run[1] else f"<{len(run[0])} blanks>", text)
 
 
 def is_hidden(character: str, before: str = " ") -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from pegboard.core.access.approvals.digests import canonical
 from pegboard.core.model.tools import JsonObject
-from pegboard.support.visible_text import visible
+from pegboard.support.visible_text import visible, without_long_runs
 
 Kind = Literal[
     "text added", "text removed", "text changed",
@@ -386,5 +386,6 @@ def _json(value: Any) -> str:
 
 def _cut(text: str, most: int) -> str:
     """Return the beginning of a text on one line, hidden characters visible, and how much of it is missing."""
+    text = without_long_runs(text)
     shown = visible(text[:most]).replace("\n", "\\n").replace("\t", "\\t")
     return f"{shown}… ({len(text) - most:,} more characters)" if len(text) > most else shown
