@@ -24,7 +24,7 @@ import json, os, sys
 value = os.environ["TOKEN"]
 print("starting with", value, file=sys.stderr, flush=True)
 tools = [
-    {"name": name, "description": f"Uses {value}.", "inputSchema": {"type": "object"},
+    {"name": name, "description": "Uses a token.", "inputSchema": {"type": "object"},
      "annotations": {"readOnlyHint": True}}
     for name in ("look", "fail", "crash", f"look_{len(value)}")
 ]
@@ -33,9 +33,9 @@ for line in sys.stdin:
     name = (request.get("params") or {}).get("name")
     answer = {"result": {}}
     if request["method"] == "initialize":
-        about = {"name": "leaking", "version": "1", "title": f"With {value}"}
+        about = {"name": "leaking", "version": "1", "title": "With a token"}
         answer = {"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about,
-                             "instructions": f"Use {value}."}}
+                             "instructions": "Use it."}}
     elif request["method"] == "tools/list":
         answer = {"result": {"tools": tools}}
     elif name == "crash":
@@ -90,7 +90,7 @@ async def used(board: Pegboard) -> list[str]:
     session = await board.session(session_id="s", principal="ada")
     surface = await session.surface()
     answers = [await session.call(f"up__{name}", {}) for name in ("look", "fail", "crash", "crash", "look")]
-    answers = [one._replace(server_error=None) for one in answers]  # the server's own, for a gateway, which masks it
+    answers = [one._replace(server_error=None) for one in answers]  # the server's own, which passes as it is
     search = await session.search("uses")
     outcome = await session.load("gone")
     explained = await session.explain("up__look")

@@ -111,7 +111,7 @@ async def _on_listed(connection: Connection, spec: ServerSpec, tool: Tool) -> Op
         if not joined:
             raise OtherDefinitionError
     raise ToolUnavailableError(
-        f"{spec.label} ended each time when its tools had been read.", hint=f"See what it prints. {spec.limit_hint}"
+        f"{spec.label} ended each time when its tools had been read.", hint="See what it prints."
     )
 
 

@@ -36,20 +36,29 @@ class HttpTransport:
             limit = self._live.message_limit
             streams = streamable_http_client(url, http_client=client, max_sse_event_size=limit)
             read, write = await stack.enter_async_context(streams)
-            read = await self._watched(stack, client, url, read)
+            if self._use_fast_path:
+                read = await self._open_fast_path(stack, client, url, read)
+            else:
+                self._watch_without_calls(stack, client, url)
             self._stack = stack.pop_all()
         return read, write
 
-    async def _watched(self, stack: AsyncExitStack, client: WatchedClient, url: str, read: Any) -> Any:
-        """Return the stream that the session reads: what the SDK reads, and what calls around it bring besides.
+    def _watch_without_calls(self, stack: AsyncExitStack, client: WatchedClient, url: str) -> None:
+        """Notice the end of the server by a connection of that way, once its list has let calls run (A4)."""
 
-        Where no call goes around it, connections of that way are used only to notice the end of the server.
-        """
+        def watch() -> None:
+            from pegboard.sources.mcp.fast.http_calls import HttpFastPath
+
+            way = HttpFastPath(self._live, client, url, lambda _: None)
+            stack.callback(way.close)
+            self._live.watch_server()
+
+        self._live.watch_server = watch
+
+    async def _open_fast_path(self, stack: AsyncExitStack, client: WatchedClient, url: str, read: Any) -> Any:
+        """Return the stream that the session reads: what the SDK reads, and what calls around it bring besides."""
         from pegboard.sources.mcp.fast.http_calls import HttpFastPath
 
-        if not self._use_fast_path:
-            stack.callback(HttpFastPath(self._live, client, url, lambda _: None).close)
-            return read
         group = await stack.enter_async_context(anyio.create_task_group())
         send, joined = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
 
