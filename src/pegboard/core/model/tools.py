@@ -32,7 +32,7 @@ class Frozen(dict[str, Any]):
         return id(self)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (dict.__eq__(self, other) is True and _same_numbers(self, other))
+        return self is other or (super().__eq__(other) is True and _same_numbers(self, other))
 
     def __ne__(self, other: object) -> bool:
         return not self == other
