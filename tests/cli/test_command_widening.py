@@ -59,6 +59,25 @@ def disk(folder: Path) -> Path:
     return folder
 
 
+def test_a_token_that_may_switch_grants_nothing_that_the_file_does_not(
+    run: Run, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2, A5: what the file grants it switches on and takes back; for more the token needs `configure`."""
+    (disk / "pegboard.yaml").write_text((disk / "pegboard.yaml").read_text() + TOKENS.replace("[approve]", "[switch]"))
+    assert run("permissions", "set", "disk", "false", "--agent", "other").code == 0
+    for name, value, token, right in (
+        ("disk", "true", "ada", ""),
+        ("disk", "unset", "ada", ""),
+        ("up", "true", "ada", "'configure'"),
+        ("up", "true", "bob", ""),
+    ):
+        monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", f"{token}-s3cret")
+        ran = run("permissions", "set", name, value, "--agent", "other", "--json")
+        assert (ran.code == 0, right in str(ran.json)) == (not right, True), (name, value, token)
+    records = run("audit", "--kind", "permission", "--json").json
+    assert [one["by"] for one in records if "does not grant" in one["reason"]] == ["bob"]
+
+
 def waiting(run: Run, path: str = "a") -> str:
     ran = run("call", "wipe", json.dumps({"path": path}), "--agent", "assistant", "--json")
     return ran.json["structured"]["approval"]["id"]

@@ -248,6 +248,29 @@ async def test_what_is_another_by_now_than_the_page_showed_is_not_accepted(tmp_p
         assert len(await board.pins.list(waiting=True)) == 2
 
 
+async def test_a_program_confirms_the_name_of_a_tool_with_warnings(tmp_path: Path) -> None:
+    """A4, A5: the server checks it; all of a server leaves out what has warnings."""
+    listed = Listed(tmp_path, tokens=TOKENS)
+    listed.now(look=LOOK, wipe=WIPE)
+    async with Pegboard.open(listed.config) as board, serving(board) as (app, _):
+        await board.ready()
+        listed.now(look=SENDS, wipe=COUNTS)
+        await fetch(board)
+        async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
+            found = await ada.ask("GET", "/api/pins")
+            (seen,) = [one["digest"] for one in found["tools"] if one["tool"] == "look"]
+            address, body = "/api/pins/up/look/accept", {"seen": seen}
+            for wrong in (body, {**body, "confirm": "look"}):
+                code, message, _ = await ada.refused("POST", address, 409, json=wrong)
+                assert (code, message.startswith("'up__look' says something")) == ("confirmation_required", True)
+            whole = {"seen": found["servers"][0]["seen"]}
+            answer = await ada.client.post("/api/pins/up/accept", json=whole)
+            assert [one["tool"] for one in answer.json()] == ["wipe"]
+            (taken,) = await ada.ask("POST", address, json={**body, "confirm": "up__look"})
+            assert taken["tool"] == "look"
+        assert not await board.pins.list(waiting=True)
+
+
 async def test_a_tool_is_accepted_without_a_script(listed: Listed) -> None:
     """A4: the form of the page works by itself, and the page that follows says what counts."""
     async with (
