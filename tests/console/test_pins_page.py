@@ -249,7 +249,7 @@ async def test_what_is_another_by_now_than_the_page_showed_is_not_accepted(tmp_p
 
 
 async def test_a_program_confirms_the_name_of_a_tool_with_warnings(tmp_path: Path) -> None:
-    """A4, A5: the server checks it; all of a server leaves out what has warnings."""
+    """A4, A5: the server checks it; all of a server skips what has warnings."""
     listed = Listed(tmp_path, tokens=TOKENS)
     listed.now(look=LOOK, wipe=WIPE)
     async with Pegboard.open(listed.config) as board, serving(board) as (app, _):
@@ -294,7 +294,7 @@ async def test_a_tool_is_accepted_without_a_script(listed: Listed) -> None:
 
 
 async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser, listed: Listed) -> None:
-    """A4, A5: the old pin counts again; *Accept all of* leaves out what has warnings, which can be kept blocked."""
+    """A4, A5: the old pin counts again; *Accept all of* skips what has warnings, which can be kept blocked."""
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         listed.now(look=LOOK, wipe=WIPE)
         await console.board.ready()
