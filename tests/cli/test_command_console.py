@@ -79,10 +79,10 @@ def test_serve_says_who_signs_in_where_tokens_are_in_use(run: Run, project: Path
         assert (refused.status_code, "code=" in refused.text) == (403, False)
 
 
-def test_where_something_confined_has_network_serve_prints_neither_the_token_nor_a_code(
-    run: Run, project: Path
+def test_where_something_confined_has_network_neither_the_token_nor_a_code_is_where_that_reads(
+    run: Run, project: Path, browser: Path
 ) -> None:
-    """A7: what is confined may read the file that the output goes to; `pegboard console` gives a code."""
+    """A7: neither in the output of `serve`, which may go to a file, nor in the command line of a browser."""
     config = project / "pegboard.yaml"
     config.write_text(f"{config.read_text()}\nservers:\n  weather: {{command: weather-server, confine: true}}\n")
     token = project / "user-state" / "pegboard" / "gateway-token"
@@ -91,7 +91,10 @@ def test_where_something_confined_has_network_serve_prints_neither_the_token_nor
         assert '"Authorization": "Bearer <token>"' in running.seen
         assert token.read_text().strip() not in running.seen
         assert f"Console: {url} (`pegboard console` opens it)\n" in running.seen
-        assert signs_in(run("console", "--no-browser").out.strip())
+        ran = run("console")
+        assert "open the address yourself" in ran.err
+        assert not browser.exists()
+        assert signs_in(ran.out.strip())
 
 
 def test_without_a_console_none_is_served_and_none_is_found(run: Run, project: Path) -> None:

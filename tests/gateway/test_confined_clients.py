@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from pegboard.assembly import Pegboard
+from pegboard.errors import UsageError
 from pegboard.gateway import serving
 from pegboard.support.user_token import make_token, token_file
 from sdk_servers import SERVERS
@@ -227,3 +228,19 @@ async def test_a_token_that_cannot_be_relied_on_lets_nobody_in(config: Path, spo
     finally:
         if file.is_dir():
             file.rmdir()
+
+
+async def test_where_the_token_cannot_be_made_nothing_confined_with_network_is_served(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A7: the gateway does not start, and what is confined is unavailable; the error says what to do."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    async with Pegboard.open(config) as board:
+        with pytest.raises(UsageError, match="the token that keeps it out of the gateway cannot be made") as raised:
+            async with serving(board, port=0):
+                pass
+        assert raised.value.code == "tokens_required"
+        session = await board.session(session_id="s")
+        outcome = await session.load("reaching")
+        assert "the token that keeps it out of the gateway cannot be made" in outcome.message

@@ -14,6 +14,7 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer
 from pegboard.console.entry.running_consoles import PATIENCE, RunningConsole, running_consoles
 from pegboard.errors import PegboardError, UsageError
+from pegboard.support.user_token import token_file
 
 EXAMPLE = "pegboard console --no-browser"
 
@@ -43,7 +44,10 @@ def console(
         printer.say(url)
         if code is None:
             printer.note("Sign in with a token that has `console: true`.")
-        if not no_browser and not _opened(url):
+        if not no_browser and code is not None and token_file().exists():
+            why = "what is confined could read its code in the command line of a browser"
+            printer.note(f"pegboard: open the address yourself: {why}.")
+        elif not no_browser and not _opened(url):
             printer.note("pegboard: no browser can be started here; open the address yourself.")
         return DONE
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.core.model.hooks import Hook
+    from pegboard.core.model.specs import PluginSpec
     from pegboard.core.principals.bearer_tokens import Token
 
 
 class ServedConfiguration(Protocol):
-    """The part of a configuration that says who may enter, and which one it is."""
+    """The part of a configuration that says who may enter, what is confined, and which one it is."""
 
     @property
     def tokens(self) -> Sequence[Token]:
         """Return the tokens; none where everyone on loopback may enter."""
+        ...
+
+    @property
+    def specs(self) -> Mapping[str, PluginSpec]:
+        """Return what it says of each plugin."""
         ...
 
     @property
