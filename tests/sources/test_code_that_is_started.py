@@ -32,7 +32,7 @@ WRITE = "open({!r}, 'w').write('x')"
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a project with folders, in which the gateway is started."""
-    folder = tmp_path / "outer" / "project"
+    folder = tmp_path / "outer" / "Project"
     for name in ("data", "docs"):
         (folder / name).mkdir(parents=True)
     (folder / "notes.txt").write_text("before")
@@ -94,7 +94,7 @@ def test_what_pegboard_runs_from_is_not_writable_from_inside(project: Path) -> N
     sources = Path(__file__).parents[2] / "src"
     (packages / "pegboard.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sources}\n")
     (project / "link").symlink_to(".venv")
-    (project.parent / "beside").symlink_to("project/.venv/lib")
+    (project.parent / "beside").symlink_to("Project/.venv/lib")
     refused = [
         *("true", "{write: [.]}", "{write: [.venv]}", "{write: [link]}", "{write: [data/../.venv/lib]}"),
         *("{write: [..]}", "{write: [../beside]}", "{write: [data, .venv/bin]}"),

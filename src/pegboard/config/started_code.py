@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.config.imported_modules import with_imports
-from pegboard.core.access.named_paths import folded, is_script
+from pegboard.core.access.named_paths import is_script
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 
 ANY: Final = "*"
@@ -38,7 +38,7 @@ _Found = tuple[str, str]
 def started_code(
     specs: Iterable[PluginSpec], modules: Iterable[str], env: Mapping[str, str], *, beside: str
 ) -> Mapping[str, str]:
-    """Return the folded paths that Pegboard and what is not confined are run from, each with what runs from there.
+    """Return the paths that Pegboard and what is not confined are run from, each with what runs from there.
 
     What cannot be told from the configuration is not among them: what a program loads when it pleases.
 
@@ -53,7 +53,7 @@ def started_code(
     places += [each for spec in specs for each in _of_plugin(spec, env, beside)]
     for path, what in places:
         for place in _places(path):
-            found.setdefault(folded(place), what)
+            found.setdefault(place, what)
     return found
 
 

@@ -89,7 +89,8 @@ class OwnPaths:
         name = folded(folder)
         below = f"{name.rstrip('/')}/"
         for path, what in self.started.items():
-            if path == name or path.startswith(below) or name.startswith(f"{path}/"):
+            place = folded(path)
+            if place == name or place.startswith(below) or name.startswith(f"{place}/"):
                 yield path, what
 
 

@@ -171,7 +171,7 @@ def _refuse_started(path: str, subject: Subject, own: OwnPaths) -> None:
     home = folded(subject.home)
     hidden = f"{home}/." if subject.home and f"{home}/".startswith(f"{folded(path).rstrip('/')}/") else "\0"
     for started, what in own.started_in(path):
-        if not started.startswith(hidden):  # of the user's folder that is not granted
+        if not folded(started).startswith(hidden):  # of the user's folder that is not granted
             raise ToolUnavailableError(
                 f"it may write {path!r}, and {started.removesuffix('/*')!r} is {what}: "
                 "what it changes there, the next start would run",
