@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -42,6 +43,7 @@ class AcceptedGrants:
         self._services = services
         self._name = configuration
         self._text: str | None = None
+        self._seen: str | None = None
         self._before: dict[GrantKey, Grant] | None = None
         self._key = b""
         self._store: str | None = None
@@ -75,7 +77,9 @@ class AcceptedGrants:
                 break
             if await self._keep(counted, [self._record(change, by=by) for change in taken]):
                 break
-        self._remember()
+        known = acceptance_of(self._name) if self._name is not None else None
+        if known is None or not known.grants:
+            self._remember()
         self.waiting = waiting
         return _in_force(edited, waiting)
 
@@ -107,12 +111,13 @@ class AcceptedGrants:
                 return ()
             counted = _with(before, accepted)
             if await self._keep(counted, [self._record(change, by=by) for change in accepted]):
-                self._remember()
                 return accepted
 
     async def accepted_elsewhere(self) -> bool:
         """Return whether another process has stored since what is accepted."""
-        return self._name is not None and await self._services.store.accepted(self._name) != self._text
+        if self._name is None:
+            return False
+        return self._counting(await self._services.store.accepted(self._name)) != self._seen
 
     def _judged(
         self, edited: Configuration
@@ -137,19 +142,29 @@ class AcceptedGrants:
             self._key = self._key or secrets.token_bytes(32)
             return
         self._text = await self._services.store.accepted(self._name)
-        text, hint = self._text, "Put a copy of the store back."
-        remembered = acceptance_of(self._name)
-        alone = text is None or not self._services.store.lasts
-        if remembered is not None and (alone or remembered.store != self._store):
-            text, hint = remembered.grants or None, unreadable(self._name, ValueError()).hint
+        text = self._seen = self._counting(self._text)
         if text is None:
             self._before, self._key = None, self._key or secrets.token_bytes(32)
             return
         try:
             self._before, key = _from_text(text)
         except ValueError as error:
-            raise self._unreadable(error, hint) from error
+            own = unreadable(self._name, error)
+            hint = "Put a copy of the store back." if text == self._text else own.hint
+            raise StoreError(own.message, code=own.code, hint=hint) from error
         self._key = key or await self._services.store.digest_key()
+
+    def _counting(self, stored: str | None) -> str | None:
+        """Return what was accepted last, of what the store says and what this user's state folder does.
+
+        A store in the folder of the configuration comes from where that comes from, and accepts nothing.
+        """
+        remembered = acceptance_of(self._name or "")
+        if remembered is None:
+            return stored
+        brought = (self._store or "").startswith(f"sqlite:///{os.path.dirname(self._name or '')}/")  # noqa: PTH120
+        own = stored is None or brought or not self._services.store.lasts or remembered.store != self._store
+        return (remembered.grants or None) if own else stored
 
     async def stamp(self) -> Hashable:
         """Return what differs once another process has accepted something."""
@@ -158,10 +173,6 @@ class AcceptedGrants:
             return permissions, record_of(self._name or "").stat().st_mtime_ns
         except OSError:
             return permissions, None
-
-    def _unreadable(self, error: Exception, hint: str) -> StoreError:
-        message = f"What was accepted of {self._name} cannot be read: {error}"
-        return StoreError(message, code="state_damaged", hint=hint)
 
     def _remember(self) -> None:
         """Keep what is accepted outside of the store."""
@@ -187,7 +198,8 @@ class AcceptedGrants:
             await store.record(*records)
         elif not await store.accept(self._name, text, expected=self._text, audit=records):
             return False
-        self._text, self._before = text, counted
+        self._text, self._seen, self._before = text, text, counted
+        self._remember()
         return True
 
     def _record(self, change: GrantChange, *, by: str = "") -> AuditRecord:

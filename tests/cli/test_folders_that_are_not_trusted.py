@@ -57,6 +57,7 @@ GIVEN = {
     "search": ["one"],
     "doctor": ["evil"],
     "init": ["--install", "claude-code", "--dry-run"],
+    "permissions set": ["evil", "true"],
 }
 MORE = [("check", ["--probe"]), ("check", ["--json"]), ("init", []), ("serve", ["--stdio"]), ("doctor", [])]
 
@@ -314,6 +315,7 @@ def test_a_store_that_the_folder_brings_accepts_nothing(
     become(tmp_path / "stranger", monkeypatch)
     assert ran("tools", "--config", "pegboard.yaml").returncode == 0  # the store calls every command accepted now
     clone.marker.unlink()
+    shipped = (clone.folder / "shipped.db").read_bytes()
     become(tmp_path / "user", monkeypatch)
     assert (ran("tools").returncode, clone.marker.exists()) == (4, False)
     plain = "store: sqlite:///shipped.db\nagents: {default: {discoverable: ['*']}}\n"
@@ -321,8 +323,12 @@ def test_a_store_that_the_folder_brings_accepts_nothing(
     with Terminal("y") as terminal:
         assert ran("tools", terminal=terminal).returncode == 0
     (clone.folder / "pegboard.yaml").write_text(text)
-    assert ran("tools").returncode == 0
-    assert not clone.marker.exists()
+    for _ in range(2):
+        assert ran("tools").returncode == 0
+        assert not clone.marker.exists()
+        for beside in clone.folder.glob("shipped.db-*"):
+            beside.unlink()
+        (clone.folder / "shipped.db").write_bytes(shipped)  # as a pull may
 
 
 def test_a_link_to_an_accepted_configuration_is_not_accepted(clone: Clone, tmp_path: Path) -> None:
