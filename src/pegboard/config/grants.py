@@ -71,11 +71,14 @@ def _runs_or_sends(change: GrantChange) -> bool:
             return change.after.value != REGISTERED and not str(change.after.value).startswith(HARMLESS)
         case ("toolkits", _, "hooks") | ("plugins", _, "when", _):
             return True
-        case (*_, "tools" | "essential" | "tool_names", _) | (*_, "tools" | "essential" | "tool_names", _, _):
-            was = change.before.value.get("settings") if change.before is not None else None
-            return bool(change.after.value.get("secret")) and change.after.value.get("settings") != was
         case _:
-            return False
+            before, after = (_settings(grant) for grant in (change.before, change.after))
+            return "secret" in after and after.get("settings") != before.get("settings")
+
+
+def _settings(grant: Grant | None) -> Mapping[str, Any]:
+    """Return what an entry of a list of tools says; nothing of any other entry."""
+    return grant.value if grant is not None and isinstance(grant.value, dict) else {}
 
 
 def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
