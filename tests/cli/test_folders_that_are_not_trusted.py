@@ -281,17 +281,9 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, tmp_path: 
     surface = ran("surface", "--json")
     assert {"add", "compare_files"} <= {tool["name"] for tool in json.loads(surface.stdout)["tools"]}, surface.stderr
     assert "waits for a person, and counts once `pegboard accept`" in surface.stderr
-    for command in (
-        ["tools"],
-        ["search", "new"],
-        ["check"],
-        ["check", "--probe"],
-        ["permissions", "show"],
-        ["suggest"],
-    ):
-        ran(*command)
-        assert not marker.exists(), command
-    assert ": this widens and waits." in ran("check").stdout
+    ran("tools")
+    assert ": this widens and waits." in ran("check", "--probe").stdout
+    assert not marker.exists()
     assert "waiting " in ran("doctor").stdout
     strict = ran("serve", "--strict", "--port", "0")
     assert (strict.returncode, "`pegboard accept`" in strict.stderr) == (4, True), strict.stderr
