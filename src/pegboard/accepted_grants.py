@@ -155,9 +155,10 @@ class AcceptedGrants:
         self._key = key or await self._services.store.digest_key()
 
     def _counting(self, stored: str | None) -> str | None:
-        """Return what was accepted last, of what the store says and what this user's state folder does.
+        """Return what was accepted last: what the store says, or what this user's state folder says.
 
-        A store in the folder of the configuration comes from where that comes from, and accepts nothing.
+        The state folder counts where the store is another one, and where it lies in the folder of the configuration:
+        it may have been cloned with that.
         """
         remembered = acceptance_of(self._name or "")
         if remembered is None:
