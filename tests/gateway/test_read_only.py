@@ -106,6 +106,8 @@ async def test_another_command_line_of_the_same_server_brings_no_trust(listed: L
         assert await reads(client, "up__look") == "ran look"
         listed.now(announce=False, look=True, wipe=True)
         edit(listed.config, '"trust":', '"env": {"VERSION": "2"}, "trust":')
+    async with Pegboard.open(listed.config) as board:
+        assert [change.name for change in await board.accept()] == ["plugins.up"]
     async with gateway(listed.config) as running, connected(running.url, ERAS[0]) as client:
         assert await reads(client, "up__look") == "ran look"
         assert "may change things" in await reads(client, "up__wipe")
