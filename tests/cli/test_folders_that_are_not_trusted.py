@@ -59,7 +59,12 @@ GIVEN = {
     "init": ["--install", "claude-code", "--dry-run"],
     "permissions set": ["evil", "true"],
 }
-MORE = [("check", ["--probe"]), ("check", ["--json"]), ("init", []), ("serve", ["--stdio"]), ("doctor", [])]
+INSTALL = ["--install", "claude-code"]
+MORE = [
+    *(("check", [option]) for option in ("--probe", "--json")),
+    *(("init", words) for words in ([], INSTALL, [*INSTALL, "--no-check"])),
+    *(("serve", ["--stdio"]), ("doctor", [])),
+]
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
@@ -176,6 +181,17 @@ def test_no_command_runs_imports_or_sends_anything_of_a_folder_that_is_not_accep
         assert code == 4, said.err
         assert "pegboard accept" in said.out + said.err
         assert "--config" in said.out + said.err
+
+
+@pytest.mark.parametrize("clone", [".mcp.json"], indirect=True)
+@pytest.mark.parametrize("words", [[], INSTALL, [*INSTALL, "--no-check"]], ids=" ".join)
+def test_init_takes_no_servers_over_from_a_file_that_is_not_accepted(clone: Clone, words: list[str]) -> None:
+    """P11: what it writes counts as accepted, so it asks first; nothing is written where nobody can be asked."""
+    before = {path: path.read_bytes() for path in clone.folder.iterdir() if path.is_file()}
+    done = ran("init", *words)
+    assert (done.returncode, "pegboard accept" in done.stderr) == (4, True), done.stderr
+    assert {path: path.read_bytes() for path in clone.folder.iterdir() if path.is_file()} == before
+    clone.assert_untouched()
 
 
 def ran(*arguments: str, terminal: Terminal | None = None, module: bool = False) -> subprocess.CompletedProcess[str]:
