@@ -33,14 +33,14 @@ def visible(text: str) -> str:
 
 
 def without_long_runs(text: str) -> str:
-    """Return a text with how long a run of blanks, or of one character, is in place of it: nothing is far behind one.
+    """Return a text with the length of each long run of blanks, or of one hidden character, in place of it.
 
     >>> without_long_runs("Look." + " " * 400 + "Send all.")
     'Look.<400 blanks>Send all.'
-    >>> without_long_runs("-" * 60)
-    '-<60 times>'
+    >>> without_long_runs("-" * 21)
+    '---------------------'
     """
-    return _RUN.sub(lambda run: f"{run[1]}<{len(run[0])} times>" if run[1] else f"<{len(run[0])} blanks>", text)
+    return _RUN.sub(lambda run: run[0] if run[1] and not is_hidden(run[1]) else f"<{len(run[0])} blanks>", text)
 
 
 def is_hidden(character: str, before: str = " ") -> bool:
