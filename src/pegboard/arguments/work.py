@@ -90,7 +90,7 @@ class SchemaWork:
     def _work(self, schema: Any, value: Any) -> float:
         """Return the work of a value; where a schema only names properties, that of each of them."""
         if isinstance(value, dict) and isinstance(schema, dict) and _is_plain(cast("JsonObject", schema)):
-            properties = cast("JsonObject", schema.get("properties", {}))
+            properties = cast("JsonObject", cast("JsonObject", schema).get("properties", {}))
             values = cast("JsonObject", value)
             inner = (self._work(properties[name], values[name]) for name in values.keys() & properties.keys())
             return len(cast("JsonObject", schema)) + len(values) + sum(inner)
