@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
@@ -78,7 +78,9 @@ def _runs_or_sends(change: GrantChange) -> bool:
 
 def _settings(grant: Grant | None) -> Mapping[str, Any]:
     """Return what an entry of a list of tools says; nothing of any other entry."""
-    return grant.value if grant is not None and isinstance(grant.value, dict) else {}
+    if grant is None or not isinstance(grant.value, dict):
+        return {}
+    return cast("dict[str, Any]", grant.value)
 
 
 def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
