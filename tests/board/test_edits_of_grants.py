@@ -70,6 +70,7 @@ def edited(*path_and_value: Any, base: dict[str, Any] = BASE) -> dict[str, Any]:
 
 
 WIDER = {
+    "an address that is sent messages": edited("notify", [{"url": "https://hooks.example/x"}]),
     "a static tool": edited("agents", "a", "tools", ["look", "send", {"wipe": {"include_tools": ["wipe"]}}]),
     "an essential tool": edited("agents", "a", "essential", ["send"]),
     "a toolkit": edited("agents", "a", "allowed_toolkits", ["kit", "apart"]),

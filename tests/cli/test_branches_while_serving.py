@@ -172,3 +172,24 @@ async def test_settings_of_a_tool_that_get_another_variable_wait(folder: Path, m
         path.write_text(text("sqlite:///plain.db"))
         await board.reload()
         assert board.waiting == ()
+
+
+async def test_an_address_that_would_be_sent_messages_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P10: it may be a stranger's, and get a secret; another path on a host that was accepted is no new address."""
+    path = folder / "pegboard.yaml"
+    monkeypatch.setenv("SOME_KEY", "first-value")
+
+    def text(*urls: str) -> str:
+        return yaml.safe_dump({**PLAIN, "notify": [{"url": url} for url in urls]})
+
+    path.write_text(text("https://hooks.example.org/${SOME_KEY}"))
+    async with Pegboard.open(path) as board:
+        monkeypatch.setenv("SOME_KEY", "second-value")
+        await board.reload()
+        assert board.waiting == ()
+        path.write_text(text("https://hooks.example.org/other", "https://stranger.example.org/?key=${SOME_KEY}"))
+        await board.reload()
+        assert [change.key for change in board.waiting] == [("notify", "stranger.example.org")]
+        assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org"]
+        await board.accept()
+        assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org", "stranger.example.org"]

@@ -43,6 +43,8 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
         found.update(_plugin(spec, digest))
     for token in configuration.tokens:
         found.update(_token(token, digest))
+    for hook in configuration.notify:
+        found["notify", hook.host] = Grant()
     if configuration.tokens:
         found["tokens",] = Grant(value="only who has one may enter", denies=True)
     if configuration.reload != "live":
@@ -69,7 +71,7 @@ def _runs_or_sends(change: GrantChange) -> bool:
     match change.key:
         case ("plugins", _):
             return change.after.value != REGISTERED and not str(change.after.value).startswith(HARMLESS)
-        case ("toolkits", _, "hooks") | ("plugins", _, "when", _):
+        case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", _):
             return True
         case _:
             before, after = (_settings(grant) for grant in (change.before, change.after))
@@ -78,9 +80,8 @@ def _runs_or_sends(change: GrantChange) -> bool:
 
 def _settings(grant: Grant | None) -> Mapping[str, Any]:
     """Return what an entry of a list of tools says; nothing of any other entry."""
-    if grant is None or not isinstance(grant.value, dict):
-        return {}
-    return cast("dict[str, Any]", grant.value)
+    value: object = None if grant is None else grant.value
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:

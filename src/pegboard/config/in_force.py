@@ -112,6 +112,7 @@ def in_force(edited: Configuration, waiting: Iterable[GrantChange]) -> Configura
             {name: _spec(spec, found) for name, spec in edited.specs.items() if not found.adds("plugins", name)}
         ),
         tokens=_tokens(edited.tokens, found),
+        notify=tuple(hook for hook in edited.notify if ("notify", hook.host) not in found),
         reload=found.before("reload") or "live" if ("reload",) in found else edited.reload,
     )
 
