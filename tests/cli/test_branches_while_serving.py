@@ -133,6 +133,20 @@ async def test_under_all_a_branch_counts_at_once(folder: Path) -> None:
         ({"url": "http://127.0.0.1:9/a"}, {"url": "http://127.0.0.1:9/a?key=${SOME_KEY}"}, True),
         ({"command": "cat", "args": ["a"]}, {"command": "cat", "args": ["b"]}, True),
         ({"command": "cat"}, {"command": "cat", "timeout": "5s"}, False),
+        ({"command": "cat", "env": {"A": "${SOME_KEY}"}}, {"command": "cat", "env": {"B": "plain"}}, False),
+        ({"command": "cat", "env": {"A": "plain"}}, {"command": "cat", "env": {"A": "${SOME_KEY}"}}, True),
+        ({"command": "cat"}, {"command": "cat", "env": {"LD_PRELOAD": "./brought.so"}}, True),
+        ({"command": "cat", "cwd": "."}, {"command": "cat", "cwd": ".."}, True),
+        (
+            {"url": "http://127.0.0.1:9/a", "headers": {"A": "Bearer plain-token"}},
+            {"url": "http://127.0.0.1:8/a", "headers": {"A": "Bearer plain-token"}},
+            False,
+        ),
+        (
+            {"url": "https://one.example/a", "headers": {"A": "Bearer plain-token"}},
+            {"url": "https://two.example/a", "headers": {"A": "Bearer plain-token"}},
+            True,
+        ),
     ],
 )
 async def test_what_waits_is_what_runs_other_code_or_sends_a_secret_elsewhere(

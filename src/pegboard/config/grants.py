@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, cast
 
+from pegboard.config.code_and_secrets import effect_of, goes_further
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
 from pegboard.core.model.agents import Agent
@@ -23,9 +24,6 @@ Digest = Callable[[str], str]
 """A keyed digest of a text: what holds a secret can be compared, and not be read."""
 _Row = tuple[GrantKey, Grant]
 EVERY: Final = "*"
-HARMLESS: Final = "harmless "
-"""How what a plugin is begins where it runs nothing of others and no secret is sent to it."""
-_OWN: Final = "pegboard.quickstart."
 
 
 def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Grant]:
@@ -70,12 +68,17 @@ def _runs_or_sends(change: GrantChange) -> bool:
         return False
     match change.key:
         case ("plugins", _):
-            return change.after.value != REGISTERED and not str(change.after.value).startswith(HARMLESS)
+            return goes_further(_effect(change.before), _effect(change.after))
         case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", _):
             return True
         case _:
             before, after = (_settings(grant) for grant in (change.before, change.after))
             return "secret" in after and after.get("settings") != before.get("settings")
+
+
+def _effect(grant: Grant | None) -> str:
+    """Return what a plugin runs and is handed: behind the digest of all that it is."""
+    return "" if grant is None else str(grant.value).partition(" ")[2]
 
 
 def _settings(grant: Grant | None) -> Mapping[str, Any]:
@@ -167,7 +170,7 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
     key = ("plugins", spec.name)
     runs = _runs(spec)
     kept = digest(json.dumps(runs, sort_keys=True, default=str)) if runs is not None else REGISTERED
-    yield key, Grant(value=f"{HARMLESS}{kept}" if _is_harmless(spec) else kept)
+    yield key, Grant(value=f"{kept} {effect_of(spec, digest)}".strip())
     if spec.category != category_of(spec.name):
         yield (*key, "category"), Grant(value=spec.category)
     if spec.prefix is not None:
@@ -237,18 +240,6 @@ def _runs(spec: PluginSpec) -> object:
             return [spec.target, spec.folder]
         case RegisteredSpec():
             return None
-
-
-def _is_harmless(spec: PluginSpec) -> bool:
-    """Return whether a plugin is Pegboard's own, or runs nothing on this machine and no secret is sent to it."""
-    match spec:
-        case PythonSpec():
-            return spec.target.startswith(_OWN)
-        case ServerSpec():
-            sent = spec.written or spec.headers or spec.references or spec.auth
-            return spec.url is not None and not sent
-        case RegisteredSpec():
-            return False
 
 
 def _token(token: Token, digest: Digest) -> Iterator[_Row]:
