@@ -1,4 +1,4 @@
-"""The screenshots of docs/console.md of one call, the matrix, the palette, the bill, an agent and a tool on trial."""
+"""The screenshots of docs/console.md of one call, the matrix, the palette, the bill and a tool on trial."""
 
 import time
 from datetime import UTC, datetime
@@ -81,7 +81,6 @@ async def test_the_screenshots_of_single_pages(browser: Browser, config: Path, s
             ("matrix", "/console/matrix", "Off for everyone"),
             ("call", f"/console/call?id={call}", "minutes of the weekly review"),
             ("bill", "/console/bill", "USD"),
-            ("agent", "/console/agent?agent=assistant", "What it reaches"),
             ("try", "/console/try?agent=reviewer&tool=mail__send_message", "subject"),
         ):
             await page.goto(address)
