@@ -16,6 +16,7 @@ from losable_store import losable
 from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
+from pegboard.config.acceptance import accept_text
 from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.clients.known import CLIENTS
 from pegboard.config.inspection import inspect
@@ -270,6 +271,7 @@ def test_a_client_s_file_is_never_changed_by_halves(folder: Path, capsys: pytest
         ("no_backup", "--uninstall", '{"mcpServers": {"pegboard": {"command": "pegboard", "args": ["serve"]}}}'),
     ):
         cursor.write_text(text)
+        accept_text(cursor)
         assert main(["init", option, "cursor", "--json"]) == 1
         assert json.loads(capsys.readouterr().out)["error"]["code"] == code
         assert cursor.read_text() == text

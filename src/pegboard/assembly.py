@@ -214,7 +214,7 @@ class Pegboard(Board):
     async def _take(self, edited: Configuration, *, by: str = "") -> None:
         waited = self.waiting
         self.configuration = configuration = runnable(await self._grants.take(edited, by=by))
-        self.permissions.tokens = lambda: self.configuration.tokens
+        self.services.tokens.in_force = configuration.tokens
         if self.waiting and self.waiting != waited:
             note_waiting(self._source.name, self.waiting)
         masker = self.services.masker

@@ -1,6 +1,5 @@
 """What plugins keep in objects belongs to somebody, through the library (G9)."""
 
-import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -149,18 +148,3 @@ async def test_lists_and_searches_construct_nothing_for_anybody(monkeypatch: pyt
         await sessions[0].call("add", {"item": "ring"})
         await sessions[1].call("add", {"item": "ring"})
         assert len(made) == 1  # the first has what described the plugin
-
-
-async def test_only_who_had_a_store_before_is_told_that_objects_are_not_shared_any_more(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "pegboard.yaml").write_text("plugins: {cart: {python: 'cart:Cart'}}\nagents: {a: {tools: [cart]}}\n")
-    async with Pegboard.open("pegboard.yaml") as board:
-        assert caplog.messages == []
-        await (await board.session(agent="a", session_id="s")).call("add", {"item": "ring"})
-    with sqlite3.connect(".pegboard/pegboard.db") as store:  # as one of before has it
-        store.execute("DELETE FROM secrets WHERE name LIKE 'change %'")
-    for told in (["cart: {instance: all}"], []):
-        caplog.clear()
-        async with Pegboard.open("pegboard.yaml"):
-            assert [line.partition("`plugins: {")[2].removesuffix("}`") for line in caplog.messages] == told

@@ -87,35 +87,6 @@ async def test_whatever_a_tool_raises_is_its_own_error(tmp_path: Path, name: str
         assert (answer.status, answer.result.content[0]["text"]) == ("error", said)
 
 
-async def test_a_secret_that_a_plugin_tells_of_itself_is_neither_listed_nor_stored(tmp_path: Path) -> None:
-    """X5: masked in descriptions, annotations and schemas, in the catalog as in the store."""
-    (tmp_path / "server.py").write_text(
-        "import json, os, sys\n"
-        "for line in sys.stdin:\n"
-        "    m = json.loads(line)\n"
-        "    if 'id' not in m: continue\n"
-        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'],\n"
-        "            'annotations': {'title': os.environ['KEY']},\n"
-        "            'outputSchema': {'type': 'object', 'title': os.environ['KEY']},\n"
-        "            'inputSchema': {'type': 'object', 'properties': {'password': {'default': os.environ['KEY']}}}}\n"
-        "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},\n"
-        "         'serverInfo': {'name': 's', 'version': '1'}}, 'tools/list': {'tools': [tool]}}.get(m['method'])\n"
-        "    e = {'error': {'code': -32601, 'message': 'no'}} if r is None else {'result': r}\n"
-        "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **e}), flush=True)\n"
-    )
-    (tmp_path / "pegboard.yaml").write_text(
-        f"servers: {{s: {{command: {sys.executable}, args: [{tmp_path / 'server.py'}], env: {{KEY: '${{KEY}}'}}}}}}\n"
-        "agents: {x: {tools: [s]}}\n"
-    )
-    async with Pegboard.open(tmp_path / "pegboard.yaml", env={"KEY": "very-secret-key"}) as board:
-        (out,) = (await (await board.session(session_id="s")).surface()).tools
-        assert (out.tool.description, out.tool.annotations) == ("key ***", {"title": "***"})
-        assert out.tool.output_schema == {"type": "object", "title": "***"}
-        assert out.tool.input_schema["properties"] == {"password": {"default": "***"}}
-    for file in (tmp_path / ".pegboard").iterdir():
-        assert b"very-secret-key" not in file.read_bytes()
-
-
 @pytest.mark.timeout(20)
 def test_a_description_without_a_break_is_counted_in_time() -> None:
     """F4: within a few percent; what tokenizers take grows with the square of such a run."""

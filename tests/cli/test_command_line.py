@@ -157,16 +157,16 @@ def test_a_store_that_cannot_be_written_is_told_without_a_traceback(run: Run, pr
     assert "state" in ran.err
 
 
-def test_x5_what_came_from_the_environment_is_masked_in_answers_and_errors(
+def test_x5_what_came_from_the_environment_is_masked_in_errors_and_not_in_what_a_tool_returns(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLI_TEST_KEY", "hunter22hunter22")
     config = project / "pegboard.yaml"
     config.write_text(config.read_text() + 'tokens: {ada: {token: "${CLI_TEST_KEY}", agents: [assistant]}}\n')
     answered = run("call", "leak", "--agent", "assistant", "--json")
-    assert answered.json["content"] == [{"type": "text", "text": "the key is ***"}]
+    assert answered.json["content"] == [{"type": "text", "text": "the key is hunter22hunter22"}]
     refused = run("explain", "hunter22hunter22", "--agent", "assistant")
-    assert "hunter22" not in answered.out + answered.err + refused.out + refused.err
+    assert "hunter22" not in answered.err + refused.out + refused.err
 
 
 def test_without_a_terminal_tables_have_no_colour_and_keep_whole_lines(run: Run, project: Path) -> None:

@@ -65,6 +65,7 @@ BODIES: dict[str, Any] = {
     "Allowed": {},
     "Refused": {},
     "Seen": {"seen": "0" * 64},
+    "SeenTool": {"seen": "0" * 64},
     "NewTogether": {"kind": "switch", "name": "post", "value": False, "agent": "deskless"},
     "TakenBack": {"mark": "0" * 12},
     "TriedCall": {"agent": "mailer", "tool": "read_mail", "arguments": dict[str, Any]()},

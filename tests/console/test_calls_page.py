@@ -299,6 +299,7 @@ async def test_x4_what_has_the_name_of_a_tool_later_is_not_called_in_its_place(t
         (number,) = await numbers(board, session)
     rename_plugin(tokens)
     async with Pegboard.open(tokens) as board, serving(board) as (app, _), program(app, "-".join(["ada"] * 6)) as ada:
+        await board.accept()
         session = await board.session(agent="other", session_id="s", principal="local")
         assert (await session.call("divide", {"number": 6, "by": 3})).status == "ok"
         assert (await ada.ask("POST", f"/api/calls/{number}/again"))["status"] == "not_found"

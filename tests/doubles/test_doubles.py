@@ -53,6 +53,7 @@ TWINS: dict[str, object] = {
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "CodeSource": FakeSource({}),
+    "ListReader": FakeSource({}),
     "ScopedSource": FakeSource({}),
     "ConditionalSource": FakeSource({}),
     "Restartable": FakeSource({}),

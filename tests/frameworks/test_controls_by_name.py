@@ -224,7 +224,7 @@ async def test_hooks_of_pydantic_ai_see_a_tool_that_is_called_through_another(
 async def test_a_tool_that_pydantic_ai_does_not_prepare_is_not_called_through_another(
     session: Session, paid: Callable[[], list[int]]
 ) -> None:
-    """P3: what leaves a tool out of the agent's list leaves it out here too."""
+    """P3: a tool that is excluded from the agent's list is excluded here too."""
 
     async def prepare(_: Any, definitions: list[Any]) -> list[Any]:
         return [one for one in definitions if one.name != "pay"]

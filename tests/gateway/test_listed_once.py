@@ -16,6 +16,7 @@ def write(folder: Path, server: RawServer, **more: Any) -> Path:
     """Write a configuration with one agent, for which the server is loaded from the start."""
     config: dict[str, Any] = {
         "store": "sqlite:///store.db",
+        "reload": "all",
         "servers": {"up": server.entry},
         "toolkits": {"all": {"tools": ["up"]}},
         "agents": {"default": {"dialect": "pegboard", "allowed_toolkits": ["all"], "initial_toolkits": ["all"]}},

@@ -194,7 +194,7 @@ async def test_principals_hear_of_their_own_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path, era: str) -> None:
     """G8, G9: an edited server is another process; what is new in the configuration is announced."""
-    config = configured(tmp_path, {"up": entry(stdio())})
+    config = configured(tmp_path, {"up": entry(stdio())}, reload="all")
     async with (
         gateway(config) as running,
         connected(running.url, era) as client,
@@ -206,7 +206,9 @@ async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path, era
         assert len((await client.client.list_resources()).resources) == 3
         async with subscribed(client, era, SHARED):
             configured(
-                tmp_path, {"up": entry(stdio("--log", str(tmp_path / "log")), timeout="9s"), "b": entry(stdio())}
+                tmp_path,
+                {"up": entry(stdio("--log", str(tmp_path / "log")), timeout="9s"), "b": entry(stdio())},
+                reload="all",
             )
             await until(
                 lambda: any(isinstance(note, types.ResourceListChangedNotification) for note in client.seen), 30

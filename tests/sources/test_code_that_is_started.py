@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(project: Path, confine: str, free: str = "", plugin: str = "") -> Path:
     file = project / "pegboard.yaml"
     given = {"python": sys.executable, "server": SERVERS / "reaching_server.py", "confine": confine}
-    file.write_text(CONFIGURED.format(free=free, plugin=plugin, **given))
+    file.write_text("reload: all\n" + CONFIGURED.format(free=free, plugin=plugin, **given))
     return file
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS
@@ -17,7 +17,7 @@ from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.principals.bearer_tokens import Token, opens
+from pegboard.core.principals.bearer_tokens import opens
 from pegboard.errors import UsageError
 from pegboard.ports import UNCHECKED, SessionKey, Unchecked
 
@@ -25,15 +25,11 @@ from pegboard.ports import UNCHECKED, SessionKey, Unchecked
 class Permissions:
     """The switches that are set at run time; the next call of every session is bound by them (P2, P4)."""
 
-    tokens: Callable[[], Sequence[Token]]
-    """What returns the tokens in force, whose rights say who may grant more than the file does (A5)."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
-        self.tokens = tuple
 
     def _may_grant(self, agent: str, by: str) -> bool:
-        owned = [token for token in self.tokens() if token.principal == by]
+        owned = [token for token in self._services.tokens.in_force if token.principal == by]
         return not owned or any("configure" in token.rights and opens(token, agent) for token in owned)
 
     async def set(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.board.catalog.availability import Availability
@@ -26,9 +26,17 @@ from pegboard.board.session_info import Delegation, LiveSessions
 from pegboard.board.unstored_uses import UnstoredUses
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
+from pegboard.core.principals.bearer_tokens import Token
 from pegboard.dialects.names import Dialect
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
 from pegboard.ports.store_health import REACHABLE, CanBeLost, StoreHealth
+
+
+@dataclass(slots=True)
+class KnownTokens:
+    """The tokens of the configuration in force, whose rights say who may grant more than the file does (A5)."""
+
+    in_force: Sequence[Token] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -61,6 +69,7 @@ class Services:
     login_addresses: LoginAddresses = field(default_factory=LoginAddresses)
     unstored_uses: UnstoredUses = field(default_factory=UnstoredUses)
     loop: LoopGuard = field(default_factory=LoopGuard)
+    tokens: KnownTokens = field(default_factory=KnownTokens)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """What is held while a person is asked about one more call."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine
+from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine, TakeList
 from pegboard.ports.schedules import DueSchedule
 from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
 from pegboard.testing.fake_logins import FakeLogins
@@ -201,6 +201,21 @@ class FakeSource:
         """
         lines = sum(len(printed) for printed in self._lines.values())
         return Activity(states=len(self._faults) + len(self.restarted), lines=lines)
+
+    def on_read(self, take: TakeList) -> None:
+        """Hand over no list: no connection of this source is new.
+
+        Args:
+            take: What would take it.
+        """
+
+    def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Do nothing: calls run at once.
+
+        Args:
+            spec: The plugin.
+            manifest: What ``describe`` returned.
+        """
 
     async def restart(self, spec: PluginSpec) -> None:
         """Record that a plugin was restarted.

@@ -73,7 +73,7 @@ def _load_instead(
     return None
 
 
-_UNASKED: Final = frozenset({LeaseReason.ANTICIPATED, LeaseReason.FALLBACK, LeaseReason.REQUIRED})
+_UNASKED: Final = frozenset({LeaseReason.ANTICIPATED, LeaseReason.REQUIRED})
 """Reasons of a tool that was not loaded by its name, or with what has it: that adds a reason of its own."""
 _NOTHING = Item(name="", status="not_found", message="")
 
