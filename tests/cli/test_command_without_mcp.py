@@ -97,7 +97,7 @@ def test_without_mcp_what_needs_it_says_what_to_install_in_one_line(
 
 
 def test_without_mcp_check_warns_where_the_servers_stand(folder: Path, plain_python: Path) -> None:
-    status, said, _ = ran(folder, plain_python, "-m", "pegboard", "check", "--json")
+    status, said, _ = ran(folder, plain_python, "-m", "pegboard", "check", "--config", "pegboard.yaml", "--json")
     (problem,) = json.loads(said)["problems"]
     assert (status, problem["code"], problem["severity"]) == (0, "mcp_missing", "warning")
     assert (problem["line"], problem["hint"]) == (3, f"Run {INSTALL}.")

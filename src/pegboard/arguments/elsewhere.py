@@ -49,7 +49,7 @@ async def problems_elsewhere(tool: Tool, arguments: JsonObject) -> list[tuple[st
 
 
 async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -> list[tuple[str, str]]:
-    first: bytes = b""
+    first, texts, late = b"", list[Any](), False
     try:
         async with asyncio.timeout(WAIT):
             assert child.stdin is not None
@@ -58,16 +58,17 @@ async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -
             await child.stdin.drain()
             child.stdin.close()
             first = (await child.stdout.readline()).strip()
-            texts: list[Any] = json.loads(await child.stdout.readline() or "[]") if first == b"wrong" else []
-    except (TimeoutError, OSError, ValueError):
-        texts = []
+            if first == b"wrong":
+                texts = json.loads(await child.stdout.readline() or "[]")
+    except TimeoutError:
+        late = True
+    except (OSError, ValueError):
+        pass  # it has ended in the middle of its answer
     if first == b"wrong":
         return [(str(path), str(text)) for path, text in texts] or [("", _LARGE)]
     if first == b"fits":
         return []
-    if child.returncode is None:
-        child.kill()
-    if await child.wait() > 0:
+    if not late and await child.wait() > 0:
         raise _not_checked(tool, f"the process that checks them ended with {child.returncode}")
     raise _not_checked(tool, f"that takes more than {checking.MOST_SECONDS} s")
 
