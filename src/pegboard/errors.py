@@ -131,7 +131,7 @@ class NotAcceptedError(ConfigError):
 
     code = "not_accepted"
 
-    def __init__(self, name: str, *, path: Path, digest: str, would: Sequence[str]) -> None:
+    def __init__(self, name: str, *, path: Path, digest: str, would: Sequence[str], can_be_named: bool = True) -> None:
         """Describe the error.
 
         Args:
@@ -139,10 +139,12 @@ class NotAcceptedError(ConfigError):
             path: Where it lies.
             digest: That of its text.
             would: What it would do.
+            can_be_named: Whether the command takes it with `--config`.
         """
+        named = f" `--config {name}` takes it without asking." if can_be_named else ""
         super().__init__(
-            f"{name} was found in this folder and you have not accepted it: "
-            f"`pegboard accept` shows what it would run and asks you, `--config {name}` takes it without asking."
+            f"{name} was found in this folder and you have not accepted it. "
+            f"`pegboard accept --config {name}` shows what it would run and asks you.{named}"
         )
         self.path = path
         self.digest = digest

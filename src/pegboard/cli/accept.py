@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.cli.common import DONE, Options, run, system_user
+from pegboard.cli.common import DONE, Options, guarded, run, system_user
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError, require_operator
 from pegboard.cli.rendering import Printer, plural
+from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -38,6 +39,8 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
                         printer.note(f"waits: {change}")
                 raise
             shown = await board.accept(shown, by=decided_by)
+        if not board.waiting:
+            accept_text(board.configuration.path)
         if printer.as_json:
             printer.document([{"name": change.name, "agent": change.agent, "text": str(change)} for change in shown])
             return DONE
@@ -47,7 +50,13 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
             printer.say("Nothing waits for a person.")
         return DONE
 
-    return run(Options(config=config, as_json=as_json), done)
+    async def first(printer: Printer) -> int:  # noqa: ARG001
+        if config is not None and acceptance_of(key_of(config)) is None:
+            require_accepted(config, exactly=True)
+        return DONE
+
+    options = Options(config=config, as_json=as_json)
+    return guarded(options, first) or run(options, done)
 
 
 async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:

@@ -362,7 +362,9 @@ async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved
     config, edit, taken = change.config, change.edit, change.written
     folder = own_folder.beside(config)
     if taken is None:
-        return Moved(), edit.save(keep_in=folder)
+        backup = edit.save(keep_in=folder)
+        accept_text(edit.path)
+        return Moved(), backup
     stays = "The copy that is kept for --uninstall still has them in plain."
     before = config.read_bytes() if config.is_file() else None
     kept = await moved_secrets(taken.servers, config, keyring=given.keyring, ask=not printer.as_json, stays_in=stays)
@@ -381,6 +383,7 @@ async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved
         own_folder.remove_unused(folder)
         raise
     accept_text(config)
+    accept_text(edit.path)
     return kept, backup
 
 
@@ -538,6 +541,7 @@ def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: boo
         stays.insert(0, f"What it was before Pegboard is still kept as {backup}.")
     if not dry_run:
         edit.save()
+        accept_text(edit.path)
         if how == "restored":
             remove_for_client(edit.path)
     document = {

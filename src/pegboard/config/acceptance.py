@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -86,7 +86,9 @@ def keep(acceptance: Acceptance) -> None:
 
 def accept_text(path: Path, digest: str | None = None) -> None:
     """Keep that this user accepts a configuration with the text of a digest, or that of now; raises ``OSError``."""
-    keep(Acceptance(configuration=key_of(path), text=digest or text_digest(texts_of(path))))
+    name = key_of(path)
+    known = acceptance_of(name) or Acceptance(configuration=name)  # what waits of it is accepted by `pegboard accept`
+    keep(replace(known, text=digest or text_digest(texts_of(path))))
 
 
 def require_accepted(path: Path, *, exactly: bool = False) -> None:
@@ -96,8 +98,8 @@ def require_accepted(path: Path, *, exactly: bool = False) -> None:
 
     Args:
         path: the configuration.
-        exactly: whether its text has to be the one that was accepted; else what was edited since is the business of
-            who opens it, with what it granted before.
+        exactly: whether its text has to be the one that was accepted; else later edits are judged when the
+            configuration is opened, against what it granted before.
 
     Raises:
         NotAcceptedError: it has what it would run, and the digest of the text that says so.
@@ -110,20 +112,21 @@ def require_accepted(path: Path, *, exactly: bool = False) -> None:
     digest = text_digest(texts)
     if str(path) not in texts or (accepted is not None and accepted.text == digest):
         return
-    if (error := _waiting(path, texts, digest)) is not None:
+    if (error := _waiting(path, texts, digest, can_be_named=not exactly)) is not None:
         raise error
 
 
-def _waiting(path: Path, texts: Mapping[str, str], digest: str) -> NotAcceptedError | None:
+def _waiting(path: Path, texts: Mapping[str, str], digest: str, *, can_be_named: bool) -> NotAcceptedError | None:
     from pegboard.config.documents.document import UnreadableError, display_path
     from pegboard.config.would_run import would_run
     from pegboard.errors import NotAcceptedError
 
     name = display_path(path)
     try:
-        return NotAcceptedError(name, path=path, digest=digest, would=would_run(name, texts))
+        would = would_run(name, texts)
     except UnreadableError:
         return None
+    return NotAcceptedError(name, path=path, digest=digest, would=would, can_be_named=can_be_named)
 
 
 def texts_of(path: Path) -> dict[str, str]:
@@ -140,7 +143,8 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         beside = []
     for file in (path, *(one for one in beside if one.suffix in (".yaml", ".yml"))):
         with suppress(UnreadableError):
-            yield str(file), read_text(file, file=file.name)
+            if file.is_file():  # a pipe would be waited for
+                yield str(file), read_text(file, file=file.name)
 
 
 def text_digest(texts: Mapping[str, str]) -> str:

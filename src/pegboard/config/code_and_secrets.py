@@ -19,14 +19,18 @@ OWN: Final = "pegboard.quickstart."
 """How the modules of Pegboard itself begin that a configuration may name."""
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{[^}]*\}")
 _LOADS_CODE: Final = re.compile(
-    r"PATH|ENV|SHELL|BASH_ENV|(LD|DYLD|PYTHON|NODE|NPM_CONFIG|UV|PIP|RUBY|PERL5|GIT|DOTNET|DOCKER)_?.*|.*JAVA_?\w*OPTIONS",
+    r"(LD|DYLD|PYTHON|NODE|NPM_CONFIG|UV|PIP|PERL5|GIT|DOTNET|DOCKER|YARN|BUN|DENO|XDG)_.*"
+    r"|PATH|HOME|ENV|SHELL|BASH_ENV|CLASSPATH|NODE_OPTIONS|PYTHON\w+|PERL5\w+|RUBY(OPT|LIB)|\w*(JAVA|MAVEN|GRADLE)\w*_OPT(ION)?S",
     re.IGNORECASE,
 )
 """Variables by which an unchanged program runs other code, or by which its runner fetches another one."""
 
 
 def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
-    """Return digests of what a plugin runs and of each secret that it is handed; empty where neither is of others."""
+    """Return digests of the code that a plugin runs and of each secret that it is handed.
+
+    It is empty for a plugin that runs only Pegboard's own code, or none here, and gets no secret.
+    """
     match spec:
         case PythonSpec():
             return "" if spec.target.startswith(OWN) else digest(_text([spec.target, spec.folder]))

@@ -40,7 +40,7 @@ Grants = Mapping[GrantKey, Grant]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantChange:
-    """What an edit changes of one entry; None is an entry that is not there. ``widens``: somebody may more after it."""
+    """What an edit changes of one entry; None is an entry that is not there. ``widens``: somebody has more rights."""
 
     key: GrantKey
     before: Grant | None
@@ -82,7 +82,7 @@ def changes(before: Grants, after: Grants, *, off: Iterable[str] = ()) -> tuple[
 
 
 def _widens(key: GrantKey, before: Grant | None, after: Grant | None) -> bool:
-    """Return whether somebody may more by a change of one entry; what cannot be compared counts as if."""
+    """Return whether a change of one entry gives somebody more rights; what cannot be compared counts as if it did."""
     if key[2:3] and key[2] in _EITHER_WAY:
         return True
     if before is None:

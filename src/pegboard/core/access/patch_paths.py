@@ -92,6 +92,6 @@ def _unescaped(text: str) -> str:
 
     def byte(found: re.Match[bytes]) -> bytes:
         sign = found[1]
-        return bytes([int(sign, 8) & 0xFF]) if sign.isdigit() else _SIGNS.get(sign, sign)
+        return bytes([int(sign, 8) & 0xFF]) if sign[:1] in b"01234567" else _SIGNS.get(sign, sign)
 
     return _ESCAPE.sub(byte, text.encode(errors="surrogatepass")).decode(errors="replace")

@@ -26,7 +26,7 @@ async def accept_connections(
         except OSError as error:
             if error.errno in _NOTHING_LEFT:
                 connections.make_room()
-                await asyncio.sleep(PAUSE)
+            await asyncio.sleep(PAUSE)
             continue
         try:
             served = await connections.room()
