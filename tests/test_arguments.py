@@ -37,6 +37,17 @@ async def test_what_takes_more_than_others_may_wait_for_is_checked_all_the_same(
     assert problem.startswith("argument 'a': ")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "good"),
+    [("^((?!<script).)*$", "a" * 20_000), (r"^(?:(?!--)(?!/\*).)*$", "select 1 " * 2_000)],
+)
+async def test_a_long_text_that_fits_a_pattern_with_look_around_is_not_refused(pattern: str, good: str) -> None:
+    """X2: what takes too many steps here is checked in a process of its own."""
+    validator = SchemaValidator()
+    assert await validator.problems(one(type="string", pattern=pattern), {"a": good}) == []
+    assert await validator.problems(one(type="string", pattern=pattern), {"a": f"{good}<script--"}) != []
+
+
 async def test_a_recursive_schema_goes_as_deep_as_its_arguments() -> None:
     """X2: a tree of conditions, as many tools take it, is checked at once and named by its place."""
     node = {

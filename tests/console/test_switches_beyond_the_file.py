@@ -119,3 +119,26 @@ async def test_in_the_library_the_token_of_who_sets_a_switch_says_whether_it_may
     await mailer.permissions.set("support", "cloud", False, by="sam")
     await mailer.permissions.set("support", "cloud", True, by="a host's own code")
     assert await used(mailer, "read_mail") == "ok"
+
+
+async def test_a_tool_of_a_server_that_was_not_seen_yet_is_not_granted_by_its_name(tmp_path: Path) -> None:
+    """P2, A5: by its id, its wire name, and by a toolkit that names it alone."""
+    (tmp_path / "pegboard.yaml").write_text(
+        """
+store: sqlite:///state.db
+servers: {s: {command: no-such-command}}
+plugins: {clock: {python: pegboard.quickstart.clock}}
+toolkits: {kit: {tools: [s/purge]}}
+agents:
+  support: {tools: [clock]}
+  platform: {tools: [clock, s]}
+tokens: {sam: {token: sam-sam-sam-sam, agents: [support], console: true}}
+"""
+    )
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        for name in ("s/purge", "s__purge", "kit", "s"):
+            with pytest.raises(UsageError, match="takes the right"):
+                await board.permissions.set("support", name, True, by="sam")
+        await board.permissions.set("support", "clock", False, by="sam")
+        await board.permissions.set("support", "clock", True, by="sam")
+        assert (await board.services.store.all_switches()) == {"support": {"clock": True}}

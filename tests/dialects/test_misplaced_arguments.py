@@ -32,6 +32,18 @@ def purge(before: str = "", dry_run: bool = False) -> str:
     return f"purged {before} {dry_run}"
 
 
+def note(meta: str = "", note: str = "") -> str:
+    """Take what clients add to calls under names with a line before them."""
+    ran.append((meta, note))
+    return f"{meta} {note}"
+
+
+def now() -> str:
+    """Take nothing."""
+    ran.append(())
+    return "now"
+
+
 def odd(name: str = "", arguments: dict = {}, parameters: dict = {}) -> str:
     """Take parameters that are named as those of call_tool."""
     ran.append((name, arguments, parameters))
@@ -130,7 +142,21 @@ async def test_what_a_client_adds_to_every_call_changes_nothing(tmp_path: Path) 
         for more in (added, {"args": GIVEN}, {"before": "2020"}, {"tool": "purge"}):
             assert (await session.call("call_tool", {**RIGHT, **more})).status == "ok"
         assert ran == [("2020", True)] * 4
+        ran.clear()
         assert (await session.call("call_tool", {"name": "nothing", "reason": "why"})).status == "not_found"
+        for call in (
+            {"name": "note", "arguments": {}, "_meta": {"progressToken": 1}, "_note": "why"},
+            {"name": "now", "reason": "why"},
+            {"name": "now", "arguments": None},
+            {"name": "now", "arguments": {}, "tool": "mcp__pegboard__call_tool"},
+        ):
+            assert (await session.call("call_tool", call)).status == "ok", call
+        assert ran == [("", ""), (), (), ()]
+        for given in (
+            {"names": ["now", "purge"], "name": "now"},
+            {"names": ["now"], "tool": "mcp__pegboard__load_tools", "keep": None},
+        ):
+            assert (await session.call("load_tools", given)).status == "ok", given
 
 
 async def test_a_tool_whose_parameters_are_named_as_those_of_call_tool_gets_them(tmp_path: Path) -> None:

@@ -102,6 +102,27 @@ async def test_a_person_is_asked_by_langchain_for_a_tool_that_is_called_through_
     assert (paid(), state["messages"][-1].text) == ([7], "done")
 
 
+@pytest.mark.parametrize("name", ["Pay", "purse/pay"])
+async def test_a_tool_in_another_spelling_does_not_pass_by_a_control_of_its_name(
+    session: Session, paid: Callable[[], list[int]], name: str
+) -> None:
+    """P3: it has not run, and the answer says how it is called; directly and through `call_tool`."""
+    for written in (pay(name=name), call(name, amount=1)):
+        control = HumanInTheLoopMiddleware(interrupt_on={"pay": True})
+        agent, thread = (
+            langchain_agent(session, Script(LOAD, written, "done"), control, first=True),
+            {"configurable": {"thread_id": f"{written}"}},
+        )
+        state = await agent.ainvoke({"messages": [("user", "Pay.")]}, thread)
+        assert (paid(), "Call 'pay'" in str(state["messages"][-2].content)) == ([], True)
+
+        script = Script(LOAD, written, "done")
+        await Agent(pydantic_scripted(lambda script=script: script), capabilities=[SessionTools(session)]).run("Pay.")
+        agno_agent = AgnoAgent(model=AgnoModel(script=Script(LOAD, written, "done")))
+        await agno.equip(agno_agent, session).arun("Pay.")
+        assert paid() == []
+
+
 @pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
 async def test_a_limit_of_langchain_counts_a_tool_that_is_called_through_another(
     session: Session, paid: Callable[[], list[int]], first: bool

@@ -22,6 +22,8 @@ PATTERN_BYTES: Final = 100_000
 """How large a compiled pattern may be where others wait for it."""
 _MOST_PATTERN_BYTES: Final = 10_000_000
 _BACKTRACKS: Final = 10_000
+_MOST_BACKTRACKS: Final = 5_000_000
+_BACKTRACKED: Final = "backtracking count exceeded"
 
 
 class CompiledSchema(Protocol):
@@ -36,7 +38,9 @@ class CompiledSchema(Protocol):
         ...
 
 
-def compile_schema(schema: dict[str, Any], *, pattern_bytes: int = PATTERN_BYTES) -> CompiledSchema | None:
+def compile_schema(
+    schema: dict[str, Any], *, pattern_bytes: int = PATTERN_BYTES, backtracks: int = _BACKTRACKS
+) -> CompiledSchema | None:
     """Return a compiled schema, or None for one that is not valid, points outside itself, or has a larger pattern.
 
     Patterns run in linear time, but for those with look-around or back-references, whose steps are limited.
@@ -46,7 +50,7 @@ def compile_schema(schema: dict[str, Any], *, pattern_bytes: int = PATTERN_BYTES
     def refuse(uri: str) -> Any:
         raise ValueError(f"{uri} is outside the schema")
 
-    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=pattern_bytes)
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=pattern_bytes)
     try:
         return jsonschema_rs.validator_for(schema, retriever=refuse, pattern_options=options)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
@@ -61,6 +65,11 @@ def texts_of(compiled: CompiledSchema, instance: Any) -> list[tuple[str, str]]:
     ]
 
 
+def took_too_many_steps(texts: list[tuple[str, str]]) -> bool:
+    """Return whether a value was refused because a pattern took too many steps, not because it does not match."""
+    return any(_BACKTRACKED in text for _, text in texts)
+
+
 def main() -> None:
     """Check what standard input has, within the limit of the processor's time."""
     try:
@@ -71,7 +80,8 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
         os.nice(10)
     asked = json.loads(sys.stdin.buffer.read())
-    compiled, instance = compile_schema(asked["schema"], pattern_bytes=_MOST_PATTERN_BYTES), asked["arguments"]
+    schema, instance = asked["schema"], asked["arguments"]
+    compiled = compile_schema(schema, pattern_bytes=_MOST_PATTERN_BYTES, backtracks=_MOST_BACKTRACKS)
     try:
         fits = compiled is None or compiled.is_valid(instance)
         print("fits" if fits else "wrong", flush=True)  # noqa: T201

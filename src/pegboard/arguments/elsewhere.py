@@ -64,10 +64,12 @@ async def _answer(tool: Tool, child: asyncio.subprocess.Process, asked: bytes) -
         late = True
     except (OSError, ValueError):
         pass  # it has ended in the middle of its answer
-    if first == b"wrong":
+    if first == b"wrong" and not checking.took_too_many_steps(texts):
         return [(str(path), str(text)) for path, text in texts] or [("", _LARGE)]
     if first == b"fits":
         return []
+    if texts:
+        raise _not_checked(tool, "a pattern in it takes too many steps")
     if not late and await child.wait() > 0:
         raise _not_checked(tool, f"the process that checks them ended with {child.returncode}")
     raise _not_checked(tool, f"that takes more than {checking.MOST_SECONDS} s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from pegboard.arguments.checking import CompiledSchema, compile_schema, texts_of
+from pegboard.arguments.checking import CompiledSchema, compile_schema, texts_of, took_too_many_steps
 from pegboard.arguments.elsewhere import MOST_AT_ONCE, problems_elsewhere
 from pegboard.arguments.work import SchemaWork
 from pegboard.core.model.naming import one_line
@@ -73,7 +73,9 @@ class SchemaValidator:
                 if known.checks_nothing or (compiled is not None and compiled.is_valid(instance)):
                     return []
                 if compiled is not None and work <= MOST_WORK_FOR_TEXTS:
-                    return _sentences(texts_of(compiled, instance))
+                    texts = texts_of(compiled, instance)
+                    if not took_too_many_steps(texts):
+                        return _sentences(texts)
             async with self._elsewhere:
                 return _sentences(await problems_elsewhere(tool, instance))
         except (ValueError, TypeError, RecursionError) as error:  # a lone surrogate, a cycle, an object, too deep

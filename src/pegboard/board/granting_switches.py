@@ -9,7 +9,9 @@ from pegboard.board.services import Services
 from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.own_settings import with_switch
+from pegboard.core.access.switches import meaning
 from pegboard.core.model.naming import one_line
+from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import EMPTY, Plugin
 from pegboard.errors import UsageError
 from pegboard.ports import SwitchChange
@@ -80,6 +82,22 @@ def _more(services: Services, agent: str, then: Mapping[str, bool], personal: Ma
         own = EMPTY if principal is None else compiler.personal(agent, principal)
         new = own if principal is None else personal.get(principal, own)
         if _gains(after.of_agent_with(agent, new), before.of_agent_with(agent, own), file):
+            return True
+        if _names_unknown({**then, **new}, {**now, **own}, file):
+            return True
+    return False
+
+
+def _names_unknown(then: Mapping[str, bool], now: Mapping[str, bool], file: CompiledPermissions) -> bool:
+    """Return whether what is switched on newly names a tool, by itself or in a toolkit, of a plugin not seen yet."""
+    world = file.world
+    for name, value in then.items():
+        if not value or now.get(name) or file.agent.switches.get(name):
+            continue
+        refs = meaning(world, name, on=True)
+        kits = [ref.name for ref in refs if ref.kind == "toolkit" and ref.name not in file.entries.loadable_toolkits]
+        names = [member.name for kit in kits for member in world.toolkits[kit].members] if refs else [name]
+        if any(find(one, world.catalog) is None and any(world.catalog.unseen_owners(one)) for one in names):
             return True
     return False
 

@@ -44,22 +44,23 @@ def mistake(tool: Tool, arguments: JsonObject, problems: list[str]) -> str:
         why = f"'{tool.wire}' has no argument {_quoted(renamed)}, and has done nothing."
     right = _right(tool, arguments, renamed)
     given = {name: value for name, value in arguments.items() if name in _properties(tool)}
-    return why if right == given else f"{why} {_call(tool, right)}"
+    return why if problems and right == given else f"{why} {_call(tool, right)}"
 
 
 def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     """Return why a call is not passed on to its target: something written beside would not reach it; else nothing."""
     own: JsonObject = arguments.get("arguments") or {}
-    beside = dict(_beside(tool, arguments, _properties(target)))
+    is_open = target.input_schema.get("additionalProperties") is not False
+    beside = dict(_beside(tool, arguments, _properties(target), is_open=is_open))
     if not beside:
         return ""
-    right, is_open = dict(own), target.input_schema.get("additionalProperties") is not False
+    right = dict(own)
     for key, value in beside.items():
         other = None if key in _properties(target) else _parameter(tool, key)
         if other == "arguments" and (inner := _object(value)) is not None:
             right.update({name: one for name, one in inner.items() if name not in own})
         elif other is None and (key in _properties(target) or is_open):
-            right[key] = value
+            right.setdefault(key, value)
     name = str(arguments["name"])
     return (
         f"'{tool.wire}' passes 'arguments' on and nothing else: {_quoted(beside)} would not reach '{name}', which has "
@@ -67,11 +68,13 @@ def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     )
 
 
-def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject) -> Iterator[tuple[str, Any]]:
-    """Yield what stands beside ``arguments`` and is meant for the tool, by the name that the tool has for it."""
+def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject, *, is_open: bool) -> Iterator[tuple[str, Any]]:
+    """Yield what is written beside ``arguments`` and is meant for the tool, by the name that the tool has for it."""
     own: JsonObject = arguments.get("arguments") or {}
     for key, value in arguments.items():
-        if key in ("name", "arguments") or value in (None, tool.wire):
+        if key in ("name", "arguments") or value is None or _is_own_name(value, tool):
+            continue
+        if key.startswith("_") and key not in properties:  # a client's own, not the model's
             continue
         parameter = _alike(key, properties)
         if parameter is not None:
@@ -80,7 +83,7 @@ def _beside(tool: Tool, arguments: JsonObject, properties: JsonObject) -> Iterat
         elif (other := _parameter(tool, key)) is not None:
             if value and (_object(value) != own if other == "arguments" else value != arguments[other]):
                 yield key, value
-        elif not key.startswith("_") and "arguments" not in arguments:
+        elif "arguments" not in arguments and (properties or is_open):
             yield key, value
 
 
@@ -90,13 +93,29 @@ def _misnamed(tool: Tool, arguments: JsonObject) -> Iterator[tuple[str, str]]:
         parameter = _parameter(tool, key)
         if parameter is None or ("arguments" in _properties(tool) and "name" in arguments):  # see `lost`
             continue
+        if value in (None, "", []) or key.startswith("_") or _is_own_name(value, tool):
+            continue
         schema = _properties(tool)[parameter]
-        if value not in (None, "", [], tool.wire) and _typed(value, schema) != _typed(arguments.get(parameter), schema):
+        if not _is_repeated(_typed(value, schema), _typed(arguments.get(parameter), schema)):
             yield key, parameter
 
 
+def _is_own_name(value: object, tool: Tool) -> bool:
+    """Return whether a value is the name of the meta-tool, also as a client names it: ``mcp__pegboard__call_tool``."""
+    return isinstance(value, str) and (
+        value == tool.wire or value.endswith((f"_{tool.wire}", f".{tool.wire}", f"/{tool.wire}"))
+    )
+
+
+def _is_repeated(value: object, given: object) -> bool:
+    """Return whether a value is given already: it, or what it lists."""
+    if isinstance(value, list) and isinstance(given, list):
+        return all(one in cast("list[object]", given) for one in cast("list[object]", value))
+    return value == given
+
+
 def _parameter(tool: Tool, key: str) -> str | None:
-    """Return the parameter of a meta-tool that a key stands for which is none; None where it stands for none."""
+    """Return the real parameter of a meta-tool that an unknown key stands for, or None."""
     properties = _properties(tool)
     if key in properties:
         return None

@@ -233,7 +233,9 @@ class Loop:
         """Return the run of a turn: a new one where the user goes on behind a reply."""
         if self._run is None or self.done or (history.message is not None and self._has_replied):
             name = str(next(self._turns))
-            self._run = Run(lambda: self._session, lambda: ("", name), self._unfinished, limit=self._limit)
+            self._run = Run(
+                lambda: self._session, lambda: ("", name), self._unfinished, limit=self._limit, exact_names=False
+            )
             self._has_replied = False
         self.done = False
         return self._run

@@ -39,6 +39,7 @@ from pegboard.frameworks.runs import (
     arguments_of,
     end_run,
     loaded_beside,
+    misnamed,
     reject_tools,
     rejected_of,
     text_and_media,
@@ -417,6 +418,8 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
         called, given = _of_session(ctx, name, tool_args)
+        if why := await self.come(lambda session: _misnamed(called, given, session), ctx):
+            raise ToolFailed(why)
         since, answer = (
             time.time(),
             await self.come(lambda session: session.call(called, given, call_id=ctx.tool_call_id), ctx),
@@ -659,6 +662,10 @@ def _passed_in(message: ModelMessage) -> Mapping[str, Any]:
 
 def _passed(about: Mapping[str, Any]) -> PassedOn:
     return PassedOn(**{key: value for key, value in about.items() if key != "args"})
+
+
+async def _misnamed(name: str, arguments: dict[str, Any], session: Session) -> str:
+    return misnamed(name, arguments, session)
 
 
 def _of_session(ctx: Context, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:

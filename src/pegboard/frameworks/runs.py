@@ -18,6 +18,7 @@ from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -25,6 +26,7 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
+from pegboard.wire.passed_on import THROUGH
 from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
 
@@ -79,7 +81,8 @@ class Run:
 
     ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
     run that has begun and not ended, so that the next one ends the turn of one that failed or was given up. ``host`` is
-    what its model can do with a change of tools, for a session that was given no host (D4).
+    what its model can do with a change of tools, for a session that was given no host (D4). With ``exact_names`` a
+    tool is called by the name that the framework's controls know.
     """
 
     def __init__(
@@ -90,8 +93,10 @@ class Run:
         *,
         limit: int = LIMIT,
         host: Host | None = None,
+        exact_names: bool = True,
     ) -> None:
         self._opens = opens
+        self._exact_names = exact_names
         self._host = host
         self._names = names
         self._unfinished = unfinished
@@ -309,6 +314,8 @@ class Run:
         """
         if self.cut:
             return answer("invalid_arguments", self.cut)
+        if self._exact_names and (why := misnamed(name, arguments, session)):
+            return answer("invalid_arguments", why)
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
         since, made = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
         if fields is not None and (approval := waits_since_before(made, since)) is not None:
@@ -318,6 +325,23 @@ class Run:
             ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
             self._going = self._going.called(name, meta=meta, ran=ran)
         return made
+
+
+def misnamed(name: str, arguments: JsonObject, session: Session) -> str:
+    """Return why a call is not run that names its tool in another form than its wire name, or nothing.
+
+    A framework's controls by a tool's name know that one alone, and would not see this call.
+
+    Args:
+        name: what the model called.
+        arguments: what it gave.
+        session: the session.
+    """
+    named: object = arguments.get("name") if name in THROUGH else name
+    tool = session.known_tool(named) if isinstance(named, str) else None
+    if tool is None or tool.wire == named:
+        return ""
+    return f"'{one_line(str(named), limit=100)}' is called '{tool.wire}' here; it has not run. Call '{tool.wire}'."
 
 
 def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:

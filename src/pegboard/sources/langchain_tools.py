@@ -90,7 +90,7 @@ def adopt(
 def _described(tool: BaseTool, plugin: str) -> Tool:
     shown: Any = tool.tool_call_schema
     schema: Any = cast("Any", shown) if isinstance(shown, dict) else shown.model_json_schema()
-    if _drops_unknown_arguments(tool):
+    if schema.get("properties") and _drops_unknown_arguments(tool):  # models fill in something where there is nothing
         schema = {**schema, "additionalProperties": False}
     return Tool(
         plugin=plugin,

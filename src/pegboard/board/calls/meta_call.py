@@ -46,7 +46,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
 
     The third equal failure in a row is not executed (X3).
     """
-    services = call.services
+    call, services = _without_nulls(call), call.services
     if await _passes_on(call, tool):
         inner, meta_tool = _inner(call, snapshot, tool)
         if meta_tool is not None:
@@ -65,6 +65,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
 
 async def decide_meta_call(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | Tool:
     """Return what a call of a meta-tool comes to without being executed, else the tool that would run."""
+    call = _without_nulls(call)
     if not await _passes_on(call, tool):
         call = replace(call, arguments=_tidied(tool, call.arguments))
         return await _not_executed(call, snapshot, tool) or tool
@@ -110,6 +111,13 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     result = CallResult(content=content, is_error=payload.is_error)
     status = "refused" if payload.is_error else "ok"
     return snapshot, CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
+
+
+def _without_nulls(call: CallRequest) -> CallRequest:
+    """Return a call of a meta-tool without arguments that are null: none of its own takes that, it means not given."""
+    if all(value is not None for value in call.arguments.values()):
+        return call
+    return replace(call, arguments={name: value for name, value in call.arguments.items() if value is not None})
 
 
 def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
