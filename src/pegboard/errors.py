@@ -141,11 +141,11 @@ class NotAcceptedError(ConfigError):
             would: What it would do.
             can_be_named: Whether the command takes it with `--config`.
         """
-        named = f" `--config {name}` takes it without asking." if can_be_named else ""
-        super().__init__(
+        how = (
             f"{name} was found in this folder and you have not accepted it. "
-            f"`pegboard accept --config {name}` shows what it would run and asks you.{named}"
+            f"`pegboard accept --config {name}` shows what it would run and asks you."
         )
+        super().__init__(f"{how} `--config {name}` takes it without asking." if can_be_named else how)
         self.path = path
         self.digest = digest
         self.would = tuple(would)

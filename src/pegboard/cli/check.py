@@ -95,7 +95,7 @@ def check(
 def _waits(waits: NotAcceptedError, printer: Printer) -> int:
     """Say what a configuration that is not accepted would run; nothing of it is checked."""
     if printer.as_json:
-        hint = waits.message.partition(": ")[2]
+        hint = waits.message.partition(". ")[2]
         problems = [
             Problem(severity="error", code="not_accepted", message=f"{line}: this waits.", hint=hint)
             for line in waits.would or ("nothing but what Pegboard brings",)
