@@ -12,6 +12,7 @@ from command_serving import serving, url_in
 from mcp import Client
 
 from pegboard import Pegboard
+from pegboard.core.principals.bearer_tokens import token_of
 
 PLAIN: dict[str, Any] = {
     "store": "sqlite:///.pegboard/pegboard.db",
@@ -207,3 +208,37 @@ async def test_an_address_that_would_be_sent_messages_waits(folder: Path, monkey
         assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org"]
         await board.accept()
         assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org", "stranger.example.org"]
+
+
+ADA = {"token": "${SOME_KEY}", "agents": ["ada"], "console": ["see"]}
+STRANGER = {"token": "stranger-stranger", "agents": ["*"], "console": ["see", "configure"]}
+BOB = {"bob", "bob.agents.*", "bob.console.configure", "bob.console.see"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits"),
+    [
+        ({"ada": ADA}, {"ada": ADA, "bob": STRANGER}, BOB),
+        ({"ada": ADA}, {"ada": {**ADA, "token": "stranger-stranger"}}, {"ada"}),
+        ({"ada": ADA}, {"ada": {**ADA, "console": ["see", "configure"]}}, {"ada.console.configure"}),
+        ({"ada": ADA}, {"ada": {**ADA, "agents": ["ada", "bob"]}}, {"ada.agents.bob"}),
+        ({"ada": ADA}, {"ada": {**ADA, "console": False}}, set()),
+        (None, {"bob": STRANGER}, BOB),
+    ],
+)  # fmt: skip
+async def test_a_token_of_a_branch_waits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: Any, after: Any, waits: set[str]
+) -> None:
+    """P10, A5: who has it could accept what the branch would run; another value of its variable is no edit."""
+    path = folder / "pegboard.yaml"
+    monkeypatch.setenv("SOME_KEY", "first-value-first-value")
+    path.write_text(yaml.safe_dump({**PLAIN, **({"tokens": before} if before else {})}))
+    async with Pegboard.open(path):
+        pass
+    monkeypatch.setenv("SOME_KEY", "second-value-second-value")
+    async with Pegboard.open(path) as board:
+        assert board.waiting == ()
+        path.write_text(yaml.safe_dump({**PLAIN, **brings(folder / "user-marker")["command"], "tokens": after}))
+        await board.reload()
+        assert {change.name for change in board.waiting} == {"plugins.new", *(f"tokens.{name}" for name in waits)}
+        assert token_of("stranger-stranger", board.configuration.tokens) is None

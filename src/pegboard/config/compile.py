@@ -463,8 +463,13 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
             value=part.token,
             agents=agents,
             rights=frozenset(part.console),
+            written=_text_as_written(validated.raw["tokens"][principal]["token"]),
             place=validated.place("tokens", principal, "token"),
         )
+
+
+def _text_as_written(raw: Any) -> str:
+    return as_written(raw) or ""
 
 
 def hooks_of(validated: ValidatedDocument[File]) -> tuple[Hook, ...]:

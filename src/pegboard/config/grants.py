@@ -53,8 +53,8 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
 def waits(change: GrantChange, before: Grants, after: Grants) -> bool:
     """Return whether a change waits for a person, by the stricter of ``reload:`` before and after it.
 
-    Under ``ask`` what widens waits, under ``live`` what would run code or hand over a secret that it did not before,
-    under ``all`` nothing does.
+    Under ``ask`` what widens waits, under ``live`` what would run code, hand over a secret that it did not before,
+    or let in somebody else; under ``all`` nothing does.
     """
     stated = {granted[RELOAD].value if RELOAD in granted else "live" for granted in (before, after)}
     if not change.widens or stated == {"all"}:
@@ -63,13 +63,15 @@ def waits(change: GrantChange, before: Grants, after: Grants) -> bool:
 
 
 def _runs_or_sends(change: GrantChange) -> bool:
-    """Return whether other code would run after a change, or another place would get a secret."""
+    """Return whether other code would run after a change, or another place or person would get a secret or rights."""
     if change.after is None:
         return False
     match change.key:
         case ("plugins", _):
             return goes_further(_effect(change.before), _effect(change.after))
         case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", _):
+            return True
+        case ("tokens", _, *_):  # who has it accepts what would run
             return True
         case _:
             before, after = (_settings(grant) for grant in (change.before, change.after))
@@ -244,6 +246,6 @@ def _runs(spec: PluginSpec) -> object:
 
 def _token(token: Token, digest: Digest) -> Iterator[_Row]:
     key = ("tokens", token.principal)
-    yield key, Grant(value=digest(token.value))
+    yield key, Grant(value=digest(token.written or token.value))
     yield from _names((*key, "agents"), (EVERY,) if token.agents is None else token.agents)
     yield from _names((*key, "console"), sorted(token.rights))

@@ -21,13 +21,15 @@ OPERATOR: Final[frozenset[Right]] = frozenset({"see", "approve", "switch"})
 class Token:
     """Who may use the gateway as whom; ``agents`` None is all of them.
 
-    With ``rights`` they are an operator too, of these agents and no others.
+    With ``rights`` they are an operator too, of these agents and no others. ``written`` is the value in the text of
+    the configuration where that refers to variables.
     """
 
     principal: str
     value: str = field(repr=False)
     agents: tuple[str, ...] | None = ()
     rights: frozenset[Right] = frozenset()
+    written: str = field(default="", repr=False)
     place: Place | None = None
 
 
