@@ -81,7 +81,7 @@ class AcceptedGrants:
         if known is None or not known.grants:
             self._remember()
         self.waiting = waiting
-        return _in_force(edited, waiting)
+        return self.without(edited, waiting)
 
     async def would_change(self, edited: Configuration) -> tuple[GrantChange, ...]:
         """Return what a configuration would change of what was accepted last; nothing is stored.
@@ -95,7 +95,11 @@ class AcceptedGrants:
 
     def restricted(self, edited: Configuration) -> Configuration:
         """Return what of a configuration is in force by what was accepted last; nothing is read or stored."""
-        return _in_force(edited, self._judged(edited)[0]) if self._key else edited
+        return self.without(edited, self._judged(edited)[0]) if self._key else edited
+
+    def without(self, edited: Configuration, waiting: Sequence[GrantChange]) -> Configuration:
+        """Return what of a configuration is in force while changes of it wait."""
+        return _in_force(edited, waiting, _keyed(self._key))
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> tuple[GrantChange, ...]:
         """Store that a person accepts changes, those that wait still as they were shown; return them.
@@ -228,9 +232,10 @@ def without_opening(configuration: Configuration) -> tuple[Configuration, tuple[
         before, key = _from_text(accepted.grants)
     except ValueError as error:
         raise unreadable(name, error) from error
-    after = grants_of(configuration, _keyed(key))
+    digest = _keyed(key)
+    after = grants_of(configuration, digest)
     waiting = tuple(change for change in changes(before, after) if waits(change, before, after))
-    return _in_force(configuration, waiting), waiting
+    return _in_force(configuration, waiting, digest), waiting
 
 
 def waiting_problems(waiting: Sequence[GrantChange]) -> list[Problem]:
@@ -252,12 +257,12 @@ def _with(granted: Mapping[GrantKey, Grant], accepted: Sequence[GrantChange]) ->
     return counted
 
 
-def _in_force(edited: Configuration, waiting: Sequence[GrantChange]) -> Configuration:
+def _in_force(edited: Configuration, waiting: Sequence[GrantChange], digest: Digest) -> Configuration:
     if not waiting:
         return edited
     from pegboard.config.in_force import in_force  # most edits never need it
 
-    return in_force(edited, waiting)
+    return in_force(edited, waiting, digest)
 
 
 def _keyed(key: bytes) -> Digest:

@@ -12,7 +12,6 @@ from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.rendered_values import as_json, in_lines
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
-from pegboard.config.in_force import in_force
 from pegboard.config.saving import read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key
@@ -104,7 +103,7 @@ class EditableFile:
         changes = await self.grants.would_change(configuration)
         waiting = tuple(change for change in changes if change in made or change in self.grants.waiting)
         widening = [change for change in waiting if change.widens]
-        counted = in_force(configuration, widening) if widening else configuration
+        counted = self.grants.without(configuration, widening)
         return Judgement(
             problems=shown(problems),
             added=shown(added),

@@ -190,24 +190,41 @@ async def test_settings_of_a_tool_that_get_another_variable_wait(folder: Path, m
 
 
 async def test_an_address_that_would_be_sent_messages_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P10: it may be a stranger's, and get a secret; another path on a host that was accepted is no new address."""
+    """P10: it may be a stranger's, and get a secret: another path on a host, and arguments too, are so."""
     path = folder / "pegboard.yaml"
     monkeypatch.setenv("SOME_KEY", "first-value")
 
-    def text(*urls: str) -> str:
-        return yaml.safe_dump({**PLAIN, "notify": [{"url": url} for url in urls]})
+    def text(*hooks: dict[str, Any]) -> str:
+        return yaml.safe_dump({**PLAIN, "notify": list(hooks)})
 
-    path.write_text(text("https://hooks.example.org/${SOME_KEY}"))
+    own = {"url": "https://hooks.example.org/${SOME_KEY}"}
+    path.write_text(text(own))
     async with Pegboard.open(path) as board:
         monkeypatch.setenv("SOME_KEY", "second-value")
         await board.reload()
         assert board.waiting == ()
-        path.write_text(text("https://hooks.example.org/other", "https://stranger.example.org/?key=${SOME_KEY}"))
+        assert [hook.url for hook in board.configuration.notify] == ["https://hooks.example.org/second-value"]
+        others = [{"url": "https://hooks.example.org/other"}, {"url": "https://stranger.example.org/?key=${SOME_KEY}"}]
+        path.write_text(text(own, *others))
         await board.reload()
-        assert [change.key for change in board.waiting] == [("notify", "stranger.example.org")]
-        assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org"]
+        assert [change.key[:2] for change in board.waiting] == [
+            ("notify", "hooks.example.org"),
+            ("notify", "stranger.example.org"),
+        ]
+        assert [hook.written for hook in board.configuration.notify] == [own["url"]]
+        path.write_text(text({**own, "arguments": True}, {**own, "shape": "slack"}))
+        await board.reload()
+        assert len(board.waiting) == 2
+        (hook,) = board.configuration.notify
+        assert (hook.url, hook.arguments) == ("https://hooks.example.org/second-value", False)
         await board.accept()
-        assert [hook.host for hook in board.configuration.notify] == ["hooks.example.org", "stranger.example.org"]
+        assert [(hook.arguments, hook.shape) for hook in board.configuration.notify] == [
+            (True, "json"),
+            (False, "slack"),
+        ]
+        path.write_text(text(own))
+        await board.reload()
+        assert (board.waiting, [hook.arguments for hook in board.configuration.notify]) == ((), [False])
 
 
 ADA = {"token": "${SOME_KEY}", "agents": ["ada"], "console": ["see"]}

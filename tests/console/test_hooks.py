@@ -255,7 +255,9 @@ async def test_an_edit_moves_the_hook_and_a_refused_edit_is_told_once(tmp_path: 
         config = configured(tmp_path, f"{old}/h")
         async with telling(config) as told:
             edit(config, f"{old}/h", f"{new}/h")
-            await until(lambda: new in told.board.configuration.notify[0].url)
+            await until(lambda: bool(told.board.waiting))
+            await told.board.accept(by="ada")
+            assert new in told.board.configuration.notify[0].url
             await asked(told.board)
             await until(lambda: len(second.taken) == 1)
             edit(config, "agents:", "agentz:")

@@ -480,6 +480,7 @@ def hooks_of(validated: ValidatedDocument[File]) -> tuple[Hook, ...]:
             shape=part.shape,
             events=tuple(dict.fromkeys(part.events)),
             arguments=part.arguments,
+            written=_text_as_written(validated.raw["notify"][index]["url"]),
             place=validated.place("notify", index),
         )
         for index, part in enumerate(validated.section.notify)

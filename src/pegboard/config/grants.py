@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.hooks import Hook
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -24,6 +26,7 @@ Digest = Callable[[str], str]
 """A keyed digest of a text: what holds a secret can be compared, and not be read."""
 _Row = tuple[GrantKey, Grant]
 EVERY: Final = "*"
+_HOST: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#]*@)?([^/?#]+)", re.IGNORECASE)
 
 
 def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Grant]:
@@ -41,8 +44,8 @@ def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Gr
         found.update(_plugin(spec, digest))
     for token in configuration.tokens:
         found.update(_token(token, digest))
-    for hook in configuration.notify:
-        found["notify", hook.host] = Grant()
+    for key, hook in labelled_hooks(configuration.notify, digest):
+        found[key] = Grant(value={"shape": hook.shape, "events": sorted(hook.events), "arguments": hook.arguments})
     if configuration.tokens:
         found["tokens",] = Grant(value="only who has one may enter", denies=True)
     if configuration.reload != "live":
@@ -69,7 +72,7 @@ def _runs_or_sends(change: GrantChange) -> bool:
     match change.key:
         case ("plugins", _):
             return goes_further(_effect(change.before), _effect(change.after))
-        case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", _):
+        case ("toolkits", _, "hooks") | ("plugins", _, "when", _) | ("notify", *_):
             return True
         case ("tokens", _, *_):  # who has it accepts what would run
             return True
@@ -152,6 +155,17 @@ def labelled(members: Iterable[Member]) -> Iterator[tuple[GrantKey, Member]]:
         seen[member.name] += 1
         number = seen[member.name]
         yield (member.name,) if number == 1 else (member.name, str(number)), member
+
+
+def labelled_hooks(hooks: Iterable[Hook], digest: Digest) -> Iterator[tuple[GrantKey, Hook]]:
+    """Yield the addresses that are sent messages with their keys: the host, and a digest of what is written."""
+    seen: Counter[GrantKey] = Counter()
+    for hook in hooks:
+        text = hook.written or hook.url
+        host = _HOST.match(text)
+        key = ("notify", host[1] if host is not None else "${…}", digest(text))
+        seen[key] += 1
+        yield key if seen[key] == 1 else (*key, str(seen[key])), hook
 
 
 def member_value(member: Member, digest: Digest) -> Any:

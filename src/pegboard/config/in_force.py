@@ -7,10 +7,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from pegboard.config.grants import EVERY, confinement_of, labelled
+from pegboard.config.grants import EVERY, Digest, confinement_of, labelled, labelled_hooks
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import Grant, GrantChange, GrantKey
 from pegboard.core.model.agents import Agent
+from pegboard.core.model.hooks import Hook
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import NAME_ONLY, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -88,7 +89,7 @@ class _Waiting:
         return {field: self.before(*key, entry) for field, entry in fields.items() if (*key, entry) in self}
 
 
-def in_force(edited: Configuration, waiting: Iterable[GrantChange]) -> Configuration:
+def in_force(edited: Configuration, waiting: Iterable[GrantChange], digest: Digest) -> Configuration:
     """Return a configuration without what waits: entries that are new do not count, denials that are gone do."""
     found = _Waiting(waiting)
     kits = {**edited.toolkits, **{n: Toolkit(name=n) for n in found.without_place("toolkits", edited.toolkits)}}
@@ -112,9 +113,16 @@ def in_force(edited: Configuration, waiting: Iterable[GrantChange]) -> Configura
             {name: _spec(spec, found) for name, spec in edited.specs.items() if not found.adds("plugins", name)}
         ),
         tokens=_tokens(edited.tokens, found),
-        notify=tuple(hook for hook in edited.notify if ("notify", hook.host) not in found),
+        notify=tuple(_notify(edited.notify, found, digest)),
         reload=found.before("reload") or "live" if ("reload",) in found else edited.reload,
     )
+
+
+def _notify(hooks: Iterable[Hook], waiting: _Waiting, digest: Digest) -> Iterator[Hook]:
+    for key, hook in labelled_hooks(hooks, digest):
+        if not waiting.adds(*key):
+            was: Mapping[str, Any] = waiting.before(*key) or {}
+            yield replace(hook, **{**was, "events": tuple(was["events"])}) if was else hook
 
 
 def settings_of(grant: Grant) -> object:

@@ -16,12 +16,16 @@ HookEvent = Literal["approval", "attention"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """An address that is sent a message; ``url`` may hold a secret in any part but its host (X5)."""
+    """An address that is sent a message; ``url`` may hold a secret in any part but its host (X5).
+
+    ``written`` is the address in the text of the configuration where that refers to variables.
+    """
 
     url: str = field(repr=False)
     shape: HookShape = "json"
     events: tuple[HookEvent, ...] = ("approval", "attention")
     arguments: bool = False
+    written: str = field(default="", repr=False)
     place: Place | None = None
 
     @property
