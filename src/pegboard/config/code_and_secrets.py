@@ -18,16 +18,17 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, Se
 OWN: Final = "pegboard.quickstart."
 """How the modules of Pegboard itself begin that a configuration may name."""
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{[^}]*\}")
-_LOADS_CODE: Final = re.compile(
-    r"(LD|DYLD|PYTHON|NODE|NPM_CONFIG|UV|PIP|PERL5|GIT|DOTNET|DOCKER|YARN|BUN|DENO|XDG)_.*"
-    r"|PATH|HOME|ENV|SHELL|BASH_ENV|CLASSPATH|NODE_OPTIONS|PYTHON\w+|PERL5\w+|RUBY(OPT|LIB)|\w*(JAVA|MAVEN|GRADLE)\w*_OPT(ION)?S",
-    re.IGNORECASE,
+_PLAIN: Final = re.compile(
+    r"DEBUG|TZ|LANG|LC_\w+|NO_COLOR|FORCE_COLOR|TERM|NODE_ENV"
+    r"|(\w+_)?(PASSWORD|USER|USERNAME|TOKEN|KEY|SECRET|NAME|MODE|LEVEL|PORT|REGION|ENGINE)"
 )
-"""Variables by which an unchanged program runs other code, or by which its runner fetches another one."""
+"""Variables that hold plain data: any other one may have an unchanged program run other code."""
+_PATHS: Final = re.compile(r"\w*PATH|HOME|XDG_\w+", re.IGNORECASE)
+"""Variables without which a program looks for its code somewhere else."""
 
 
 def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
-    """Return digests of the code that a plugin runs and of each secret that it is handed.
+    """Return digests of the code that a plugin runs, and of each variable for that and secret that it is handed.
 
     It is empty for a plugin that runs only Pegboard's own code, or none here, and gets no secret.
     """
@@ -39,24 +40,36 @@ def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
         case ServerSpec():
             raw: Mapping[str, Any] = json.loads(spec.written)[0] if spec.written else {}
             secrets = sorted({*_REFERENCE.findall(spec.written), *(repr(one.pieces) for one in spec.references)})
-            code = _address(spec, raw, secrets=bool(secrets)) if spec.url is not None else _command(spec, raw)
-            return " ".join(map(digest, [_text(code), *secrets])) if code is not None else ""
+            if spec.url is not None:
+                code, handed = _address(spec, raw, secrets=bool(secrets)), secrets
+            else:
+                loading = _loading(spec, raw)
+                code = [*_command(spec, raw), sorted(filter(_PATHS.fullmatch, loading))]
+                handed = [*secrets, *(_text([name, str(value)]) for name, value in sorted(loading.items()))]
+            return " ".join(map(digest, [_text(code), *handed])) if code is not None else ""
 
 
 def goes_further(before: str, after: str) -> bool:
-    """Return whether an edit runs other code or hands over a secret that was not handed over before."""
+    """Return whether an edit runs other code, or hands over a variable or secret that was not handed over before."""
     if not after:
         return False
-    code, *secrets = after.split()
+    code, *handed = after.split()
     had, *known = before.split() or [""]
-    return code != had or not {*secrets} <= {*known}
+    return code != had or not {*handed} <= {*known}
 
 
-def _command(spec: ServerSpec, raw: Mapping[str, Any]) -> object:
+def runs_by(variable: str) -> bool:
+    """Return whether a program may run other code by a variable of its environment."""
+    return _PLAIN.fullmatch(variable) is None
+
+
+def _loading(spec: ServerSpec, raw: Mapping[str, Any]) -> dict[str, Any]:
     variables = {**spec.env, **cast("Mapping[str, Any]", raw.get("env") or {})}
-    loading = {name: value for name, value in variables.items() if _LOADS_CODE.fullmatch(name)}
-    parts = {"command": spec.command, "args": [*spec.args], "cwd": spec.cwd}
-    return [*_as_written(parts, raw), loading]
+    return {name: value for name, value in variables.items() if runs_by(name)}
+
+
+def _command(spec: ServerSpec, raw: Mapping[str, Any]) -> Iterator[Any]:
+    return _as_written({"command": spec.command, "args": [*spec.args], "cwd": spec.cwd}, raw)
 
 
 def _address(spec: ServerSpec, raw: Mapping[str, Any], *, secrets: bool) -> object:
