@@ -172,6 +172,24 @@ async def test_what_waits_is_what_runs_other_code_or_sends_a_secret_elsewhere(
         assert [change.name for change in board.waiting] == (["plugins.one"] if waits else [])
 
 
+@pytest.mark.parametrize(
+    ("target", "waits"),
+    [
+        ("pegboard.quickstart.git", False),
+        ("pegboard.quickstart.git:subprocess.getoutput", True),
+        ("pegboard.quickstart.git:git_log", True),
+    ],
+)
+async def test_only_whole_modules_of_pegboard_itself_do_not_wait(folder: Path, target: str, waits: bool) -> None:
+    """P10: what such a module has imported is not its own."""
+    path = folder / "pegboard.yaml"
+    path.write_text(yaml.safe_dump(PLAIN))
+    async with Pegboard.open(path) as board:
+        path.write_text(yaml.safe_dump({**PLAIN, "plugins": {"new": {"python": target}}}))
+        await board.reload()
+        assert [change.name for change in board.waiting] == (["plugins.new"] if waits else [])
+
+
 async def test_settings_of_a_tool_that_get_another_variable_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P10: an address in them may be a stranger's."""
     path = folder / "pegboard.yaml"

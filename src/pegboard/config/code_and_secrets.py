@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 
-OWN: Final = "pegboard.quickstart."
-"""How the modules of Pegboard itself begin that a configuration may name."""
+_OWN: Final = re.compile(r"pegboard\.quickstart\.\w+")
+"""The modules of Pegboard itself that a configuration may name; what stands behind a colon may be of another one."""
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{[^}]*\}")
 _PLAIN: Final = re.compile(
     r"DEBUG|TZ|LANG|LC_\w+|NO_COLOR|FORCE_COLOR|TERM|NODE_ENV"
@@ -34,7 +34,7 @@ def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
     """
     match spec:
         case PythonSpec():
-            return "" if spec.target.startswith(OWN) else digest(_text([spec.target, spec.folder]))
+            return "" if _OWN.fullmatch(spec.target) else digest(_text([spec.target, spec.folder]))
         case RegisteredSpec():
             return ""
         case ServerSpec():
