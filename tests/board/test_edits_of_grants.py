@@ -605,16 +605,20 @@ async def test_a_confinement_that_lets_more_through_waits_for_a_person(
 
 
 async def test_the_record_says_what_a_plugin_was_and_is_confined_to(config: Path) -> None:
-    """P10, X4: also under `live`."""
+    """P10, X4, A7: also under `live`, where it holds until a person accepts that it is gone."""
     live = edited("reload", GONE)
     write(config, of(live, "plugins", "look", "confine", {"write": [], "network": [443]}))
     async with Pegboard.open(config) as board:
         write(config, live)
         await board.reload()
+        assert [change.name for change in board.waiting] == ["plugins.look.confine"]
+        assert board.configuration.specs["look"].confine is not None
+        await board.accept(by="ada")
+        assert board.configuration.specs["look"].confine is None
         (record,) = await board.services.store.entries(kind="permission")
     was = f'{{"folder": "{config.parent}", "network": [443], "write": []}}'
     assert record.reason == f"plugins.look.confine: {was} → absent"
-    assert record.outcome == "wider"
+    assert (record.outcome, record.by) == ("wider", "ada")
 
 
 @pytest.mark.parametrize(
