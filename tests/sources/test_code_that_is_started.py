@@ -209,6 +209,32 @@ async def test_the_program_of_a_server_that_is_not_confined_is_not_writable_from
     assert await refusal(write(project, "{write: [sub]}", confined)) == ""
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        '{{command: /nowhere/server, env: {{T: "${{cmd:{0}}}"}}}}',
+        '{{command: /nowhere/server, cwd: /, args: ["x ${{cmd:{0}}}"], confine: {{write: []}}}}',
+        '{{url: "http://127.0.0.1:1/mcp", headers: {{Authorization: "Bearer ${{cmd:{0}}}"}}}}',
+    ],
+    ids=["environment", "arguments of what is confined", "headers"],
+)
+@pytest.mark.parametrize("command", ["./docs/give", "python3 -u docs/give.py --all", "give"])
+async def test_a_command_that_gives_a_value_is_not_writable_from_inside(
+    project: Path, monkeypatch: pytest.MonkeyPatch, server: str, command: str
+) -> None:
+    """A7, G13: Pegboard runs it, for a server that is confined too."""
+    for name in ("give", "give.py"):
+        (project / "docs" / name).write_text("#!/bin/sh\necho value\n")
+        (project / "docs" / name).chmod(0o755)
+    (project.parent / "bin").mkdir()
+    (project.parent / "bin" / "give").symlink_to(project / "docs" / "give")
+    monkeypatch.setenv("PATH", f"{project.parent / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    free = f"free: {server.format(command)}"
+    said = await refusal(write(project, "true", free))
+    assert f"the program of ${{cmd:{command}}} for server 'free'" in said
+    assert await refusal(write(project, "{write: [data]}", free)) == ""
+
+
 async def test_a_module_that_an_unconfined_script_imports_is_not_named_to_be_written(project: Path) -> None:
     """A7: also where the folder holds nothing else of it."""
     free = f"free: {imported_folder(project)}"

@@ -15,6 +15,7 @@ from typing import Final
 
 from pegboard.config.imported_modules import with_imports
 from pegboard.core.access.named_paths import is_script
+from pegboard.core.model.references import references_in, words
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 
 ANY: Final = "*"
@@ -105,7 +106,9 @@ def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_Found]:
 
 
 def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterator[_Found]:
-    """Yield what a plugin is run from; nothing of one that is confined, which changes no other's."""
+    """Yield what a plugin is run from; of one that is confined nothing but the commands that give it values."""
+    if isinstance(spec, ServerSpec):
+        yield from _commands(spec, env)
     if spec.confine is not None:
         return
     if isinstance(spec, RegisteredSpec):
@@ -113,23 +116,38 @@ def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterato
         yield from _modules([spec.module.partition(".")[0]], what, beside)
     elif isinstance(spec, ServerSpec) and spec.command:
         what = f"the program of server '{spec.name}', which is not confined"
-        yield from ((path, what) for path in _program(spec, spec.command, {**env, **spec.env}))
+        base = spec.cwd or os.getcwd()  # noqa: PTH109
+        yield from ((path, what) for path in _program(spec.command, spec.args, base, {**env, **spec.env}))
+        yield from ((path, what) for path in _variables(spec.env, base))
 
 
-def _program(spec: ServerSpec, command: str, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a server is run from, as far as its settings tell."""
-    base = spec.cwd or os.getcwd()  # noqa: PTH109
+def _commands(spec: ServerSpec, env: Mapping[str, str]) -> Iterator[_Found]:
+    """Yield what the commands are run from that Pegboard reads values of a server's settings by."""
+    for one in references_in(spec.references):
+        command = words(one.target) if one.scheme == "cmd" else ("op",) if one.scheme == "op" else ()
+        if command:
+            what = f"the program of {one.text} for server '{spec.name}', which is not confined"
+            base = one.folder or os.getcwd()  # noqa: PTH109
+            yield from ((path, what) for path in _program(command[0], command[1:], base, env))
+
+
+def _program(command: str, args: Sequence[str], base: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a command is run from that is started in a folder, as far as its words tell."""
     named = os.path.join(base, os.path.expanduser(command)) if os.sep in command else None  # noqa: PTH111, PTH118
     if file := named or shutil.which(command, path=env.get("PATH")):
         yield from _file(file)
-    for variable in ("PATH", "PYTHONPATH", "NODE_PATH"):
-        if variable in spec.env:
-            yield from (os.path.join(base, each) for each in spec.env[variable].split(os.pathsep) if each)  # noqa: PTH118
-    folders = [base, *(os.path.join(base, each) for each in _folders_of(spec.args))]  # noqa: PTH118
+    folders = [base, *(os.path.join(base, each) for each in _folders_of(args))]  # noqa: PTH118
     runner = os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")  # noqa: PTH119
     for folder in dict.fromkeys(folders):
         yield from _of_runner(runner, folder)
-        yield from _arguments(spec.args, folder)
+        yield from _arguments(args, folder)
+
+
+def _variables(env: Mapping[str, str], base: str) -> Iterator[str]:
+    """Yield where the environment of a server says that code is looked for."""
+    for variable in ("PATH", "PYTHONPATH", "NODE_PATH"):
+        if variable in env:
+            yield from (os.path.join(base, each) for each in env[variable].split(os.pathsep) if each)  # noqa: PTH118
 
 
 def _folders_of(args: Sequence[str]) -> Iterator[str]:
