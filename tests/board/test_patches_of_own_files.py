@@ -38,6 +38,13 @@ PATCHES = {
     "git mode": "diff --git a/pegboard.yaml b/pegboard.yaml\nold mode 100644\nnew mode 120000\n",
     "context": "*** pegboard.yaml\t2026\n--- pegboard.yaml\t2026\n***************\n*** 1 ****\n! a\n--- 1 ----\n! b\n",
     "svn": "Index: pegboard.yaml\n===================================\n@@ -1 +1 @@\n-a\n+b\n",
+    "the index line alone": "Index: pegboard.yaml\n1c1\n< plugins:\n---\n> plugins: # x\n",
+    "an index line in an indented text": "XX Index:pegboard.yaml\nXX 1c\nXX plugins: {}\nXX .\n",
+    "a line before the change": "+++ pegboard.yaml\n \n@@ -1 +1 @@\n-a\n+b\n",
+    "lines between the headers": "--- pegboard.yaml\n<<<<<<< so\n+++ notes.txt\nso\n@@ -1 +1 @@\n-a\n+b\n",
+    "context with lines between": "*** pegboard.yaml\nso\n--- x\n***************\n*** 1 ****\n! a\n--- 1 ----\n! b\n",
+    "below several folders": UNIFIED.format("c/d/pegboard.yaml"),
+    "taken for the last part of its path": UNIFIED.format("examples/pegboard.yaml"),
     "update": "*** Begin Patch\n*** Update File: pegboard.yaml\n@@\n-a\n+b\n*** End Patch\n",
     "add": "*** Begin Patch\n*** Add File: ./loadouts/new.yaml\n+plugins: [shell]\n*** End Patch\n",
     "move": "*** Begin Patch\n*** Update File: x.txt\n*** Move to: pegboard.yaml\n*** End Patch\n",
@@ -53,7 +60,9 @@ HARMLESS = {
     "a rename in words": "please\nrename to pegboard.yaml\nthanks\n",
     "a name alone in a line": "I looked at\npegboard.yaml\nand found nothing.\n",
     "a patch of another file": UNIFIED.format("docs/notes.txt").replace("reload: ask", "see pegboard.yaml"),
-    "a patch of a file of this name elsewhere": UNIFIED.format("examples/pegboard.yaml"),
+    "a page with rules": "---\nx: y\n---\nSee `pegboard.yaml`.\n---\n--- pegboard.yaml ---\n***\n*** pegboard.yaml\n",
+    "an update of a file elsewhere": "*** Begin Patch\n*** Update File: docs/examples/pegboard.yaml\n@@\n-a\n+b\n",
+    "a patch of a list": f"{UNIFIED.format('docs/notes.txt')} - pegboard.yaml\n * pegboard.yaml\n---\n",
 }
 
 

@@ -9,6 +9,14 @@ from typing import Final
 _OPENING: Final = re.compile(r"\*\*\* (?:(?:Add|Delete|Update) File|Move to): *(.+)")
 _MOVED: Final = re.compile(r"(?:rename|copy) (?:from|to) (.+)")
 _GIT: Final = "diff --git "
+_INDEX: Final = re.compile(r"Index:\s*(.+)")
+_HEADER: Final = re.compile(r"(?:---|\+\+\+|\*\*\*)\s+(.+)")
+_HUNK: Final = re.compile(r"@@|\*{8}|\d+(?:,\d+)?[acd]")
+"""What a change begins with in a diff; lines before it that are no header are skipped."""
+_MOST_PARTS: Final = 64
+"""How many last parts of a path are looked at that ``patch`` may be told to take alone, or takes alone unasked."""
+_INDENT: Final = "X \t"
+"""What ``patch`` takes off the beginning of each line."""
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE: Final = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 _SIGNS: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -28,40 +36,26 @@ def patched_paths(text: str) -> Iterator[str]:
     []
     """
     lines = [line.strip() for line in text.split("\n")]
-    git = any(line.startswith(_GIT) for line in lines)
-    for before, line, after in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
-        for name in _named(before, line, after, git=git):
+    plain = [line.lstrip(_INDENT) for line in lines]
+    git = any(line.startswith(_GIT) for line in plain)
+    diff = any(map(_HUNK.match, plain))
+    for before, line, header, after in zip(["", *lines], lines, plain, [*lines[1:], ""], strict=False):
+        if found := _OPENING.fullmatch(line):
+            yield from _direct(found[1])
+            continue
+        if after.startswith(_SEARCH):
+            yield from _direct(before if line.startswith(_FENCE) else line)
+        for name in _headers(header, git=git, diff=diff):
             yield from _spellings(name)
 
 
-def _named(before: str, line: str, after: str, *, git: bool) -> Iterator[str]:
-    """Yield the names of files in one line, by the lines around it."""
-    sign, _, rest = line.partition(" ")
-    if found := _OPENING.fullmatch(line):
-        yield found[1]
-    elif git and line.startswith(_GIT):
+def _headers(line: str, *, git: bool, diff: bool) -> Iterator[str]:
+    """Yield the names of files in one line of a diff."""
+    if git and line.startswith(_GIT):
         yield from _both(line.removeprefix(_GIT))
-    elif git and (found := _MOVED.fullmatch(line)):
-        yield found[1]
-    elif _is_header(sign, before, after) and rest:
-        yield rest
-    elif after.startswith(_SEARCH):
-        yield before if line.startswith(_FENCE) else line
-
-
-def _is_header(sign: str, before: str, after: str) -> bool:
-    """Return whether a line that begins so names a file of a diff."""
-    match sign:
-        case "---":
-            return after.startswith("+++ ") or before.startswith("*** ")
-        case "+++":
-            return before.startswith("--- ") or after.startswith("@@")
-        case "***":
-            return after.startswith("--- ")
-        case "Index:":
-            return after.startswith("====")
-        case _:
-            return False
+    for form, counts in ((_MOVED, git), (_INDEX, True), (_HEADER, diff)):
+        if counts and (found := form.fullmatch(line)):
+            yield found[1]
 
 
 def _both(rest: str) -> Iterator[str]:
@@ -75,16 +69,26 @@ def _both(rest: str) -> Iterator[str]:
         yield from (rest[:half], rest[half + 1 :])
 
 
+def _direct(name: str) -> Iterator[str]:
+    """Yield what a name means of which nothing takes folders away but a first one, as git writes it."""
+    for spelling in _dateless(name):
+        yield from filter(None, (spelling, spelling.partition("/")[2]))
+
+
 def _spellings(name: str) -> Iterator[str]:
-    """Yield what a name in a patch may mean: as it is, without a date behind it, without its first folder."""
+    """Yield what a name in a diff may mean: as it is, and without its first folders."""
+    for spelling in _dateless(name):
+        yield spelling
+        parts = [part for part in spelling.split("/") if part not in ("", ".")][-_MOST_PARTS:]
+        yield from (shorter for start in range(len(parts)) if (shorter := "/".join(parts[start:])) != spelling)
+
+
+def _dateless(name: str) -> Iterator[str]:
+    """Yield a name without quotation marks, as it is and without a date behind it."""
     plain = name.partition("\t")[0].strip()
     if found := _QUOTED.match(plain):
         plain = _unescaped(found[1])
-    for spelling in dict.fromkeys((plain, plain.partition(" ")[0])):
-        if spelling:
-            yield spelling
-            if "/" in spelling:
-                yield spelling.partition("/")[2]
+    yield from filter(None, dict.fromkeys((plain, plain.partition(" ")[0])))
 
 
 def _unescaped(text: str) -> str:
