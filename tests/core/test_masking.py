@@ -158,3 +158,23 @@ def test_a_word_of_the_configuration_does_not_cut_a_token_in_two() -> None:
     masker = Masker(["beef"])
     masker.learn("ada", "token-deadbeef-0123456789")
     assert masker.text("sent token-deadbeef-0123456789, beef") == "sent ***, ***"
+
+
+def test_tokens_that_begin_or_end_alike_are_each_masked_whole() -> None:
+    """X5: two JWTs have one header; one token may hold another, begin with it, end with it, or overlap it."""
+    header = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9"
+    masker, tokens = Masker(), [f"{header}.eyJzdWIiOiJ{name}.signature-of-{name}" for name in ("ada", "bob")]
+    for token in tokens:
+        masker.learn(token, token)
+    assert (
+        masker.text(f"{tokens[0]} {tokens[1]},{tokens[0]}{tokens[1]} {header}.other")
+        == f"*** ***,****** {header}.other"
+    )
+    whole = "abcdefghijklmnopqrstuvwxyz0123456789"
+    for part in (whole[4:24], whole[:20], whole[-20:], f"{whole[-18:]}-and-more", f"more-and-{whole[:18]}"):
+        masker = Masker()
+        masker.learn("ada", whole)
+        masker.learn("bob", part)
+        assert masker.text(f"<{whole}> {part}") == "<***> ***"
+        shown = masker.text(f"<more-and-{whole}-and-more>")
+        assert not any(piece in shown for piece in ("abc", "789")), shown
