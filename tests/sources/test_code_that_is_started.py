@@ -187,9 +187,69 @@ def package_folder(project: Path) -> str:
     return "{command: node, args: [package]}"
 
 
+def script_of_any_name(project: Path) -> str:
+    (project / "srv").write_text("")
+    return "{command: /nowhere/env, args: [python3.13, -u, srv, notes.txt]}"
+
+
+def option_with_a_script(project: Path) -> str:
+    (project / "hook.mjs").write_text("")
+    return "{command: node, args: ['--import=./hook.mjs', /nowhere/server.mjs]}"
+
+
+def option_of_an_interpreter(project: Path) -> str:
+    (project / "settings").write_text("")
+    return "{command: node, args: ['--env-file=settings', /nowhere/server.mjs]}"
+
+
+def package_of_a_runner(project: Path) -> str:
+    (project / "package").mkdir()
+    return "{command: uvx, args: [--from, ./package, server]}"
+
+
+def package_in_one_word(project: Path) -> str:
+    (project / "package").mkdir()
+    return f"{{command: uv, args: [run, '--with=server @ file://{project}/package[all]', server], cwd: /}}"
+
+
+def package_alone(project: Path) -> str:
+    (project / "package").mkdir()
+    return "{command: pipx, args: [run, ./package]}"
+
+
+def build_file(project: Path) -> str:
+    (project / "Makefile").write_text("serve:\n")
+    return "{command: make, args: [-s, serve]}"
+
+
+def compose_file(project: Path) -> str:
+    (project / "compose.yaml").write_text("")
+    return "{command: docker, args: [compose, run, server]}"
+
+
+def preloaded_library(project: Path) -> str:
+    return f"{{command: /nowhere/server, cwd: /, env: {{LD_PRELOAD: '/none.so {project}/docs/new.so'}}}}"
+
+
+def options_of_node(project: Path) -> str:
+    (project / "hook").write_text("")
+    return "{command: /nowhere/server, env: {NODE_OPTIONS: '--max-old-space-size=4096 --require=./hook'}}"
+
+
+def home(project: Path) -> str:
+    return f"{{command: /nowhere/server, cwd: /, env: {{HOME: {project}/docs}}}}"
+
+
+def program_of_a_variable(project: Path) -> str:
+    (project / "edit.sh").write_text("")
+    return "{command: /nowhere/server, env: {EDITOR: './edit.sh --wait'}}"
+
+
 STARTED: list[Callable[[Path], str]] = [
     *(script, imported_folder, script_of_node, module, environment, script_of_environment, program, link, directory),
-    *(local_packages, import_path, package_folder),
+    *(local_packages, import_path, package_folder, script_of_any_name, option_with_a_script, option_of_an_interpreter),
+    *(package_of_a_runner, package_in_one_word, package_alone, build_file, compose_file, preloaded_library),
+    *(options_of_node, home, program_of_a_variable),
 ]
 
 
@@ -233,6 +293,20 @@ async def test_a_command_that_gives_a_value_is_not_writable_from_inside(
     said = await refusal(write(project, "true", free))
     assert f"the program of ${{cmd:{command}}} for server 'free'" in said
     assert await refusal(write(project, "{write: [data]}", free)) == ""
+
+
+async def test_data_of_a_server_that_is_not_confined_is_writable_from_inside(project: Path) -> None:
+    """A7: a folder or file that is no code, though settings of the server name it."""
+    (project / "pyproject.toml").write_text("")
+    (project / "compose.yaml").write_text("")
+    for server in (
+        "{command: uvx, args: [mcp-server-git, --repository, .]}",
+        "{command: /nowhere/server, args: [--root=., --db=notes.txt, notes.txt], env: {DATA: ./data, MODE: data}}",
+        "{command: python3, args: [-m, some_server, notes.txt], cwd: data}",
+        "{command: docker, args: [run, -v, './data:/data', image]}",
+        f"{{command: /nowhere/server, env: {{HOME: {Path.home()}, NODE_OPTIONS: --max-old-space-size=4096}}}}",
+    ):
+        assert await refusal(write(project, "true", f"free: {server}")) == "", server
 
 
 async def test_a_module_that_an_unconfined_script_imports_is_not_named_to_be_written(project: Path) -> None:

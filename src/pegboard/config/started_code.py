@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import site
 import sys
@@ -22,12 +23,50 @@ ANY: Final = "*"
 """The last part of a path that stands for whatever is made in a folder, and not for what lies deeper."""
 _ENVIRONMENT: Final = "the Python environment that Pegboard runs from"
 _PATH: Final = "a folder of `PATH`, in which programs are looked for"
-_FOLDER_OPTIONS: Final = ("--directory", "--project", "--prefix", "--cwd", "--dir", "-C")
+_FOLDER_OPTIONS: Final = ("--directory", "--project", "--prefix", "--cwd", "--dir", "-C", "--project-directory")
+_PACKAGE_OPTIONS: Final = ("--from", "--with", "--with-editable", "--with-requirements", "--spec", "--package")
+_PACKAGE_RUNNERS: Final = ("uvx", "pipx")
+_INTERPRETERS: Final = frozenset(
+    (
+        *(
+            "bash",
+            "bun",
+            "dash",
+            "deno",
+            "fish",
+            "gmake",
+            "java",
+            "ksh",
+            "lua",
+            "make",
+            "node",
+            "nodejs",
+            "perl",
+            "php",
+        ),
+        *("pwsh", "pypy", "python", "pythonw", "rscript", "ruby", "sh", "ts-node", "tsx", "zsh"),
+    )
+)
+"""What runs a file of any name; a number behind it is its version."""
+_NO_FILE: Final = ("-m", "-c", "-lc", "-e", "--eval", "-p", "--print")
+"""Options behind which an interpreter is given code or a module, and no file."""
+_PATH_LISTS: Final = ("PATH", "PYTHONPATH", "NODE_PATH")
+_OF_CODE: Final = re.compile(
+    r"LD_\w+|DYLD_\w+|PYTHON\w+|NODE_\w+|RUBY\w+|PERL5\w+|LUA_\w+|JAVA_\w+|JDK_\w+|CLASSPATH|BASH_ENV|ENV|ZDOTDIR"
+    r"|VIRTUAL_ENV|(?:PIP|NPM|npm)_\w+|XDG_CONFIG_\w+"
+    r"|GIT_(?:CONFIG|DIR|EXEC|SSH|TEMPLATE)\w*|UV_(?:CACHE|CONFIG|PROJECT_ENV|PYTHON|TOOL)\w*"
+)
+"""Variables in whose values paths are of code, or of settings that name code."""
+_PIECES: Final = re.compile(r"[\s=,;:]+")
 _OF_NODE: Final = ("node_modules", "package.json", ".npmrc", ".yarnrc.yml", "bunfig.toml", "deno.json")
-_OF_PYTHON: Final = (".venv", "pyproject.toml", "uv.lock", "uv.toml", "poetry.toml", "Pipfile")
+_OF_PYTHON: Final = (".venv", "pyproject.toml", "uv.lock", "uv.toml", "poetry.toml", "Pipfile", "setup.py", "setup.cfg")
+_OF_MAKE: Final = ("GNUmakefile", "makefile", "Makefile")
+_OF_COMPOSE: Final = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 _OF_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "deno", "tsx"), _OF_NODE),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv"), _OF_PYTHON),
+    **dict.fromkeys(("make", "gmake"), _OF_MAKE),
+    **dict.fromkeys(("compose", "docker-compose", "podman-compose"), _OF_COMPOSE),
 }
 """What a runner takes programs, packages and settings from, in the folder where it is started and above."""
 _MOST_LINKS: Final = 100
@@ -136,26 +175,84 @@ def _program(command: str, args: Sequence[str], base: str, env: Mapping[str, str
     named = os.path.join(base, os.path.expanduser(command)) if os.sep in command else None  # noqa: PTH111, PTH118
     if file := named or shutil.which(command, path=env.get("PATH")):
         yield from _file(file)
-    folders = [base, *(os.path.join(base, each) for each in _folders_of(args))]  # noqa: PTH118
-    runner = os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")  # noqa: PTH119
+    folders = [base, *(os.path.join(base, each) for each in _values_of(args, _FOLDER_OPTIONS))]  # noqa: PTH118
+    runners = [_runner(command), *(word for word in args if word == "compose")]
     for folder in dict.fromkeys(folders):
-        yield from _of_runner(runner, folder)
+        yield from (path for runner in runners for path in _of_runner(runner, folder))
         yield from _arguments(args, folder)
+        yield from _interpreted((command, *args), folder)
+        yield from _packages(runners[0], args, folder)
+
+
+def _runner(command: str) -> str:
+    return os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")  # noqa: PTH119
 
 
 def _variables(env: Mapping[str, str], base: str) -> Iterator[str]:
-    """Yield where the environment of a server says that code is looked for."""
-    for variable in ("PATH", "PYTHONPATH", "NODE_PATH"):
-        if variable in env:
-            yield from (os.path.join(base, each) for each in env[variable].split(os.pathsep) if each)  # noqa: PTH118
+    """Yield what the environment of a server makes it run, or look for code in."""
+    for variable, value in env.items():
+        if variable == "HOME" and value and os.path.realpath(value) != os.path.realpath(Path.home()):
+            yield from (os.path.join(base, value, ANY), *map(str, Path(base, value).glob(".*")))  # noqa: PTH118
+        for piece in filter(None, value.split(os.pathsep) if variable in _PATH_LISTS else _PIECES.split(value)):
+            path = os.path.join(base, piece)  # noqa: PTH118
+            of_code = _OF_CODE.fullmatch(variable) and (os.sep in piece or os.path.lexists(path))
+            if variable in _PATH_LISTS or of_code or (os.path.isfile(path) and _is_run(path)):  # noqa: PTH113
+                yield path
 
 
-def _folders_of(args: Sequence[str]) -> Iterator[str]:
-    """Yield the folders in which a runner is told to start: `uv --directory FOLDER run server.py`."""
+def _is_run(path: str) -> bool:
+    """Return whether a file is one that is run."""
+    named = os.path.basename(path) in (*_OF_MAKE, *_OF_COMPOSE)  # noqa: PTH119
+    return named or is_script(path) or os.access(path, os.X_OK)
+
+
+def _values_of(args: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """Yield the values of options: the folder of `uv --directory FOLDER run server.py`."""
     for index, text in enumerate(args):
         option, sign, value = text.partition("=")
-        if option in _FOLDER_OPTIONS and (sign or index + 1 < len(args)):
+        if option in options and (sign or index + 1 < len(args)):
             yield value if sign else args[index + 1]
+
+
+def _value(text: str) -> str:
+    """Return an argument, or the value behind the name of an option.
+
+    >>> _value("--import=./hook.mjs"), _value("a=b")
+    ('./hook.mjs', 'a=b')
+    """
+    option, sign, value = text.partition("=")
+    return value if sign and option.startswith("-") else text
+
+
+def _interpreted(command: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the first file behind an interpreter, whatever its name, and those of the interpreter's own options."""
+    for index, word in enumerate(command):
+        if _runner(word).rstrip(".0123456789") in _INTERPRETERS:
+            for text in command[index + 1 :]:
+                path = os.path.join(folder, os.path.expanduser(_value(text)))  # noqa: PTH111, PTH118
+                if text in _NO_FILE:
+                    break
+                if os.path.isfile(path):  # noqa: PTH113
+                    yield from _file(path)
+                    if _value(text) == text:
+                        break
+
+
+def _packages(runner: str, args: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the sources of packages that a runner is told to take from a path."""
+    named = [each for value in _values_of(args, _PACKAGE_OPTIONS) for each in value.split(",")]
+    before = ""
+    for text in args if runner in _PACKAGE_RUNNERS else ():
+        if text != "run" and not text.startswith("-"):
+            named.append(text)
+            if not before.startswith("-"):
+                break  # the package; what follows is the program's
+        before = text
+    for name in named:
+        plain = name.rpartition("@")[2].strip().removeprefix("file://").partition("[")[0]
+        path = os.path.join(folder, os.path.expanduser(plain))  # noqa: PTH111, PTH118
+        if plain and os.path.lexists(path):
+            yield path
 
 
 def _of_runner(runner: str, folder: str) -> Iterator[str]:
@@ -171,11 +268,11 @@ def _arguments(args: Sequence[str], folder: str) -> Iterator[str]:
     """Yield the scripts, modules and folders of code among arguments, as they are found from a folder."""
     before = ""
     for text in args:
-        path = os.path.join(folder, os.path.expanduser(text))  # noqa: PTH111, PTH118
+        path = os.path.join(folder, os.path.expanduser(_value(text)))  # noqa: PTH111, PTH118
         if before == "-m":
             yield os.path.join(folder, ANY)  # noqa: PTH118 - Python looks there first
             yield from _python(folder, [text.partition(".")[0]])
-        elif os.path.isfile(path) and (is_script(text) or os.access(path, os.X_OK)):  # noqa: PTH113
+        elif os.path.isfile(path) and _is_run(path):  # noqa: PTH113
             yield from _file(path)
             if path.endswith(".py"):
                 top, name = os.path.split(path)
