@@ -264,6 +264,36 @@ def test_check_lists_what_waits(clone: Clone) -> None:
     clone.assert_untouched()
 
 
+def test_what_is_listed_hides_no_code_and_no_line(clone: Clone) -> None:
+    """P11, X5: a secret is masked, a word that can be code is not."""
+    server = {
+        "command": "sh", "args": ["-c", "token=x\nfake: line", "--token", "a-secret-1", "--key", "a; touch b"],
+        "cwd": "below", "envFile": "brought.env",
+        "env": {"BROWSER": "./brought", "DB_PASSWORD": "a-secret-2", "MY_APIKEY": "a-secret-3"},
+    }  # fmt: skip
+    servers = {
+        "one": server,
+        "two": {"url": "https://example.org/mcp?a-secret-4#a-secret-5"},
+        "three": {"command": "x" * 900},
+    }
+    (clone.folder / "pegboard.yaml").write_text(json.dumps({"servers": servers}))
+    done = ran("check")
+    assert done.returncode == 4, done.stderr
+    assert "waits: servers.one: run sh -c 'token=x\\nfake: line' --token '***' --key 'a; touch b'\n" in done.stdout
+    for line in (
+        "one: in the folder below\n",
+        "one: read the variables in brought.env\n",
+        "one: with BROWSER=./brought\n",
+        "one: with DB_PASSWORD\n",
+        "two: connect to https://example.org/mcp?…\n",
+    ):
+        assert f"waits: servers.{line}" in done.stdout, done.stdout
+    assert "a-secret" not in done.stdout
+    (long,) = [line for line in done.stdout.splitlines() if "servers.three" in line]
+    assert long.endswith("x…")
+    assert len(long) < 550
+
+
 def test_a_configuration_that_is_named_is_accepted(clone: Clone) -> None:
     """P11: to name it is to accept it."""
     assert ran("tools", "--config", "pegboard.yaml").returncode == 0

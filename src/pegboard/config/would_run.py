@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import flagged
 from pegboard.config.clients.server_files import compose
+from pegboard.config.code_and_secrets import runs_by
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.core.model.masking import MASK
 
@@ -19,6 +20,12 @@ _FUNCTION: Final = re.compile(r"[\w.]+:[\w.]+")
 _COMMANDS: Final = ("command", "cmd")
 _ADDRESSES: Final = ("url", "httpUrl", "serverUrl", "uri", "issuer", "store")
 _CODE: Final = ("python", "when")
+_VARIABLES: Final = ("env", "envs", "environment")
+_VARIABLE_FILES: Final = ("envFile", "env_file")
+_CODE_FOLLOWS: Final = ("-c", "-e", "--eval")
+_MAY_BE_SECRET: Final = re.compile(r"[\w./+=~-]+")
+"""What a secret looks like; what looks otherwise may be code, and is shown."""
+_LONGEST: Final = 500
 
 
 def would_run(name: str, texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -39,8 +46,14 @@ def would_run(name: str, texts: Mapping[str, str]) -> tuple[str, ...]:
             if number == 0:
                 raise
             continue  # a loadout that is refused
-        found.update(dict.fromkeys(_lines(value, "")))
+        found.update(dict.fromkeys(map(_on_one_line, _lines(value, ""))))
     return tuple(found)
+
+
+def _on_one_line(text: str) -> str:
+    """Return a line that shows what it has of control characters, and that nobody has to scroll through."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: _LONGEST + 1])
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 
 
 def _lines(value: Any, at: str) -> Iterator[str]:
@@ -62,10 +75,21 @@ def _of_entry(value: Mapping[str, Any], at: str) -> Iterator[str]:
             yield f"{where}: run {words}"
         elif key in _ADDRESSES and isinstance(inner, str):
             yield f"{where}: connect to {_address(inner)}"
+        elif key == "cwd" and isinstance(inner, str):
+            yield f"{where}: in the folder {inner}"
+        elif key in _VARIABLE_FILES and isinstance(inner, str):
+            yield f"{where}: read the variables in {inner}"
+        elif key in _VARIABLES and is_mapping(inner):
+            yield from (f"{where}: with {_variable(str(name), told)}" for name, told in inner.items())
         elif key in _CODE:
             for target in inner.values() if is_mapping(inner) else (inner,):
                 if isinstance(target, str) and (key == "python" or _FUNCTION.fullmatch(target)):
                     yield f"{where}: import {target}"
+
+
+def _variable(name: str, value: Any) -> str:
+    """Return a variable with its value, or the name alone where that is plain data and may be a secret."""
+    return _shown("", f"{name}={value}") if runs_by(name) else name
 
 
 def _words(command: Any, args: Any) -> str:
@@ -77,12 +101,14 @@ def _words(command: Any, args: Any) -> str:
 
 def _shown(before: str, word: str) -> str:
     secret = flagged(before, word)[1]
-    return word.replace(secret, MASK) if secret and "${" not in secret else word
+    if before in _CODE_FOLLOWS or not _MAY_BE_SECRET.fullmatch(secret):
+        return word
+    return f"{word.removesuffix(secret)}{MASK}"
 
 
 def _address(text: str) -> str:
     """Return an address without what may be a secret in it: a user with a password, values behind the question mark."""
-    head, query, _ = text.partition("?")
+    head, query, _ = text.partition("#")[0].partition("?")
     scheme, slashes, rest = head.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}{'?…' if query else ''}"
