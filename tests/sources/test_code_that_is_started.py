@@ -192,6 +192,11 @@ def script_of_any_name(project: Path) -> str:
     return "{command: /nowhere/env, args: [python3.13, -u, srv, notes.txt]}"
 
 
+def command_of_a_shell(project: Path) -> str:
+    (project / "srv").write_text("")
+    return "{command: sh, args: [-c, 'exec python3 ./srv --all']}"
+
+
 def option_with_a_script(project: Path) -> str:
     (project / "hook.mjs").write_text("")
     return "{command: node, args: ['--import=./hook.mjs', /nowhere/server.mjs]}"
@@ -249,7 +254,7 @@ STARTED: list[Callable[[Path], str]] = [
     *(script, imported_folder, script_of_node, module, environment, script_of_environment, program, link, directory),
     *(local_packages, import_path, package_folder, script_of_any_name, option_with_a_script, option_of_an_interpreter),
     *(package_of_a_runner, package_in_one_word, package_alone, build_file, compose_file, preloaded_library),
-    *(options_of_node, home, program_of_a_variable),
+    *(options_of_node, home, program_of_a_variable, command_of_a_shell),
 ]
 
 
@@ -301,7 +306,7 @@ async def test_data_of_a_server_that_is_not_confined_is_writable_from_inside(pro
     (project / "compose.yaml").write_text("")
     for server in (
         "{command: uvx, args: [mcp-server-git, --repository, .]}",
-        "{command: /nowhere/server, args: [--root=., --db=notes.txt, notes.txt], env: {DATA: ./data, MODE: data}}",
+        "{command: /nowhere/server, args: [--root=., --db=notes.txt, --mode=, notes.txt], env: {DATA: ./data}}",
         "{command: python3, args: [-m, some_server, notes.txt], cwd: data}",
         "{command: docker, args: [run, -v, './data:/data', image]}",
         f"{{command: /nowhere/server, env: {{HOME: {Path.home()}, NODE_OPTIONS: --max-old-space-size=4096}}}}",

@@ -48,7 +48,9 @@ _INTERPRETERS: Final = frozenset(
     )
 )
 """What runs a file of any name; a number behind it is its version."""
-_NO_FILE: Final = ("-m", "-c", "-lc", "-e", "--eval", "-p", "--print")
+_OF_SHELLS: Final = ("-c", "-lc", "-ec")
+"""Options behind which a shell is given commands."""
+_NO_FILE: Final = (*_OF_SHELLS, "-m", "-e", "--eval", "-p", "--print")
 """Options behind which an interpreter is given code or a module, and no file."""
 _PATH_LISTS: Final = ("PATH", "PYTHONPATH", "NODE_PATH")
 _OF_CODE: Final = re.compile(
@@ -220,8 +222,8 @@ def _value(text: str) -> str:
     >>> _value("--import=./hook.mjs"), _value("a=b")
     ('./hook.mjs', 'a=b')
     """
-    option, sign, value = text.partition("=")
-    return value if sign and option.startswith("-") else text
+    option, _, value = text.partition("=")
+    return value if value and option.startswith("-") else text
 
 
 def _interpreted(command: Sequence[str], folder: str) -> Iterator[str]:
@@ -272,6 +274,9 @@ def _arguments(args: Sequence[str], folder: str) -> Iterator[str]:
         if before == "-m":
             yield os.path.join(folder, ANY)  # noqa: PTH118 - Python looks there first
             yield from _python(folder, [text.partition(".")[0]])
+        elif before in _OF_SHELLS:
+            yield from _arguments(words(text), folder)
+            yield from _interpreted(words(text), folder)
         elif os.path.isfile(path) and _is_run(path):  # noqa: PTH113
             yield from _file(path)
             if path.endswith(".py"):
