@@ -28,7 +28,7 @@ def listed(run: Run, folder: Path) -> Path:
     tools = folder / "list.json"
     tools.write_text(json.dumps(FIRST))
     server = {"command": sys.executable, "args": [str(SERVER), str(tools)]}
-    document = {"servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}
+    document = {"reload": "all", "servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}
     (folder / "pegboard.yaml").write_text(json.dumps(document))
     assert run("check", "--probe", "--strict").code == 0
     return tools
@@ -184,7 +184,7 @@ def test_a_secret_that_is_the_name_of_a_tool_is_masked_in_no_name_description_or
     tools = folder / "list.json"
     tools.write_text(json.dumps(FIRST))
     server = {"command": sys.executable, "args": [str(SERVER), str(tools)], "env": {"DB_PASSWORD": "look"}}
-    document = {"servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}
+    document = {"reload": "all", "servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}
     (folder / "pegboard.yaml").write_text(json.dumps(document))
     assert run("check", "--probe", "--strict").code == 0
     assert [row["name"] for row in run("tools", "--json").json] == ["up__look", "up__wipe"]

@@ -27,6 +27,7 @@ def wipe(path: str) -> str:
 '''
 CONFIG = """
 store: sqlite:///state.db
+reload: all
 plugins: {disk: {python: disk_tools, approve: {wipe: always}}}
 agents:
   assistant: {tools: [disk]}

@@ -37,6 +37,7 @@ def delete_all() -> str:
     return "removed"
 """
 CONFIG = """
+reload: all
 store: sqlite:///state.db
 servers:
   reaching: {{command: {python}, args: [{server}], confine: {{write: [inside]{network}}}}}

@@ -17,6 +17,7 @@ import pytest
 from pegboard import Pegboard
 
 CONFIGURATION = """
+reload: all
 store: sqlite:///pegboard.db
 servers:
   unused: {{command: python3, env_file: .env}}
