@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from losable_store import LosableStore
 from pegboard import Pegboard, Session
-from pegboard.core.state.session_text import from_text
+from pegboard.core.state.sessions import from_text
 from pegboard.errors import StoreUnavailableError
 from pegboard.ports import SessionKey, Store
 from pegboard.stores.grace import GraceStore

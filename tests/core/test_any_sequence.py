@@ -8,8 +8,7 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.state.commands import SUCCEEDED, Command, CommandContext, EndTurn, Fallback, Load, Unload, Use
-from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.sessions import DEFAULT, from_text, to_text
 from pegboard.core.surface.outcomes import apply
 
 PLUGINS = {"file": ("read",), "git": ("log", "diff"), "docker": ("ps", "run"), "arxiv": ("find",), "off": ("never",)}

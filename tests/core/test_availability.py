@@ -7,8 +7,7 @@ import pytest
 from builders import known
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.access.settings.panels import PanelRows, groups
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease

@@ -8,7 +8,7 @@ from builders import permissions_of, plugin, toolkit, world
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.conflicts import Conflict, conflict_of, equal, normalised
+from pegboard.core.state.loading import Conflict, conflict_of, equal, normalised
 from pegboard.core.state.sessions import State
 
 TYPES = {"port": "integer", "ratio": "number", "safe": "boolean", "host": "string", "tags": "array", "more": "object"}

@@ -12,8 +12,7 @@ from pegboard.core.access.permissions import CompiledPermissions, SessionConstra
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.tools import Plugin
-from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import DEFAULT, Failure, ShownHints, State, turn_of_messages
+from pegboard.core.state.sessions import DEFAULT, Failure, ShownHints, State, from_text, to_text, turn_of_messages
 from pegboard.core.state.subjects import heal
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)

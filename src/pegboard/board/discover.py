@@ -13,9 +13,8 @@ from typing import Final
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.names import Found, Near, Unknown, Unseen, resolve
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool

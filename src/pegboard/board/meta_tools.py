@@ -8,8 +8,7 @@ from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_cached, revealed_at_once, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable, names_loadable

@@ -20,8 +20,7 @@ from pegboard.core.model.recording import UNLESS_STATED, Recording
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
-from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import ShownHints, State
+from pegboard.core.state.sessions import ShownHints, State, from_text, to_text
 from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View

@@ -128,7 +128,7 @@ def list_(
 
 
 def _record(key: SessionKey, stored: StoredState) -> dict[str, Any]:
-    from pegboard.core.state.session_text import from_text
+    from pegboard.core.state.sessions import from_text
 
     try:
         state = from_text(stored.text)

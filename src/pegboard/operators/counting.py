@@ -10,8 +10,7 @@ from functools import partial
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import usable

@@ -11,9 +11,8 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.board.switch_actions import last_standing
-from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.pauses import pauses_of
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.access.settings.panels import PanelGroup, groups
 from pegboard.core.access.switches import meaning
 from pegboard.core.model.agents import World

@@ -16,8 +16,8 @@ from pegboard.board.session_info import pool_user_of
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.access.approvals.approval import Approval, next_end
-from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.instances import session_scope
+from pegboard.core.access.permissions import tool_fault
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State

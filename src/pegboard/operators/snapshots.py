@@ -9,8 +9,7 @@ from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of, read, read_start, stored_state
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.delivery import COMMAND, LIBRARY
-from pegboard.core.state.session_text import from_text
-from pegboard.core.state.sessions import State
+from pegboard.core.state.sessions import State, from_text
 from pegboard.errors import board_closed
 from pegboard.ports import SessionKey, StoredState
 

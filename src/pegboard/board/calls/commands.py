@@ -15,9 +15,8 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Change, Note, Snapshot, change, read, would_change
 from pegboard.board.views.policy_hooks import later_policy
-from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.names import lookup
-from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, once_per_permissions
 from pegboard.core.state.commands import (
     SUCCEEDED,
     Command,

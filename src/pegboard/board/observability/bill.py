@@ -13,8 +13,7 @@ from typing import Final, Protocol
 from pegboard.board.observability.call_texts import CallTotals, CountMany
 from pegboard.board.observability.metrics import SentList, SessionMetrics
 from pegboard.board.observability.usage import PluginOf, of_lists
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.ports import BillCounts, BillRecord, BillStore, UsageCounts, UsageRecord, UsageStore

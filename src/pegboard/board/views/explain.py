@@ -20,7 +20,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import HELD, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.conflicts import conflict_of
+from pegboard.core.state.loading import conflict_of
 from pegboard.core.surface.explanations import Explanation, explain
 
 UNSEEN_NAMED: Final = 5

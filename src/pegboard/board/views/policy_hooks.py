@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from pegboard.board.snapshot import Snapshot
-from pegboard.core.access.availability import tool_fault
+from pegboard.core.access.permissions import tool_fault
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout

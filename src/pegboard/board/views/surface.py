@@ -19,8 +19,7 @@ from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Rendered, Snapshot, view_of
 from pegboard.board.views.policy_hooks import initial_policy, later_policy
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.active_tools import loadable

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Catalog, Ref, split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain
-from typing import Final
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
-from pegboard.core.access.derived import Derived
 from pegboard.core.access.entries import AgentEntries
 from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.plugin_permissions import PluginPermissions
-from pegboard.core.access.switches import Switches, ToolkitEntries
+from pegboard.core.access.switches import Derived, Switches, ToolkitEntries
 from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import MergedLoadout, merge
@@ -23,6 +22,39 @@ from pegboard.core.model.tools import EMPTY, Plugin, Tool
 
 LOCAL: Final = "local"
 """The principal of whoever started the process: connections that describe a server are its own."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class KeepsDerived(Protocol):
+    """A value that never changes and keeps what was derived from it."""
+
+    @property
+    def derived(self) -> Derived:
+        """Return what was computed so far, by function and further arguments."""
+        ...
+
+
+S = TypeVar("S", bound=KeepsDerived)
+
+
+def once_per_permissions(compute: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Return a function that computes its value once per permissions and further arguments.
+
+    They are all positional and hashable. The values go with the permissions: when the world or a switch changes.
+    """
+
+    @wraps(compute)
+    def once(permissions: S, *key: Any) -> T:
+        kept = permissions.derived
+        try:
+            return cast("T", kept[compute, *key])
+        except KeyError:
+            value = kept[compute, *key] = cast("Any", compute)(permissions, *key)
+            return value
+
+    return cast("Callable[Concatenate[S, P], T]", once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,3 +246,24 @@ def delegates(permissions: CompiledPermissions) -> tuple[str, ...]:
     parent = permissions.constraints.parent
     known = permissions.world.agents if parent is None else delegates(parent)
     return tuple(name for name in permissions.agent.may_delegate if name in known)
+
+
+def tool_fault(permissions: CompiledPermissions, tool: Tool, key: str | None = None) -> str:
+    """Return why a permitted tool cannot run now, or nothing.
+
+    Args:
+        permissions: what the agent may use, with what its predicates last said.
+        tool: the tool.
+        key: the overrides under which it runs; by default those under which it would be loaded by its own name.
+    """
+    fault = own_fault(permissions, tool)
+    variants = permissions.world.catalog.plugins[tool.plugin].variants
+    if fault or not any(variant.unavailable for variant in variants.values()):
+        return fault
+    variant = variants.get(permissions.entries.of_tool(tool).key if key is None else key)
+    return variant.unavailable if variant is not None else ""
+
+
+def own_fault(permissions: CompiledPermissions, tool: Tool) -> str:
+    """Return why a tool cannot run although its plugin may, or nothing."""
+    return tool.unavailable or permissions.faults.get(tool.id, "")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
-from pegboard.core.access.derived import Derived
 from pegboard.core.access.pauses import Pauses
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
@@ -33,6 +32,9 @@ class Switch:
         """Return what the switch names: its subject's kind, or a category that its subject is of."""
         return "category" if split_kind(self.name)[0] == "category" else self.subject.kind
 
+
+Derived = dict[tuple[Hashable, ...], Any]
+"""What was computed from a value that never changes, by function and further arguments."""
 
 OF_PRINCIPAL: Final = " for this principal"
 OF_ITSELF: Final = " by the agent itself, for every principal,"

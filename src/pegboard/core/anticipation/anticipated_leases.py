@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from pegboard.core.access.availability import own_fault
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, own_fault
 from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.destructive import is_destructive
@@ -16,7 +15,7 @@ from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools, starting_tools
 from pegboard.core.state.commands import CommandContext
-from pegboard.core.state.conflicts import conflict_of
+from pegboard.core.state.loading import conflict_of
 from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State

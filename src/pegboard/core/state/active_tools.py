@@ -6,9 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.access.names import Found, Hidden, Near, Unknown, Unseen, resolve_called
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools

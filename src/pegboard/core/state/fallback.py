@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import TURN, Lease, LeaseReason
 from pegboard.core.model.tools import Tool

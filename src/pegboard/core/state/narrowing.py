@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
 from pegboard.core.model.loadouts import merge

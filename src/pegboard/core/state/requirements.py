@@ -6,10 +6,8 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.names import lookup
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, Ref, split_kind
 from pegboard.core.model.selectors import find

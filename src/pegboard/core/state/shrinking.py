@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.loadouts import BUILT_IN, chain
 from pegboard.core.model.tools import Tool

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.names import plugins_of_category
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.selectors import Entry

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pegboard.core.access.availability import tool_fault
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Plugin, Tool

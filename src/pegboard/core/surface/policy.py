@@ -8,8 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import Tool

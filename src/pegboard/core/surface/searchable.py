@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, Tool

@@ -6,10 +6,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason, switch_reason
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.access.switches import Switch, ToolkitEntries, meaning
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.masking import Masker

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.tools import EMPTY, JsonObject
 
 _RAISED: Final = "Its condition raised "
