@@ -6,14 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.anticipated_leases import Anticipation, candidate, fits, unused
+from pegboard.core.anticipation.anticipated_leases import (
+    Anticipation,
+    candidate,
+    fits,
+    unused,
+    used_plugins,
+    with_siblings,
+)
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import leased_tools
-from pegboard.core.surface.outcomes import used_plugins, with_siblings
 
 RANKED: Final = 20
 """How many ranked tools speak for their plugins."""

@@ -1,4 +1,4 @@
-"""The state of a session: its turn, its leases, what it remembers, and the text under which it is stored (S2, S4, S6)."""
+"""The state of a session: its turn, its leases, what it remembers, and the text that is stored of it (S2, S4, S6)."""
 
 from __future__ import annotations
 
