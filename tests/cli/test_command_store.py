@@ -18,7 +18,7 @@ from command_support import ERROR, Run, misfits
 
 from pegboard.cli import person
 from pegboard.cli.command_line import app
-from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.stores.sqlite import SqliteStore
 from postgres_server import PostgresServer
 from terminals import Terminal
@@ -166,7 +166,7 @@ def configured(folder: Path, store: str = STORE, name: str = "pegboard.yaml") ->
 async def sealed(path: Path) -> None:
     store = SqliteStore(path)
     await store.open()
-    grant = Grant(
+    grant = LoginGrant(
         access_token="the token of a login",
         obtained_at=1.0,
         issuer="https://issuer.example",

@@ -11,7 +11,7 @@ from logins.conftest import Person
 from pegboard import Pegboard
 from pegboard.core.access.instances import LoginOwner
 from pegboard.operators.logins import OperatorLogins
-from pegboard.sources.mcp.login.keeper import GrantKey
+from pegboard.sources.mcp.login.keeper import LoginGrantKey
 from pegboard.support.backoff import wait_until
 
 EXPIRIES = 300
@@ -48,7 +48,7 @@ async def test_g11_a_refresher_that_died_holds_nobody_up_for_longer_than_its_lea
 ) -> None:
     async with Pegboard.open(config) as board:
         session = await board.session(agent="default", session_id="t", principal="local")
-        key = GrantKey(LoginOwner("local"), site.url).text
+        key = LoginGrantKey(LoginOwner("local"), site.url).text
         assert await board.services.store.take_lease(f"renew {key}", "dead", seconds=1.0)
         site.expire()
         assert (await asyncio.wait_for(session.call("linear__whoami", {}), 10)).status == "ok"

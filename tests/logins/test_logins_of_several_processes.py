@@ -18,14 +18,14 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.operators.logins import OperatorLogins
 from pegboard.sources.mcp.login import keeper, logins
 from pegboard.sources.mcp.login.discovery import resource_of
-from pegboard.sources.mcp.login.grant import Grant
-from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+from pegboard.sources.mcp.login.grant import LoginGrant
+from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
 from pegboard.sources.mcp.login.logins import McpLogins
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 from pegboard.stores.memory.memory_store import MemoryStore
 from pegboard.support.backoff import wait_until
 
-KEY = GrantKey(LoginOwner("ada"), GRANT.resource)
+KEY = LoginGrantKey(LoginOwner("ada"), GRANT.resource)
 
 
 def unmasked(what: str, secret: str) -> None:
@@ -54,7 +54,7 @@ async def test_g11_a_login_that_was_made_later_counts_where_somebody_looked_befo
     store, spec = MemoryStore(), ServerSpec(name="docs", url=GRANT.resource)
     before = McpLogins(store, unmasked)
     assert not await before.wanted(spec)
-    await GrantKeeper(store, unasked, unmasked).keep(GrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
+    await GrantKeeper(store, unasked, unmasked).keep(LoginGrantKey(LoginOwner("ada"), resource_of(spec)), GRANT)
     monkeypatch.setattr(logins, "FRESH", 0.0)
     assert await before.wanted(spec)
 
@@ -62,7 +62,7 @@ async def test_g11_a_login_that_was_made_later_counts_where_somebody_looked_befo
 async def test_g11_the_gateways_own_login_is_made_once_by_all_that_need_it_at_once() -> None:
     store, made = MemoryStore(), 0
 
-    async def make() -> Grant:
+    async def make() -> LoginGrant:
         nonlocal made
         made += 1
         await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_g11_a_refusal_that_no_standard_names_costs_a_login_only_once_its_
 ) -> None:
     asked = 0
 
-    async def refuses(_: Grant) -> Grant:
+    async def refuses(_: LoginGrant) -> LoginGrant:
         nonlocal asked
         asked += 1
         raise RefusedTokensError("not_on_sundays", "")
@@ -108,7 +108,7 @@ async def test_g11_a_refresher_keeps_its_lease_for_as_long_as_its_issuer_takes(m
             taken.append(holder)
             return await super().take_lease(name, holder, seconds=seconds)
 
-    async def slow(grant: Grant) -> Grant:
+    async def slow(grant: LoginGrant) -> LoginGrant:
         await answers.wait()
         return replace(grant, access_token="renewed")
 
@@ -126,5 +126,5 @@ async def test_g11_a_refresher_keeps_its_lease_for_as_long_as_its_issuer_takes(m
     assert await store.take_lease(name, "another", seconds=1.0)
 
 
-async def unasked(_: Grant) -> Grant:
+async def unasked(_: LoginGrant) -> LoginGrant:
     raise AssertionError("no issuer is to be asked")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.sources.mcp.login.identity import Identity
 
 SECRET = "hunter22-hunter22"
-GRANT = Grant(
+GRANT = LoginGrant(
     access_token=SECRET,
     refresh_token=SECRET,
     obtained_at=0.0,

@@ -20,7 +20,7 @@ Answered = Callable[[Mapping[str, str]], Awaitable[str]]
 """Takes the parameters of the address; returns what went wrong, in a sentence, or nothing."""
 
 
-class Callback:
+class CallbackServer:
     """A small HTTP server on loopback that takes answers to pending logins."""
 
     def __init__(self, answered: Answered) -> None:

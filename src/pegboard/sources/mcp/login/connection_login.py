@@ -10,7 +10,7 @@ from pegboard.sources.mcp.login.challenge import Challenge, challenge_of
 if TYPE_CHECKING:
     from pegboard.core.access.instances import LoginOwner
     from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+    from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
 
 
 class ConnectionLogin:
@@ -21,7 +21,7 @@ class ConnectionLogin:
         spec: ServerSpec,
         owner: LoginOwner | None,
         keeper: GrantKeeper,
-        key: GrantKey | None,
+        key: LoginGrantKey | None,
         note: Callable[[ServerSpec, Challenge], Awaitable[bool]],
     ) -> None:
         self.owner = owner

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.discovery import Issuer
-from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.sources.mcp.login.identity import Identity
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, device_begun, granted_to_device
 from pegboard.sources.mcp.login.web import LoginWeb, require_safe
@@ -49,7 +49,9 @@ async def device_login(web: LoginWeb, issuer: Issuer, identity: Identity, server
     return DeviceLogin(code, url, held, min(max(interval, _SHORTEST), _LONGEST))
 
 
-async def granted(issuer: Issuer, identity: Identity, server: str, typed: DeviceLogin, *, until: float) -> Grant | None:
+async def granted(
+    issuer: Issuer, identity: Identity, server: str, typed: DeviceLogin, *, until: float
+) -> LoginGrant | None:
     """Return the grant once the code was typed, or None where it was not, or was refused.
 
     Raises ``ToolUnavailableError`` where the issuer answers what is no answer.

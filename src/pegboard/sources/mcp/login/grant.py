@@ -20,7 +20,7 @@ GrantKind = Literal["code", "client_credentials", "private_key_jwt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class LoginGrant:
     """What an issuer gave. It is a secret: it is stored sealed, and never shown.
 
     Attributes:
@@ -84,15 +84,15 @@ class Grant:
         ahead = min(_AHEAD, _SHARE * max(0.0, self.expires_at - self.obtained_at))
         return self.expires_at - ahead * (1 + random.random() * _EARLIER)  # noqa: S311 - no secret
 
-    def refused_for(self, why: str) -> Grant:
+    def refused_for(self, why: str) -> LoginGrant:
         """Return the grant as one that does not count any more."""
         return replace(self, refused=why)
 
 
-_GRANT: Final = TypeAdapter(Grant)
+_GRANT: Final = TypeAdapter(LoginGrant)
 
 
-def grant_from_json(text: str) -> Grant | None:
+def grant_from_json(text: str) -> LoginGrant | None:
     """Return the grant that was sealed, or None where it cannot be read."""
     try:
         return _GRANT.validate_json(text)

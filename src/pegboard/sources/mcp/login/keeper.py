@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from pegboard.core.access.instances import LoginOwner
 from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports import AuditRecord
-from pegboard.sources.mcp.login.grant import Grant, grant_from_json
+from pegboard.sources.mcp.login.grant import LoginGrant, grant_from_json
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
 
@@ -55,7 +55,7 @@ class Held:
     Its server refuses it though nobody else does: until ``tried_again_at`` it is taken for one that does not count.
     """
 
-    grant: Grant
+    grant: LoginGrant
     version: int
     renew_at: float | None
     tried_again_at: float = 0.0
@@ -88,7 +88,7 @@ class Paused(NamedTuple):
         )
 
 
-class GrantKey(NamedTuple):
+class LoginGrantKey(NamedTuple):
     """Whose grant it is, and for the server at which address."""
 
     owner: LoginOwner
@@ -100,10 +100,10 @@ class GrantKey(NamedTuple):
         return json.dumps([self.resource, *self.owner])
 
 
-def grant_key_of(text: str) -> GrantKey:
+def grant_key_of(text: str) -> LoginGrantKey:
     """Return the key that was stored."""
     resource, principal, agent = json.loads(text)
-    return GrantKey(LoginOwner(principal, agent), resource)
+    return LoginGrantKey(LoginOwner(principal, agent), resource)
 
 
 class GrantKeeper:
@@ -114,26 +114,29 @@ class GrantKeeper:
     """
 
     def __init__(
-        self, store: SealedStore, renew: Callable[[Grant], Awaitable[Grant]], learn: Callable[[str, str], None]
+        self,
+        store: SealedStore,
+        renew: Callable[[LoginGrant], Awaitable[LoginGrant]],
+        learn: Callable[[str, str], None],
     ) -> None:
         self._store = store
         self._renew = renew
         self._learn = learn
-        self._held: dict[GrantKey, Held] = {}
-        self._read_at: dict[GrantKey, float] = {}  # by the monotonic clock
-        self._renewing: dict[GrantKey, asyncio.Task[Held | None]] = {}
-        self._paused: dict[GrantKey, Paused] = {}
-        self._unreadable: dict[GrantKey, int] = {}  # the versions that were sealed with another key
+        self._held: dict[LoginGrantKey, Held] = {}
+        self._read_at: dict[LoginGrantKey, float] = {}  # by the monotonic clock
+        self._renewing: dict[LoginGrantKey, asyncio.Task[Held | None]] = {}
+        self._paused: dict[LoginGrantKey, Paused] = {}
+        self._unreadable: dict[LoginGrantKey, int] = {}  # the versions that were sealed with another key
         self._tasks = BackgroundTasks()
 
-    def at_hand(self, key: GrantKey) -> Held | None:
+    def at_hand(self, key: LoginGrantKey) -> Held | None:
         """Return a grant that counts and was read a moment ago; one that is to be renewed soon is renewed meanwhile."""
         held = self._held.get(key)
         if held is None or time.monotonic() - self._read_at[key] > FRESH:
             return None
         return self._counting(key, held)
 
-    def _counting(self, key: GrantKey, held: Held) -> Held | None:
+    def _counting(self, key: LoginGrantKey, held: Held) -> Held | None:
         """Return a grant if it counts; one that is to be renewed soon is renewed meanwhile."""
         if not held.counts():
             return None
@@ -142,7 +145,7 @@ class GrantKeeper:
             self._begin(key, held)
         return held
 
-    async def current(self, key: GrantKey) -> Held | None:
+    async def current(self, key: LoginGrantKey) -> Held | None:
         """Return a grant that counts now, renewed where it has ended; None where a login is needed.
 
         Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
@@ -155,7 +158,7 @@ class GrantKeeper:
             return held
         return await self._renewed(key, held) if held.lasts() else None
 
-    async def after_refusal(self, key: GrantKey, token: str) -> Held | None:
+    async def after_refusal(self, key: LoginGrantKey, token: str) -> Held | None:
         """Return a grant that counts though a server refused this token: a newer one, or a renewed one; else None.
 
         Raises ``ToolUnavailableError`` where its issuer does not renew it for now.
@@ -170,18 +173,18 @@ class GrantKeeper:
             self.give_up(key, token)
         return renewed
 
-    def give_up(self, key: GrantKey, token: str) -> None:
+    def give_up(self, key: LoginGrantKey, token: str) -> None:
         """Take a grant for one that does not count, since its server refuses it and it is not renewed any more."""
         held = self._held.get(key)
         if held is not None and held.grant.access_token == token:
             self._held[key] = replace(held, tried_again_at=time.time() + _AGAIN)
 
-    async def read(self, key: GrantKey) -> Held | None:
+    async def read(self, key: LoginGrantKey) -> Held | None:
         """Return a grant as it is stored now."""
         began = time.monotonic()
         return self._taken(key, await self._store.sealed("grant", key.text), began)
 
-    def _taken(self, key: GrantKey, stored: SealedText | None, read_at: float) -> Held | None:
+    def _taken(self, key: LoginGrantKey, stored: SealedText | None, read_at: float) -> Held | None:
         if stored is None:
             self._drop(key)
             self._unreadable.pop(key, None)
@@ -199,7 +202,7 @@ class GrantKeeper:
             return None
         return self._hold(key, grant, stored.version, read_at)
 
-    def _hold(self, key: GrantKey, grant: Grant, version: int, read_at: float | None = None) -> Held:
+    def _hold(self, key: LoginGrantKey, grant: LoginGrant, version: int, read_at: float | None = None) -> Held:
         self._unreadable.pop(key, None)
         for name, secret in grant.secrets.items():
             self._learn(f"{name} of {key.text}", secret)
@@ -207,21 +210,21 @@ class GrantKeeper:
         held = self._held[key] = Held(grant, version, grant.renew_at())
         return held
 
-    def _drop(self, key: GrantKey) -> None:
+    def _drop(self, key: LoginGrantKey) -> None:
         self._held.pop(key, None)
         self._read_at.pop(key, None)
 
-    def unreadable(self, key: GrantKey) -> str:
+    def unreadable(self, key: LoginGrantKey) -> str:
         """Return why a grant that is stored cannot be used, and what to do, or nothing."""
         return _OTHER_KEY if key in self._unreadable else ""
 
-    async def keep(self, key: GrantKey, grant: Grant, event: LoginEvent = "login") -> Held:
+    async def keep(self, key: LoginGrantKey, grant: LoginGrant, event: LoginEvent = "login") -> Held:
         """Store a grant in place of any other."""
         audit = _audited(key, event, "ok")
         version = await self._store.seal("grant", key.text, grant.to_json(), expected=None, audit=audit)
         return self._hold(key, grant, version or 0)
 
-    async def obtain(self, key: GrantKey, make: Callable[[], Awaitable[Grant]]) -> Held:
+    async def obtain(self, key: LoginGrantKey, make: Callable[[], Awaitable[LoginGrant]]) -> Held:
         """Return the grant that the gateway has for itself, made once over all processes where there is none.
 
         Raises what ``make`` raises.
@@ -234,7 +237,7 @@ class GrantKeeper:
                     return held if held is not None and not held.grant.refused else await self.keep(key, await make())
             await backoff.wait()
 
-    async def forget(self, key: GrantKey) -> Grant | None:
+    async def forget(self, key: LoginGrantKey) -> LoginGrant | None:
         """Remove a grant and return it, or None where there was none."""
         held = await self.read(key)
         audit = () if held is None else _audited(key, "logout", "ok")
@@ -244,7 +247,7 @@ class GrantKeeper:
 
     # -- one refresher -----------------------------------------------------------------------------
 
-    def _pause(self, key: GrantKey) -> Paused | None:
+    def _pause(self, key: LoginGrantKey) -> Paused | None:
         """Return why an issuer is not asked to renew a grant now, or None where it may be."""
         paused = self._paused.get(key)
         if paused is not None and time.time() >= paused.until:
@@ -252,21 +255,21 @@ class GrantKeeper:
             return None
         return paused
 
-    async def _renewed(self, key: GrantKey, held: Held) -> Held | None:
+    async def _renewed(self, key: LoginGrantKey, held: Held) -> Held | None:
         """Return a grant renewed, by whoever is at it; raises ``ToolUnavailableError`` where it is not for now."""
         renewed = None if self._pause(key) else await asyncio.shield(self._begin(key, held))
         if renewed is None and (paused := self._pause(key)):
             raise paused.error()
         return renewed
 
-    def _begin(self, key: GrantKey, held: Held) -> asyncio.Task[Held | None]:
+    def _begin(self, key: LoginGrantKey, held: Held) -> asyncio.Task[Held | None]:
         """Return the renewal under way, or begin one: those who need it at once share it."""
         task = self._renewing.get(key)
         if task is None or task.done():
             task = self._renewing[key] = self._tasks.start(self._tried(key, held))
         return task
 
-    async def _tried(self, key: GrantKey, held: Held) -> Held | None:
+    async def _tried(self, key: LoginGrantKey, held: Held) -> Held | None:
         """Return a grant renewed, or None where it is not any more, or is not for now, which is noted."""
         from pegboard.sources.mcp.login.token_requests import BusyIssuerError
 
@@ -280,7 +283,7 @@ class GrantKeeper:
         finally:
             self._renewing.pop(key, None)
 
-    async def _alone(self, key: GrantKey, held: Held) -> Held | None:
+    async def _alone(self, key: LoginGrantKey, held: Held) -> Held | None:
         """Renew a grant once over all processes: whoever has the lease does it, the others take what comes of it."""
         backoff = Backoff(first=0.01, longest=0.1, jitter=0.5)
         while True:
@@ -296,7 +299,7 @@ class GrantKeeper:
             await backoff.wait()
 
     @asynccontextmanager
-    async def _lease(self, key: GrantKey) -> AsyncGenerator[bool]:
+    async def _lease(self, key: LoginGrantKey) -> AsyncGenerator[bool]:
         """Give whether the right to renew a grant is ours alone, also in this process, for as long as it takes."""
         name, holder = f"renew {key.text}", secrets.token_hex(8)
         if not await self._store.take_lease(name, holder, seconds=LEASE):
@@ -316,7 +319,7 @@ class GrantKeeper:
             with suppress(PegboardError):  # what the store cannot do now it says to whoever renews
                 await self._store.take_lease(name, holder, seconds=LEASE)
 
-    async def _asked(self, key: GrantKey, held: Held) -> Held | None:
+    async def _asked(self, key: LoginGrantKey, held: Held) -> Held | None:
         """Ask the issuer, and store what it gives before anybody uses it; a grant that is newer is never replaced."""
         from pegboard.sources.mcp.login.token_requests import RefusedTokensError
 
@@ -336,7 +339,7 @@ class GrantKeeper:
             return await self.read(key)
         return self._hold(key, grant, version)
 
-    async def _mark_refused(self, key: GrantKey, held: Held, error: RefusedTokensError) -> None:
+    async def _mark_refused(self, key: LoginGrantKey, held: Held, error: RefusedTokensError) -> None:
         """Keep a grant that is not renewed any more, so that it is known why a login is needed."""
         refused = held.grant.refused_for(str(error))
         audit = _audited(key, "refresh", error.code)
@@ -349,7 +352,7 @@ class GrantKeeper:
         await self._tasks.finish(LEASE)
 
 
-def _audited(key: GrantKey, event: LoginEvent, outcome: str) -> tuple[AuditRecord]:
+def _audited(key: LoginGrantKey, event: LoginEvent, outcome: str) -> tuple[AuditRecord]:
     """Return the record of what became of a grant (X4)."""
     return (
         AuditRecord(

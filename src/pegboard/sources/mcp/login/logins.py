@@ -17,9 +17,9 @@ from pegboard.sources.mcp.login import token_requests
 from pegboard.sources.mcp.login.challenge import Challenge, for_itself, may_log_in
 from pegboard.sources.mcp.login.connection_login import ConnectionLogin
 from pegboard.sources.mcp.login.discovery import find_issuer, offers_login, resource_of
-from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.sources.mcp.login.identity import configured, forget
-from pegboard.sources.mcp.login.keeper import FRESH, GrantKeeper, GrantKey, grant_key_of
+from pegboard.sources.mcp.login.keeper import FRESH, GrantKeeper, LoginGrantKey, grant_key_of
 from pegboard.sources.mcp.login.pending import PendingLogins
 from pegboard.sources.mcp.login.web import LoginWeb
 
@@ -41,7 +41,7 @@ class McpLogins:
         self._keeper = GrantKeeper(store, self._renewed, learn)
         self._pending = PendingLogins(store, self._keeper)
         self._metadata: dict[str, str] = {}  # by resource that is known to want a login: where it is, or ""
-        self._challenges: dict[GrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
+        self._challenges: dict[LoginGrantKey, Challenge] = {}  # the last by whose login was shown, or nobody's
         self._without: dict[str, float] = {}  # until when a resource is taken for one that offers none
         self._looked_up: dict[str, float] = {}  # when it was last looked whether somebody has a login
 
@@ -73,14 +73,14 @@ class McpLogins:
                 self._without[resource] = time.monotonic() + _AGAIN
                 return False
         self._metadata[resource] = challenge.resource_metadata or self._metadata.get(resource, "")
-        self._challenges[GrantKey(owner, resource)] = challenge
+        self._challenges[LoginGrantKey(owner, resource)] = challenge
         return True
 
     def of_connection(self, spec: ServerSpec, owner: LoginOwner | None) -> ConnectionLogin | None:
         """Return what a connection of an owner shows; None for a server that cannot want a login."""
         if not may_log_in(spec):
             return None
-        key = None if owner is None else GrantKey(owner, resource_of(spec))
+        key = None if owner is None else LoginGrantKey(owner, resource_of(spec))
         note = partial(self._note, LoginOwner() if owner is None else owner)
         return ConnectionLogin(spec, owner, self._keeper, key, note)
 
@@ -97,11 +97,11 @@ class McpLogins:
 
     def scopes_wanted(self, spec: ServerSpec, owner: LoginOwner) -> tuple[str, ...]:
         """Return what a server that wants a login said that an owner's has to allow."""
-        return self._challenge(GrantKey(owner, resource_of(spec))).scopes
+        return self._challenge(LoginGrantKey(owner, resource_of(spec))).scopes
 
-    def _challenge(self, key: GrantKey) -> Challenge:
+    def _challenge(self, key: LoginGrantKey) -> Challenge:
         """Return what was said last to an owner, else to whoever shows no login; never what was said to another."""
-        nobodys = self._challenges.get(GrantKey(LoginOwner(), key.resource), Challenge())
+        nobodys = self._challenges.get(LoginGrantKey(LoginOwner(), key.resource), Challenge())
         said = self._challenges.get(key, nobodys)
         return replace(said, resource_metadata=self._metadata.get(key.resource, ""))
 
@@ -110,7 +110,7 @@ class McpLogins:
 
         Where the gateway logs in for itself, it does so now; raises ``ToolUnavailableError`` where it cannot.
         """
-        key = GrantKey(owner, resource_of(spec))
+        key = LoginGrantKey(owner, resource_of(spec))
         if self._keeper.at_hand(key) is not None:
             return True
         held = await self._keeper.read(key)
@@ -121,7 +121,7 @@ class McpLogins:
             return True
         return False
 
-    async def _renewed(self, grant: Grant) -> Grant:
+    async def _renewed(self, grant: LoginGrant) -> LoginGrant:
         """Return a grant with new tokens; an issuer that does not know its client any more gets a new one next time."""
         try:
             async with LoginWeb(grant.resource) as web:
@@ -131,7 +131,7 @@ class McpLogins:
                 await forget(self._store, grant.issuer, grant.client_id)
             raise
 
-    async def _granted_to_gateway(self, spec: ServerSpec) -> Grant:
+    async def _granted_to_gateway(self, spec: ServerSpec) -> LoginGrant:
         auth = spec.auth
         assert auth is not None
         try:
@@ -185,7 +185,7 @@ class McpLogins:
     ) -> PendingLogin:
         """Begin a login, or return the one that is pending already for the same owner and ``redirect``."""
         server = cast("ServerSpec", spec)
-        challenge = self._challenge(GrantKey(need.owner, resource_of(server)))
+        challenge = self._challenge(LoginGrantKey(need.owner, resource_of(server)))
         await self._require_use(server, need, challenge)
         return await self._pending.begin(server, need, challenge, redirect, device=device)
 
@@ -203,7 +203,7 @@ class McpLogins:
             )
         if challenge.error != "insufficient_scope" or not need.scopes:
             return
-        held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
+        held = await self._keeper.read(LoginGrantKey(need.owner, resource_of(spec)))
         if held is None or not held.counts() or held.grant.renewed or not set(need.scopes) <= set(held.grant.scopes):
             return
         raise ToolUnavailableError(
@@ -237,7 +237,7 @@ class McpLogins:
     async def end(self, spec: PluginSpec, owner: LoginOwner) -> bool:
         """Forget a login, and tell its issuer; return whether there was one."""
         server = cast("ServerSpec", spec)
-        key = GrantKey(owner, resource_of(server))
+        key = LoginGrantKey(owner, resource_of(server))
         self._challenges.pop(key, None)
         grant = await self._keeper.forget(key)
         if grant is None:
@@ -255,7 +255,7 @@ class McpLogins:
         await self._keeper.aclose()
 
 
-def _shown(key: GrantKey, grant: Grant | None) -> Login:
+def _shown(key: LoginGrantKey, grant: LoginGrant | None) -> Login:
     return Login(
         plugin="",
         resource=key.resource,

@@ -24,13 +24,13 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError, ToolUnavailableError, UsageError
 from pegboard.ports.logins import LoginState
-from pegboard.sources.mcp.login.callback import PATH, Callback
+from pegboard.sources.mcp.login.callback import PATH, CallbackServer
 from pegboard.sources.mcp.login.challenge import Challenge
 from pegboard.sources.mcp.login.device import DeviceLogin, device_login, granted
 from pegboard.sources.mcp.login.discovery import Issuer, IssuerMetadata, find_issuer, resource_of
-from pegboard.sources.mcp.login.grant import Grant
+from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.sources.mcp.login.identity import Identity, configured, forget, register, registered
-from pegboard.sources.mcp.login.keeper import GrantKeeper, GrantKey
+from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError, exchanged
 from pegboard.sources.mcp.login.web import LoginWeb, place_of, require_safe
 from pegboard.support.backoff import Backoff
@@ -50,7 +50,7 @@ _SOON: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LoginRequest:
     """What a person was asked for, as it is kept until they answer; it is a secret."""
 
     pending: PendingLogin
@@ -66,9 +66,9 @@ class Asked:
     taken: bool = False
 
     @property
-    def key(self) -> GrantKey:
+    def key(self) -> LoginGrantKey:
         """Return under which key its grant is kept."""
-        return GrantKey(self.pending.owner, self.pending.resource)
+        return LoginGrantKey(self.pending.owner, self.pending.resource)
 
     @property
     def named(self) -> Issuer:
@@ -76,7 +76,7 @@ class Asked:
         return Issuer(name=self.issuer, metadata=self.metadata, resource=self.asked_for, scopes=self.scopes)
 
 
-_ASKED: Final = TypeAdapter(Asked)
+_ASKED: Final = TypeAdapter(LoginRequest)
 
 
 class PendingLogins:
@@ -85,8 +85,10 @@ class PendingLogins:
     def __init__(self, store: SealedStore, keeper: GrantKeeper) -> None:
         self._store = store
         self._keeper = keeper
-        self._callback = Callback(self._answered)
-        self._begun: dict[tuple[GrantKey, str | None], PendingLogin] = {}  # by where the browser comes back to, too
+        self._callback = CallbackServer(self._answered)
+        self._begun: dict[
+            tuple[LoginGrantKey, str | None], PendingLogin
+        ] = {}  # by where the browser comes back to, too
         self._beginning: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by resource
         self._tasks = BackgroundTasks()
         self._changed: dict[str, asyncio.Event] = {}
@@ -95,7 +97,7 @@ class PendingLogins:
         self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
         """Return a login that may be completed at its address: a new one, or the one that is pending for its owner."""
-        key = GrantKey(need.owner, resource_of(spec)), redirect
+        key = LoginGrantKey(need.owner, resource_of(spec)), redirect
         async with self._beginning.setdefault(key[0].resource, asyncio.Lock()):  # a slow server holds up no other
             known = self._begun.get(key)
             if known is not None and (known.code or not device) and await self._still_open(known, need):
@@ -113,7 +115,7 @@ class PendingLogins:
     async def _begin(
         self, spec: ServerSpec, need: LoginNeed, challenge: Challenge, redirect: str | None, *, device: bool
     ) -> PendingLogin:
-        held = await self._keeper.read(GrantKey(need.owner, resource_of(spec)))
+        held = await self._keeper.read(LoginGrantKey(need.owner, resource_of(spec)))
         before = held.grant.scopes if held is not None and need.scopes else ()
         wanted = tuple(dict.fromkeys((*(spec.auth.scopes if spec.auth else ()), *before, *need.scopes)))
         async with LoginWeb(spec.url or "") as web:
@@ -133,9 +135,9 @@ class PendingLogins:
             expires_at=time.time() + LASTS,
             code=typed.code if typed else "",
             code_url=typed.url if typed else "",
-            why=self._keeper.unreadable(GrantKey(need.owner, resource_of(spec))),
+            why=self._keeper.unreadable(LoginGrantKey(need.owner, resource_of(spec))),
         )
-        asked = Asked(
+        asked = LoginRequest(
             pending=pending,
             server=spec.url or "",
             issuer=issuer.name,
@@ -153,7 +155,7 @@ class PendingLogins:
             self._tasks.start(self._watch_device(asked, typed))
         return pending
 
-    async def _watch_device(self, asked: Asked, typed: DeviceLogin) -> None:
+    async def _watch_device(self, asked: LoginRequest, typed: DeviceLogin) -> None:
         """Complete a login once its code was typed elsewhere, unless another way is quicker."""
         try:
             grant = await granted(asked.named, asked.identity, asked.server, typed, until=asked.pending.expires_at)
@@ -199,7 +201,7 @@ class PendingLogins:
         await self._end_others(asked.key)
         return asked.pending
 
-    async def _end_others(self, key: GrantKey) -> None:
+    async def _end_others(self, key: LoginGrantKey) -> None:
         """End what else was begun for a login that stands now: nobody need complete it."""
         for other in [pending for (known, _), pending in self._begun.items() if known == key]:
             await self._store.seal("login", other.id, None, expected=None)
@@ -215,7 +217,7 @@ class PendingLogins:
         fits = not secret or secrets.compare_digest(asked.state.encode(), login_id.encode())
         return asked.pending if fits else None
 
-    async def _taken(self, state: str, owner: LoginOwner | None) -> Asked:
+    async def _taken(self, state: str, owner: LoginOwner | None) -> LoginRequest:
         """Return what was asked for, marked in the same breath as taken: nobody else completes it."""
         number = state.partition(".")[0]
         stored = await self._store.sealed("login", number)
@@ -230,7 +232,7 @@ class PendingLogins:
             raise _failed("This login is being completed already.")
         return asked
 
-    async def _exchange(self, asked: Asked, code: str) -> None:
+    async def _exchange(self, asked: LoginRequest, code: str) -> None:
         try:
             async with LoginWeb(asked.server) as web:
                 grant = await exchanged(
@@ -244,7 +246,7 @@ class PendingLogins:
             raise _failed(error.message) from None
         await self._keep(asked, grant)
 
-    async def _keep(self, asked: Asked, grant: Grant) -> None:
+    async def _keep(self, asked: LoginRequest, grant: LoginGrant) -> None:
         before = await self._keeper.read(asked.key)
         wider = before is not None and not before.grant.refused and set(grant.scopes) > set(before.grant.scopes)
         await self._keeper.keep(asked.key, grant, "step_up" if wider else "login")
@@ -268,7 +270,7 @@ class PendingLogins:
                     changed.clear()
         finally:
             self._changed.pop(pending.id, None)
-        held = await self._keeper.read(GrantKey(pending.owner, pending.resource))
+        held = await self._keeper.read(LoginGrantKey(pending.owner, pending.resource))
         began = pending.expires_at - LASTS
         return "completed" if held is not None and held.counts() and held.grant.obtained_at >= began else "failed"
 
@@ -305,7 +307,7 @@ def _address(issuer: Issuer, identity: Identity, redirect: str, state: str, veri
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
 
 
-def _require_issuer(asked: Asked, said: str | None) -> None:
+def _require_issuer(asked: LoginRequest, said: str | None) -> None:
     """Raise where an answer comes from somebody else than was asked (RFC 9207): compared as they stand."""
     expected = str(asked.metadata.issuer)
     demanded = asked.metadata.authorization_response_iss_parameter_supported
@@ -318,7 +320,7 @@ def _failed(why: str) -> UsageError:
     return UsageError(why, code="login_failed", hint="Begin the login anew.")
 
 
-def _read(text: str | None) -> Asked | None:
+def _read(text: str | None) -> LoginRequest | None:
     try:
         return None if text is None else _ASKED.validate_json(text)
     except ValidationError:

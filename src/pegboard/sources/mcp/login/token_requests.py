@@ -16,7 +16,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.discovery import Issuer
-from pegboard.sources.mcp.login.grant import Grant, GrantKind
+from pegboard.sources.mcp.login.grant import GrantKind, LoginGrant
 from pegboard.sources.mcp.login.identity import DEVICE_CODE, Identity
 from pegboard.sources.mcp.login.web import LoginWeb, place_of
 
@@ -48,7 +48,7 @@ class RefusedTokensError(Exception):
 
 async def exchanged(
     web: LoginWeb, issuer: Issuer, identity: Identity, *, code: str, verifier: str, redirect: str
-) -> Grant:
+) -> LoginGrant:
     """Return the grant for a code.
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
@@ -57,7 +57,7 @@ async def exchanged(
     return await _granted(web, issuer, identity, form, "code")
 
 
-async def granted_to_gateway(web: LoginWeb, issuer: Issuer, identity: Identity, kind: GrantKind) -> Grant:
+async def granted_to_gateway(web: LoginWeb, issuer: Issuer, identity: Identity, kind: GrantKind) -> LoginGrant:
     """Return a grant for the gateway itself, which shows a secret or a key (RFC 6749 4.4, RFC 7523).
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
@@ -76,7 +76,7 @@ async def device_begun(web: LoginWeb, issuer: Issuer, identity: Identity) -> Map
     return await _asked(web, endpoint, issuer.name, identity, {**scope, "resource": issuer.resource})
 
 
-async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, device_code: str) -> Grant:
+async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, device_code: str) -> LoginGrant:
     """Return the grant for what a machine holds, once a person has typed its code elsewhere.
 
     Raises ``RefusedTokensError``, with ``authorization_pending`` until then, and ``ToolUnavailableError``.
@@ -86,12 +86,12 @@ async def granted_to_device(web: LoginWeb, issuer: Issuer, identity: Identity, d
 
 async def _granted(
     web: LoginWeb, issuer: Issuer, identity: Identity, form: Mapping[str, str], kind: GrantKind
-) -> Grant:
+) -> LoginGrant:
     endpoint = str(issuer.metadata.token_endpoint)
     asked_at = time.time()
     answer = await _asked(web, endpoint, issuer.name, identity, {**form, "resource": issuer.resource})
     revocation = issuer.metadata.revocation_endpoint
-    return Grant(
+    return LoginGrant(
         access_token=_token(answer, endpoint),
         refresh_token=_text(answer, "refresh_token") if kind == "code" else "",
         obtained_at=asked_at,
@@ -108,7 +108,7 @@ async def _granted(
     )
 
 
-async def renewed(web: LoginWeb, grant: Grant) -> Grant:
+async def renewed(web: LoginWeb, grant: LoginGrant) -> LoginGrant:
     """Return the grant with new tokens; what the issuer leaves unsaid stays as it was.
 
     Raises ``RefusedTokensError``, and ``ToolUnavailableError`` where the issuer cannot be asked.
@@ -130,7 +130,7 @@ async def renewed(web: LoginWeb, grant: Grant) -> Grant:
     )
 
 
-async def revoke(web: LoginWeb, grant: Grant) -> None:
+async def revoke(web: LoginWeb, grant: LoginGrant) -> None:
     """Tell the issuer that a grant is not used any more, if it takes that; its answer does not matter."""
     if not grant.revocation_endpoint:
         return
@@ -140,7 +140,7 @@ async def revoke(web: LoginWeb, grant: Grant) -> None:
             await web.request("POST", grant.revocation_endpoint, form=form, headers=headers)
 
 
-def _identity(grant: Grant) -> Identity:
+def _identity(grant: LoginGrant) -> Identity:
     return Identity(client_id=grant.client_id, client_secret=grant.client_secret, method=grant.method)
 
 

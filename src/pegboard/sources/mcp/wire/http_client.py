@@ -16,7 +16,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls
-from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin, WantedLogin
+from pegboard.sources.mcp.wire.open_connection import LoginChallenge, OpenConnection, ShownLogin
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
@@ -154,7 +154,7 @@ class WatchedClient(httpx2.AsyncClient):
             live.http_initialized = True
         if response.status_code < 400:
             return response
-        wanted: WantedLogin | None = response.extensions.get(_WANTED_LOGIN)
+        wanted: LoginChallenge | None = response.extensions.get(_WANTED_LOGIN)
         if wanted is not None:
             return self._failed(request, response.status_code, LOGIN, "it wants a login", scopes=wanted.scopes)
         return self._refused(request, response)

@@ -41,7 +41,7 @@ KeepLine = Callable[[Printed, str, int | None], str]
 """What keeps a line of a process for operators, and returns it whole but without secrets."""
 
 
-class WantedLogin(Protocol):
+class LoginChallenge(Protocol):
     """What a server said when it refused a request for want of a login; ``scopes`` is what that has to allow."""
 
     @property
@@ -77,7 +77,7 @@ class ShownLogin(Protocol):
         """Take the login for one that does not count: its server refuses it though it was renewed for it."""
         ...
 
-    async def refused(self, status: int, headers: Mapping[str, str]) -> WantedLogin | None:
+    async def refused(self, status: int, headers: Mapping[str, str]) -> LoginChallenge | None:
         """Return what an answer says that refuses a request for want of a login; None for any other answer."""
         ...
 
