@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from pegboard.sources.agno.databases import Database
+from pegboard.sources.agno.databases import SharedDatabase
 
 
 def test_the_end_of_one_transaction_does_not_undo_what_another_has_just_written() -> None:
     """G9: calls run in threads, each user's over a connection of its own."""
     from sqlalchemy import text
 
-    database = Database(None)
+    database = SharedDatabase(None)
     engine = database.get().db_engine
     with engine.begin() as made:
         made.execute(text("CREATE TABLE kept (item)"))
@@ -24,7 +24,7 @@ def test_the_end_of_one_transaction_does_not_undo_what_another_has_just_written(
 
 
 def test_without_a_file_nothing_is_left_of_it() -> None:
-    database = Database(None)
+    database = SharedDatabase(None)
     engine = database.get().db_engine
     assert engine.url.database
     file = Path(engine.url.database)

@@ -10,7 +10,7 @@ import pytest
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.confinement import Policy, Subject, line_for, plan
+from pegboard.sources.confinement import ConfinedPlugin, ConfinementPolicy, line_for, plan
 from pegboard.sources.confinement.command import environment
 from pegboard.sources.confinement.plan import Kind
 from pegboard.sources.confinement.seatbelt import profile
@@ -23,7 +23,9 @@ OWN = OwnPaths(
     },
     folders={"/srv/app/.pegboard": "store"},
 )
-SUBJECT = Subject(name="notes", folder="/srv/app", home="/home/ada", caches="/caches/notes", temporary="/tmp/notes")
+SUBJECT = ConfinedPlugin(
+    name="notes", folder="/srv/app", home="/home/ada", caches="/caches/notes", temporary="/tmp/notes"
+)
 
 
 class Folders:
@@ -157,7 +159,7 @@ def test_git_does_without_settings_that_it_may_not_read(tmp_path: Path, monkeypa
 
 def test_the_profile_of_macos_allows_what_the_policy_has_and_nothing_else() -> None:
     "A7: tried as text only."
-    policy = Policy(
+    policy = ConfinementPolicy(
         write=("/tmp/notes",), read=("/usr", '/odd "one"'), listed=("/srv",), devices=("/dev/null",), network=(443,)
     )
     assert profile(policy).splitlines() == [

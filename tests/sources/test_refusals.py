@@ -14,8 +14,8 @@ from pegboard.core.access.named_paths import OwnPaths, folded
 from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
-from pegboard.ports import CallContext, Refused
-from pegboard.sources.confinement import Policy, RefusalReader
+from pegboard.ports import CallContext, RefusedAccess
+from pegboard.sources.confinement import ConfinementPolicy, RefusalReader
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.plugin_process.source import PluginProcessSource
 
@@ -37,7 +37,9 @@ class Disk:
 
 def reader(network: tuple[int, ...] | None = None, own: OwnPaths | None = None) -> RefusalReader:
     """Return the reader of a process that may write `/srv/own` and read `/usr`."""
-    policy = Policy(write=("/srv/own",), read=("/usr",), listed=(), devices=(), network=network, parted=("/srv",))
+    policy = ConfinementPolicy(
+        write=("/srv/own",), read=("/usr",), listed=(), devices=(), network=network, parted=("/srv",)
+    )
     confinement = Confinement(folder="/srv/own", network=network)
     return RefusalReader(
         policy=policy, confinement=confinement, own=own or OwnPaths(), folder="/srv/own", machine=Disk()
@@ -175,7 +177,7 @@ except OSError as error:
         await call(source, spec, "do", code=f"raise PermissionError(13, 'Permission denied', {str(tmp_path / 'x')!r})")
         (state,) = source.connections(spec)
         assert len(state.refused) == 20
-        assert Refused(kind="write", what=str(outside / "0"), line=_line(tmp_path, outside)) in state.refused
+        assert RefusedAccess(kind="write", what=str(outside / "0"), line=_line(tmp_path, outside)) in state.refused
         assert "s3cret" not in str(state.refused)
         assert str(tmp_path / "x") not in {one.what for one in state.refused}
         events = [line.text for line in source.printed(spec) if line.kind == "event" and "could not" in line.text]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.confinement import Confinement
     from pegboard.core.model.specs import PluginSpec
-    from pegboard.ports import Refused
+    from pegboard.ports import RefusedAccess
 
 MOST_TRIALS: Final = 60
 _MOST_ENTRIES: Final = 500
@@ -100,7 +100,7 @@ class Trials:
         self._masker = board.services.masker
         self._own: OwnPaths = own_paths(board.configuration)
         self._known: dict[frozenset[Grant], bool] = {}
-        self._refused: tuple[Refused, ...] = ()
+        self._refused: tuple[RefusedAccess, ...] = ()
 
     async def search(self) -> None:
         """Look for what it lacks: first by its own word, then by everything of one kind, then by everything."""
@@ -126,7 +126,7 @@ class Trials:
             said += more
         return said
 
-    def _grant(self, one: Refused) -> Grant | None:
+    def _grant(self, one: RefusedAccess) -> Grant | None:
         if not one.line or one.kind == "socket":
             return None
         if one.kind == "port":

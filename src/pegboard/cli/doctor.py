@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.model.specs import PluginSpec
     from pegboard.operators.servers import ServerState
-    from pegboard.sources.confinement import Policy
+    from pegboard.sources.confinement import ConfinementPolicy
 
 EXAMPLE = "pegboard doctor notes --try"
 SHOWN_PATHS = 12
@@ -40,7 +40,7 @@ class Diagnosis:
 
     state: ServerState
     came_up: bool
-    policy: Policy | None
+    policy: ConfinementPolicy | None
     unconfined: str
     lines: tuple[str, ...]
 
@@ -138,7 +138,7 @@ async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
     )
 
 
-def _policy(board: Pegboard, spec: PluginSpec) -> tuple[Policy | None, str]:
+def _policy(board: Pegboard, spec: PluginSpec) -> tuple[ConfinementPolicy | None, str]:
     """Return what the process of a plugin may reach; else why it is not confined."""
     import os
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.confinement import Confinement
     from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.confinement import Policy
+    from pegboard.sources.confinement import ConfinementPolicy
 
 
 async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
@@ -106,7 +106,7 @@ def own_paths(configuration: Configuration) -> OwnPaths:
     return ConfiguredFiles(configuration=configuration, env=os.environ, stores=stores).kept_from_confined
 
 
-def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Policy:
+def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> ConfinementPolicy:
     """Return what the process of a server or plugin may reach; raises ``ToolUnavailableError`` where it cannot be."""
     from pegboard.sources.confinement import policy_for
 

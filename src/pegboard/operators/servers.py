@@ -27,7 +27,16 @@ from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.operators.known_problems import later_harmless
 from pegboard.operators.login_standing import LoginNeeded, LoginStanding, standing, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Refused, Restartable, SessionKey, Source
+from pegboard.ports import (
+    ConnectionState,
+    Excluded,
+    PrintedLine,
+    RefusedAccess,
+    Restartable,
+    ServerActivity,
+    SessionKey,
+    Source,
+)
 
 ServerPhase = Literal["unavailable", "needs_login", "not_started", "idle", "starting", "up", "down", "backing_off"]
 """What a plugin does: ``needs_login`` wants a login that nobody has, ``not_started`` was not needed yet, ``idle`` is
@@ -99,7 +108,7 @@ class ServerState:
     tokens: int | None
     dropped: tuple[Excluded, ...]
     excluded: tuple[Excluded, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedAccess, ...]
     agents: int
     login: LoginNeeded
     logins: tuple[Name, ...]
@@ -187,7 +196,7 @@ def troubled(services: Services) -> int:
     )
 
 
-def refused_of(services: Services, spec: PluginSpec) -> tuple[Refused, ...]:
+def refused_of(services: Services, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
     """Return what the processes of a plugin, being confined, say they were refused; nothing in it is masked yet."""
     source = services.loader.source_of(spec)
     connections = source.connections(spec) if isinstance(source, Restartable) else ()
@@ -219,10 +228,10 @@ async def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     return masked(tuple(lines), await shown_names(services))
 
 
-def activity(services: Services) -> Activity:
+def activity(services: Services) -> ServerActivity:
     """Return counts that change with the state of a server, and with each line that one prints."""
     found = [source.activity() for source in services.loader.sources if isinstance(source, Restartable)]
-    return Activity(states=sum(one.states for one in found), lines=sum(one.lines for one in found))
+    return ServerActivity(states=sum(one.states for one in found), lines=sum(one.lines for one in found))
 
 
 async def restart(services: Services, name: str, by: str) -> ServerState:

@@ -85,14 +85,14 @@ if TYPE_CHECKING:
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
     from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
     from pegboard.ports.server_states import (
-        Activity,
         ConnectionPhase,
         ConnectionState,
         Excluded,
         PrintedLine,
-        Refused,
+        RefusedAccess,
         RefusedKind,
         Restartable,
+        ServerActivity,
     )
 
 __all__ = [
@@ -108,7 +108,6 @@ __all__ = [
     "UNREAD",
     "USES_KEPT",
     "USE_LIFETIME",
-    "Activity",
     "Adapters",
     "ApprovalStore",
     "ArgumentValidator",
@@ -163,7 +162,7 @@ __all__ = [
     "Ranked",
     "Ranker",
     "Ranking",
-    "Refused",
+    "RefusedAccess",
     "RefusedKind",
     "Replica",
     "ReplicaStore",
@@ -175,6 +174,7 @@ __all__ = [
     "SealedKind",
     "SealedStore",
     "SealedText",
+    "ServerActivity",
     "ServerLogins",
     "SessionDataStore",
     "SessionKey",
@@ -204,7 +204,7 @@ __all__ = [
 
 if not TYPE_CHECKING:
     _LATE = {
-        "Activity": "server_states",
+        "ServerActivity": "server_states",
         "AuditFilter": "audit_filter",
         "ConnectionPhase": "server_states",
         "ConnectionState": "server_states",
@@ -221,7 +221,7 @@ if not TYPE_CHECKING:
         "MatchedWord": "score_parts",
         "PartKind": "score_parts",
         "PrintedLine": "server_states",
-        "Refused": "server_states",
+        "RefusedAccess": "server_states",
         "RefusedKind": "server_states",
         "Restartable": "server_states",
         "ScheduleSource": "schedules",

@@ -25,7 +25,7 @@ RefusedKind = Literal["write", "read", "port", "socket"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedAccess:
     """Something that a confined process says it was refused, and that its confinement does not grant (A7).
 
     ``what`` is a path or a port. ``line`` is what to write so that it is granted; where nothing is, ``why`` says so.
@@ -70,11 +70,11 @@ class ConnectionState:
     failed_at: float | None = None
     dropped: tuple[Excluded, ...] = ()
     excluded: tuple[Excluded, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedAccess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class ServerActivity:
     """How much has happened to servers: where ``states`` is another one, a connection changed its state.
 
     Where ``lines`` is another one, a line was printed. Requests count in neither.
@@ -125,7 +125,7 @@ class Restartable(Protocol):
         """
         ...
 
-    def activity(self) -> Activity:
+    def activity(self) -> ServerActivity:
         """Return what tells whether :meth:`connections` and :meth:`printed` return something new, at next to no cost.
 
         Returns:

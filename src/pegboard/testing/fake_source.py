@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine, TakeList
+from pegboard.ports import CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine, ServerActivity, TakeList
 from pegboard.ports.schedules import DueSchedule
 from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
 from pegboard.testing.fake_logins import FakeLogins
@@ -193,14 +193,14 @@ class FakeSource:
         """
         return tuple(self._lines.get(spec.name, ()))
 
-    def activity(self) -> Activity:
+    def activity(self) -> ServerActivity:
         """Return counts that change with what :meth:`fail`, :meth:`restart` and :meth:`prints` do.
 
         Returns:
             The counts.
         """
         lines = sum(len(printed) for printed in self._lines.values())
-        return Activity(states=len(self._faults) + len(self.restarted), lines=lines)
+        return ServerActivity(states=len(self._faults) + len(self.restarted), lines=lines)
 
     def on_read(self, take: TakeList) -> None:
         """Hand over no list: no connection of this source is new.

@@ -15,7 +15,7 @@ from pegboard.errors import StoreError
 from pegboard.operators.servers import activity
 
 if TYPE_CHECKING:
-    from pegboard.ports import Activity, ChangeToken
+    from pegboard.ports import ChangeToken, ServerActivity
 
 log = logging.getLogger("pegboard.console")
 
@@ -117,7 +117,7 @@ class Changes:
         self._looking: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
         self._token: ChangeToken | None = None
-        self._activity: Activity | None = None
+        self._activity: ServerActivity | None = None
         self.closed = False
 
     async def keep_from_now(self) -> int:

@@ -16,7 +16,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Man
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer, SessionDataStore
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
-from pegboard.sources.agno.databases import Database
+from pegboard.sources.agno.databases import SharedDatabase
 from pegboard.sources.agno.execution import run
 from pegboard.sources.agno.loggers import collected_warnings
 from pegboard.sources.agno.run_contexts import SessionStates
@@ -108,7 +108,7 @@ class AgnoToolkits:
         None of either keeps them in memory. ``apart``: this is the process of one plugin, where no file is shared.
         """
         self._apart = apart
-        self._database = Database(database)
+        self._database = SharedDatabase(database)
         self._states = SessionStates(store)
         self.schedules = AgnoSchedules(self._database)
 

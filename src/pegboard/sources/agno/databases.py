@@ -11,7 +11,7 @@ from typing import Any
 from pegboard.support.own_folder import make_private
 
 
-class Database:
+class SharedDatabase:
     """One database for all toolkits that need one, made for the first of them.
 
     Without a file it is one of its own that is deleted at the end: calls run in threads, and a database in memory is

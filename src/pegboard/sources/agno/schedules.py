@@ -12,7 +12,7 @@ from uuid import uuid4
 from pegboard.core.model.tools import CallResult, joined_text
 from pegboard.ports import CallContext
 from pegboard.ports.schedules import DueSchedule
-from pegboard.sources.agno.databases import Database
+from pegboard.sources.agno.databases import SharedDatabase
 
 MODULE: Final = "agno.tools.scheduler"
 """Where Agno has the toolkit that stores schedules."""
@@ -22,7 +22,7 @@ CREATE: Final = "create_schedule"
 class AgnoSchedules:
     """The schedules in a database of Agno; its methods block."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SharedDatabase) -> None:
         self._database = database
         self._worker = f"pegboard-{uuid4().hex[:12]}"
 

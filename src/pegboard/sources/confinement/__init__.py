@@ -18,15 +18,15 @@ from pegboard.sources.confinement.command import (
     wider,
 )
 from pegboard.sources.confinement.disk import SYSTEM
-from pegboard.sources.confinement.plan import Subject, plan
-from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.plan import ConfinedPlugin, plan
+from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.sources.confinement.refusals import RefusalReader
 
 __all__ = [
     "SYSTEM",
-    "Policy",
+    "ConfinedPlugin",
+    "ConfinementPolicy",
     "RefusalReader",
-    "Subject",
     "available",
     "caches_of",
     "confined_command",

@@ -19,8 +19,8 @@ from typing import Final, Literal
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.confinement import CONFINE_DEFAULT, OWN_FOLDER, Confinement
 from pegboard.sources.confinement.disk import SYSTEM, RealDisk, program, withheld
-from pegboard.sources.confinement.plan import Subject, plan
-from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.plan import ConfinedPlugin, plan
+from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.support import user_folders
 
 LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
@@ -74,7 +74,7 @@ def policy_for(
     own: OwnPaths | None = None,
     reads: Sequence[str] = (),
     temporary: str = "",
-) -> Policy:
+) -> ConfinementPolicy:
     """Return what the process of a plugin may reach, as things lie now; nothing is made or changed.
 
     Args:
@@ -93,7 +93,7 @@ def policy_for(
     """
     _, roots = program(command, args, env, cwd)
     folder = os.path.abspath(confinement.folder or cwd or os.getcwd())  # noqa: PTH100, PTH109
-    subject = Subject(
+    subject = ConfinedPlugin(
         name=name,
         folder=folder,
         reads=(*roots, *reads),
@@ -124,7 +124,7 @@ def removed(temporary: str) -> None:
 
 
 def confined_command(
-    command: str, args: Sequence[str], env: Mapping[str, str], policy: Policy, *, cwd: str | None = None
+    command: str, args: Sequence[str], env: Mapping[str, str], policy: ConfinementPolicy, *, cwd: str | None = None
 ) -> tuple[str, tuple[str, ...], dict[str, str]]:
     """Return what is started in place of a command, and with which environment, so that it is confined.
 
@@ -151,7 +151,7 @@ def _resolved(path: str) -> str:
     return os.path.realpath(path)
 
 
-def environment(env: Mapping[str, str], policy: Policy) -> dict[str, str]:
+def environment(env: Mapping[str, str], policy: ConfinementPolicy) -> dict[str, str]:
     """Return an environment with caches and temporary folder of the process's own, and no way to sockets."""
     kept = {name: value for name, value in env.items() if not points_to_socket(name, value)}
     for variable, folder in _CACHES.items():

@@ -10,7 +10,7 @@ from typing import Final, Literal, Protocol
 from pegboard.core.access.named_paths import OwnPaths, folded
 from pegboard.core.model.confinement import OWN_FOLDER, Confinement
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.policy import ConfinementPolicy
 
 Kind = Literal["file", "folder", "link"]
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -34,7 +34,7 @@ class Disk(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class ConfinedPlugin:
     """What is confined: a plugin, and the program that it is.
 
     ``folder`` is its own, ``reads`` what its program consists of, ``home`` the user's folder. ``withheld`` are paths
@@ -57,7 +57,7 @@ class _Grants:
 
     own: OwnPaths
     disk: Disk
-    subject: Subject
+    subject: ConfinedPlugin
     write: dict[str, None] = field(default_factory=dict)
     read: dict[str, None] = field(default_factory=dict)
     listed: dict[str, None] = field(default_factory=dict)
@@ -94,7 +94,9 @@ class _Grants:
         return next(self.own.below(path), None) is not None
 
 
-def plan(confinement: Confinement, subject: Subject, disk: Disk, own: OwnPaths, system: Iterable[str]) -> Policy:
+def plan(
+    confinement: Confinement, subject: ConfinedPlugin, disk: Disk, own: OwnPaths, system: Iterable[str]
+) -> ConfinementPolicy:
     """Return what a plugin's process may reach (A7, P10).
 
     Args:
@@ -122,7 +124,7 @@ def plan(confinement: Confinement, subject: Subject, disk: Disk, own: OwnPaths, 
     own_folders = tuple(each for each in (subject.caches, subject.temporary) if each)
     for path in (*writes, *own_folders):
         _refuse_started(path, subject, own)
-    return Policy(
+    return ConfinementPolicy(
         write=(*own_folders, *_outermost(grants.write)),
         read=tuple(_outermost(grants.read)),
         listed=tuple(grants.listed),
@@ -135,18 +137,18 @@ def plan(confinement: Confinement, subject: Subject, disk: Disk, own: OwnPaths, 
     )
 
 
-def _left_out(confinement: Confinement, subject: Subject) -> Iterator[str]:
+def _left_out(confinement: Confinement, subject: ConfinedPlugin) -> Iterator[str]:
     """Yield its own folder where that is the user's, or above: nobody meant to give that away by `true`."""
     home = f"{subject.home.rstrip('/')}/"
     if OWN_FOLDER in confinement.write and subject.home and home.startswith(f"{subject.folder.rstrip('/')}/"):
         yield OWN_FOLDER
 
 
-def _absolute(path: str, subject: Subject) -> str:
+def _absolute(path: str, subject: ConfinedPlugin) -> str:
     return subject.folder if path == OWN_FOLDER else path
 
 
-def _stated(path: str, key: str, subject: Subject, disk: Disk, own: OwnPaths) -> str:
+def _stated(path: str, key: str, subject: ConfinedPlugin, disk: Disk, own: OwnPaths) -> str:
     """Return where a path of the configuration leads."""
     stated = _absolute(path, subject)
     found = disk.resolved(stated)
@@ -166,7 +168,7 @@ def _stated(path: str, key: str, subject: Subject, disk: Disk, own: OwnPaths) ->
     return found
 
 
-def _refuse_started(path: str, subject: Subject, own: OwnPaths) -> None:
+def _refuse_started(path: str, subject: ConfinedPlugin, own: OwnPaths) -> None:
     """Refuse a folder to write from which Pegboard, or what is not confined, is run."""
     home = folded(subject.home)
     hidden = f"{home}/." if subject.home and f"{home}/".startswith(f"{folded(path).rstrip('/')}/") else "\0"
@@ -179,7 +181,7 @@ def _refuse_started(path: str, subject: Subject, own: OwnPaths) -> None:
             )
 
 
-def _refuse_own_links(path: str, key: str, writes: list[str], subject: Subject, disk: Disk) -> None:
+def _refuse_own_links(path: str, key: str, writes: list[str], subject: ConfinedPlugin, disk: Disk) -> None:
     """Refuse a path that leads over a link which the plugin could have set, to where it may not."""
     for folder in disk.link_folders(path):
         if any(folder == each or folder.startswith(f"{each.rstrip('/')}/") for each in writes):

@@ -13,7 +13,7 @@ _LONGEST: Final = 120_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class ConfinementPolicy:
     """What one process may reach: paths without links, each with what is below it.
 
     ``write`` may be read, changed and run, ``read`` read and run; of ``listed`` the names can be seen, and ``devices``

@@ -12,9 +12,9 @@ from typing import Final, Literal, Protocol
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.naming import visible
-from pegboard.ports import Refused
+from pegboard.ports import RefusedAccess
 from pegboard.sources.confinement.command import line_for
-from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.policy import ConfinementPolicy
 
 MOST_READ: Final = 1000
 """Lines that speak of a refusal which are read of one process, or of one error: what one prints has no end."""
@@ -55,7 +55,7 @@ _PORTS: Final = (
 _SCHEMES: Final = (("https://", 443), ("http://", 80))
 
 
-class Machine(Protocol):
+class PathProbe(Protocol):
     """What is asked of the machine about a path that a process names."""
 
     def resolved(self, path: str) -> str:
@@ -99,14 +99,14 @@ class RefusalReader:
         machine: what is asked about paths.
     """
 
-    policy: Policy
+    policy: ConfinementPolicy
     confinement: Confinement
     own: OwnPaths
     folder: str
-    machine: Machine = field(default_factory=ThisMachine)
+    machine: PathProbe = field(default_factory=ThisMachine)
     _printed: int = 0
 
-    def read(self, text: str, *, printed: bool = False) -> Iterator[Refused]:
+    def read(self, text: str, *, printed: bool = False) -> Iterator[RefusedAccess]:
         """Yield what a text says was refused.
 
         The text is a server's: what it says is no more than its word, and is read as far as that costs little.
@@ -127,7 +127,7 @@ class RefusalReader:
                 self._printed = read
             yield from self._of_line(line, says)
 
-    def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[Refused]:
+    def _of_line(self, line: str, says: re.Match[str] | None) -> Iterator[RefusedAccess]:
         if says is None:
             yield from self._port(53)
             return
@@ -138,19 +138,19 @@ class RefusalReader:
             for path, named in dict(_paths(line, says)).items():
                 yield from self._path(path, line, named=named)
 
-    def _port(self, port: int) -> Iterator[Refused]:
+    def _port(self, port: int) -> Iterator[RefusedAccess]:
         """Yield a port that is not among those granted."""
         if self.policy.network is not None and 0 < port < 65536 and port not in self.policy.network:
-            yield Refused(kind="port", what=str(port), line=line_for(self.confinement, "network", str(port)))
+            yield RefusedAccess(kind="port", what=str(port), line=line_for(self.confinement, "network", str(port)))
 
-    def _path(self, path: str, line: str, *, named: bool) -> Iterator[Refused]:
+    def _path(self, path: str, line: str, *, named: bool) -> Iterator[RefusedAccess]:
         """Yield a path that is not granted; ``named``: the error is about that path and no other."""
         if path == "/" or len(path) > _LONGEST_PATH or visible(path, limit=_LONGEST_PATH + 1) != path:
             return
         found = self.machine.resolved(os.path.join(self.folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118
         there = self.machine.exists(found)
         if found.endswith(".sock") and _ON_THE_NETWORK.search(line):
-            yield Refused(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
+            yield RefusedAccess(kind="socket", what=found, why="Nothing that is confined gets Unix sockets.")
             return
         writes = _WRITES.search(line) is not None or not there
         if not self.policy.reads(found) and not writes:
@@ -167,18 +167,18 @@ class RefusalReader:
         """Return the nearest folder above a path that is there."""
         return next((each for each in map(str, PurePath(path).parents) if self.machine.exists(each)), "/")
 
-    def _refused(self, key: Literal["write", "read"], path: str, place: str) -> Refused:
+    def _refused(self, key: Literal["write", "read"], path: str, place: str) -> RefusedAccess:
         kind = self.own.kind(path)
         if kind is not None and (key == "write" or kind != "code"):
-            return Refused(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")
+            return RefusedAccess(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")
         home = f"{os.path.realpath(os.path.expanduser('~'))}/"  # noqa: PTH111
         shared = place in self.policy.parted or home.startswith(f"{place.rstrip('/')}/")
         if path == place and shared:
-            return Refused(kind=key, what=path, why=f"Name what it needs there under `{key}`, not all of it.")
+            return RefusedAccess(kind=key, what=path, why=f"Name what it needs there under `{key}`, not all of it.")
         if shared:
             made = f"{place.rstrip('/')}/{path.removeprefix(place).lstrip('/').partition('/')[0]}"
-            return Refused(kind=key, what=path, why=f"Make {made!r} first, and name that under `{key}`.")
-        return Refused(kind=key, what=path, line=line_for(self.confinement, key, place))
+            return RefusedAccess(kind=key, what=path, why=f"Make {made!r} first, and name that under `{key}`.")
+        return RefusedAccess(kind=key, what=path, line=line_for(self.confinement, key, place))
 
 
 def _ports(line: str) -> Iterator[int]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegboard.sources.confinement.policy import Policy
+from pegboard.sources.confinement.policy import ConfinementPolicy
 
 
-def profile(policy: Policy) -> str:
+def profile(policy: ConfinementPolicy) -> str:
     """Return the profile: all is refused that is not allowed, children too."""
     return "\n".join(_lines(policy))
 
 
-def _lines(policy: Policy) -> Iterator[str]:
+def _lines(policy: ConfinementPolicy) -> Iterator[str]:
     yield "(version 1)"
     yield "(deny default)"
     yield "(allow process-exec process-fork)"

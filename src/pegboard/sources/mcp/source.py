@@ -28,7 +28,7 @@ from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.ports import Activity, ConnectionState, PrintedLine, SealedStore, TakeList
+    from pegboard.ports import ConnectionState, PrintedLine, SealedStore, ServerActivity, TakeList
     from pegboard.sources.mcp.login.logins import McpLogins
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
@@ -455,12 +455,12 @@ class McpSource:
         lines = (line for scope, c in self._seen(_server(spec)) for line in c.history.printed.of_scope(scope))
         return tuple(sorted(lines, key=lambda line: line.at))
 
-    def activity(self) -> Activity:
+    def activity(self) -> ServerActivity:
         """Return counts that change with the state of a connection, and with each line that a server prints."""
-        from pegboard.ports import Activity  # every start would pay for it
+        from pegboard.ports import ServerActivity  # every start would pay for it
 
         histories = [connection.history for connection in self._pool.values()]
-        return Activity(
+        return ServerActivity(
             states=sum(history.changes for history in histories) + len(histories),
             lines=sum(history.printed.count for history in histories),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Asked = Literal["describe", "call", "hooks", "holds", "hook", "prepare"]
+RequestKind = Literal["describe", "call", "hooks", "holds", "hook", "prepare"]
 """What a request asks for: the manifest, a call of a tool, what the hooks of a tool say to a call, what a predicate of
 the plugin's answers, what a function of the configuration answers, that such a function is imported."""
 

@@ -14,18 +14,18 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError, UpstreamError
 from pegboard.ports import (
-    Activity,
     CallContext,
     ConnectionState,
     Fingerprint,
     HookAnswer,
     PrintedLine,
+    ServerActivity,
     SessionDataStore,
     SessionKey,
 )
 from pegboard.sources.code import fingerprint
 from pegboard.sources.plugin_process.failures import error_of
-from pegboard.sources.plugin_process.forms import ANSWERED, ASKED, Asked
+from pegboard.sources.plugin_process.forms import ANSWERED, ASKED, RequestKind
 from pegboard.sources.plugin_process.process_spec import ProcessSpec, process_spec
 from pegboard.sources.signatures import began_anew
 
@@ -75,7 +75,7 @@ class Processes(Protocol):
         """Return what they printed."""
         ...
 
-    def activity(self) -> Activity:
+    def activity(self) -> ServerActivity:
         """Return what tells whether there is something new of either."""
         ...
 
@@ -255,7 +255,7 @@ class PluginProcessSource:
         """Import a function of the configuration in the process of a plugin; raises what its import raised."""
         await self._value(self._variant(spec, EMPTY), "prepare", hook)
 
-    async def _value(self, variant: _Variant, what: Asked, name: str, *given: object, scope: str = "") -> object:
+    async def _value(self, variant: _Variant, what: RequestKind, name: str, *given: object, scope: str = "") -> object:
         """Return what a process answers that is no call."""
         asked = {**_asked(what, _NOBODY), "given": list(given)}
         tool = Tool(plugin=variant.spec.name, name=name)
@@ -279,7 +279,7 @@ class PluginProcessSource:
         lines = (line for process in self._started(spec) for line in self._processes.printed(process))
         return tuple(sorted(lines, key=lambda line: line.at))
 
-    def activity(self) -> Activity:
+    def activity(self) -> ServerActivity:
         """Return counts that change with the state of a process, and with each line that one prints."""
         return self._processes.activity()
 
@@ -338,7 +338,7 @@ def _modules(spec: PluginSpec) -> tuple[str, ...]:
     return (spec.target.partition(":")[0],) if isinstance(spec, PythonSpec) else ()
 
 
-def _asked(what: Asked, context: CallContext) -> dict[str, Any]:
+def _asked(what: RequestKind, context: CallContext) -> dict[str, Any]:
     who = {"principal": context.principal, "agent": context.agent, "session": context.session}
     return {"what": what, "who": who}
 

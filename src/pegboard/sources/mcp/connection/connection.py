@@ -20,7 +20,7 @@ from pegboard.sources.mcp.connection.usage import ConnectionUsage
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
-    from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, Refused
+    from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -340,7 +340,7 @@ class Connection:
         if self._last is not None and self._last.refusals is not None:
             self._last.read_refusals(self.mask(text))
 
-    def _note_refused(self, live: OpenConnection, found: Iterable[Refused]) -> None:
+    def _note_refused(self, live: OpenConnection, found: Iterable[RefusedAccess]) -> None:
         self.history.note_refused(found, live.pid)
 
     def _report_invalid(self, line: str) -> None:

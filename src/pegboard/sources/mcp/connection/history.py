@@ -14,7 +14,7 @@ from pegboard.errors import NeedsLoginError, ToolUnavailableError
 from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pegboard.ports import PrintedLine, Refused
+    from pegboard.ports import PrintedLine, RefusedAccess
     from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 MOST_LINES: Final = 200
@@ -104,7 +104,7 @@ class ConnectionHistory:
         self.failures = 0
         self.error = ""
         self.failed_at: float | None = None
-        self.refused: dict[tuple[str, str], Refused] = {}
+        self.refused: dict[tuple[str, str], RefusedAccess] = {}
         self.printed = PrintedLines(mask)
         self._reported: object = None
         self._monotonic = monotonic
@@ -158,7 +158,7 @@ class ConnectionHistory:
             self.failures += 1
             self.printed.add("event", fault.reason, pid)
 
-    def note_refused(self, found: Iterable[Refused], pid: int | None) -> None:
+    def note_refused(self, found: Iterable[RefusedAccess], pid: int | None) -> None:
         """Note what a confined process was refused, once each, as far as there is room."""
         for one in found:
             if len(self.refused) >= MOST_REFUSED:

@@ -16,12 +16,12 @@ from pegboard.support.backoff import Backoff
 MOST_ROUNDS: Final = 10
 """How often one call may be asked back."""
 
-Result = dict[str, Any]
-Again = Callable[[dict[str, Any]], Awaitable[Result]]
+RawResult = dict[str, Any]
+Again = Callable[[dict[str, Any]], Awaitable[RawResult]]
 """Make the call again with these parameters beside its own."""
 
 
-async def final_result(first: Result, call: Call, again: Again) -> Result:
+async def final_result(first: RawResult, call: Call, again: Again) -> RawResult:
     """Return the final result of a call: what the server asks is asked of the client, then it is called again.
 
     Raises ``InvalidAnswerError`` where the client does not answer, or the server asks without end.

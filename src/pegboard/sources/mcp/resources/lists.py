@@ -46,7 +46,7 @@ _SUBSCRIBED_WITHIN: Final = 1.0
 _PAGES: Final = 1000
 
 T = TypeVar("T")
-Run = Callable[..., Awaitable[Any]]
+ListRequest = Callable[..., Awaitable[Any]]
 Mask = Callable[[str], str]
 
 
@@ -108,7 +108,7 @@ class _KeptLists:
 class ServerLists:
     """The lists of servers besides that of tools, read over the connections of a source."""
 
-    def __init__(self, connections: Connections, run: Run, *, mask: Mask, check_every: float) -> None:
+    def __init__(self, connections: Connections, run: ListRequest, *, mask: Mask, check_every: float) -> None:
         self._mask = mask
         self._check_every = check_every
         self._connections = connections

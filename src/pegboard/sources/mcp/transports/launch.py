@@ -12,7 +12,7 @@ from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import (
-    Policy,
+    ConfinementPolicy,
     RefusalReader,
     available,
     confined_command,
@@ -35,7 +35,7 @@ class Launch:
     command: str
     args: tuple[str, ...]
     env: Mapping[str, str]
-    policy: Policy | None = None
+    policy: ConfinementPolicy | None = None
     refusals: RefusalReader | None = None
 
     def end(self) -> None:

@@ -25,7 +25,7 @@ from pegboard.sources.mcp.wire.redirects import RedirectError, within_origin
 
 _TOO_LARGE = "Server-sent event exceeded"
 
-Received = MemoryObjectSendStream[SessionMessage | Exception]
+ReceivedMessages = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 class SseTransport:
@@ -76,7 +76,7 @@ class SseTransport:
             return endpoint
         raise ValueError("its stream of events names no endpoint")
 
-    async def _read(self, events: Any, received: Received) -> None:
+    async def _read(self, events: Any, received: ReceivedMessages) -> None:
         """Give the session what comes, until the stream ends."""
         async with received:
             try:
@@ -90,7 +90,7 @@ class SseTransport:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass
 
-    async def _take(self, data: str, received: Received) -> None:
+    async def _take(self, data: str, received: ReceivedMessages) -> None:
         try:
             message = SessionMessage(by_model(data))
         except ValueError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
     from pegboard.core.access.instances import LoginOwner
-    from pegboard.ports import Refused
+    from pegboard.ports import RefusedAccess
     from pegboard.sources.confinement import RefusalReader
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -149,7 +149,7 @@ class OpenConnection:
         self._alike: dict[str, Tool] = {}  # tools of calls that were found to be as listed, by their names
         self.login: ShownLogin | None = None
         self.refusals: RefusalReader | None = None
-        self.note_refused: Callable[[Iterable[Refused]], object] = _ignore
+        self.note_refused: Callable[[Iterable[RefusedAccess]], object] = _ignore
         self._keep = keep
         self._report_invalid = report_invalid
 

@@ -48,7 +48,7 @@ _SEVERAL = (
 )
 _OVER = "The call that this belongs to is over."
 
-Answer = JSONRPCResponse | JSONRPCError
+RequestAnswer = JSONRPCResponse | JSONRPCError
 
 
 class ServerRequests:
@@ -63,7 +63,7 @@ class ServerRequests:
         self.calls: set[Call] = set()
         self.drained = asyncio.Event()
         self.drained.set()
-        self.write: Callable[[Answer], Awaitable[None]] | None = None
+        self.write: Callable[[RequestAnswer], Awaitable[None]] | None = None
         self.ambiguous: Callable[[], None] = _nothing
         self._tasks = BackgroundTasks()
         self.logs = LogMessages(self.calls, self._tasks)
@@ -140,7 +140,7 @@ class ServerRequests:
             self.ambiguous()
         self._tasks.start(self._reply(_error(request, _SEVERAL if self.calls else _NONE_IN_FLIGHT)))
 
-    async def _reply(self, answer: Answer) -> None:
+    async def _reply(self, answer: RequestAnswer) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             if self.write is not None:
                 await self.write(answer)
@@ -239,7 +239,7 @@ async def ask(call: Call, method: str, params: JsonObject) -> JsonObject:
         return await call.client.ask(method, params)
 
 
-def _answer(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> Answer:
+def _answer(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> RequestAnswer:
     """Return the answer to a request of the server."""
     if asked.cancelled():
         return _error(request, _OVER)

@@ -29,7 +29,7 @@ from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
-Streams = tuple["TappedReader", "TappedWriter"]
+TappedStreams = tuple["TappedReader", "TappedWriter"]
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 
 
@@ -133,7 +133,7 @@ class TappedTransport:
         self._transport = transport
         self._live = live
 
-    async def __aenter__(self) -> Streams:
+    async def __aenter__(self) -> TappedStreams:
         read, write = await self._transport.__aenter__()
 
         async def answer(message: JSONRPCResponse | JSONRPCError) -> None:
