@@ -17,7 +17,7 @@ from pegboard.frameworks.loop import Loop
 from pegboard.wire.anthropic_messages import AnthropicMessages
 from pegboard.wire.openai_chat import OpenAIChat
 from pegboard.wire.openai_responses import OpenAIResponses
-from pegboard.wire.provider_forms import HistoryChange, ProviderForm, RequestParts, Result, as_plain
+from pegboard.wire.provider_forms import HistoryChange, ProviderForm, RequestParts, ToolResult, as_plain
 
 Create = Callable[..., Awaitable[Any]]
 WIRE: Mapping[Form, ProviderForm] = {
@@ -101,7 +101,7 @@ class ProviderSearch:
                     (call,) = said.calls
                     found = self._search.found(str((call.arguments or {})["query"])) if call.name == SEARCH.wire else []
                     answer = f"{len(found)} tools found" if found else self._made[call.name].answer
-                    messages.extend(wire.results([Result(call=call, result=text_result(answer), limit=100_000)]))
+                    messages.extend(wire.results([ToolResult(call=call, result=text_result(answer), limit=100_000)]))
                     new = tuple(tools[name] for name in found if name not in shown)
                     shown.update(found)
                     messages.extend(wire.change(HistoryChange(joined=new), reveals=True))

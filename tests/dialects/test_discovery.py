@@ -17,7 +17,7 @@ from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.outcomes import apply
 from pegboard.dialects.discovery import DiscoveryDialect
-from pegboard.dialects.names import Done, Payload, Step, View
+from pegboard.dialects.names import DialectStep, Done, Payload, View
 
 DIALECT = DiscoveryDialect()
 
@@ -52,7 +52,7 @@ class Desk:
     def ask(self, name: str, **arguments: Any) -> Payload:
         conversation = DIALECT.run(self.view(), name, arguments)
         try:
-            step: Step = next(conversation)
+            step: DialectStep = next(conversation)
             assert isinstance(step, Load), "everything is done through loads"
             self.state, outcome = apply(self.permissions, self.state, step, CommandContext())
             conversation.send(Done(view=self.view(), outcome=outcome))

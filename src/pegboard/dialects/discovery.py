@@ -19,7 +19,7 @@ from pegboard.core.state.commands import Item, Load
 from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
 from pegboard.core.state.subjects import heal, tools_of_subject
 from pegboard.core.surface.hinted import number_of_tools
-from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
+from pegboard.dialects.names import READ_ONLY, DialectSteps, Payload, View, meta_tool, with_hints
 
 PAGE = 10
 """Plugins on a page."""
@@ -85,7 +85,7 @@ class DiscoveryDialect:
                       annotations=READ_ONLY),
         )  # fmt: skip
 
-    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+    def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:
         """Carry a call through."""
         match name:
             case "capability_list":

@@ -9,7 +9,7 @@ from pegboard.core.model.leases import IDLE_TURNS, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
-from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
+from pegboard.dialects.names import DialectSteps, Payload, View, lease_on, meta_tool, with_hints
 from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 NAME = "invokeother_tool"
@@ -38,7 +38,7 @@ class InvokeOtherDialect:
         search = (search_definition(),) if view.cut else ()
         return (meta_tool(NAME, described, properties, required=("mode",)), *search)
 
-    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:  # noqa: ARG002
+    def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:  # noqa: ARG002
         """Carry a call through."""
         if name == SEARCH:
             return (yield from searched(arguments))

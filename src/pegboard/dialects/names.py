@@ -151,8 +151,8 @@ class Payload:
         return json.dumps(self.value, ensure_ascii=False, sort_keys=self.sort_keys, separators=separators)
 
 
-Step = Command | Search
-Conversation = Generator[Step, Done, Payload]
+DialectStep = Command | Search
+DialectSteps = Generator[DialectStep, Done, Payload]
 
 
 class Dialect(Protocol):
@@ -197,7 +197,7 @@ class Dialect(Protocol):
         """Return the definitions of the meta-tools."""
         ...
 
-    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+    def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:
         """Yield steps, receive what they did, return the payload; arguments are valid already."""
         ...
 

@@ -14,7 +14,7 @@ from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
 from pegboard.core.surface.definitions import definitions
 from pegboard.dialects.names import (
-    Conversation,
+    DialectSteps,
     Found,
     Payload,
     View,
@@ -60,7 +60,7 @@ class PegboardDialect:
             ),
         )
 
-    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:  # noqa: ARG002
+    def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:  # noqa: ARG002
         """Carry a call through."""
         match name:
             case "search_tools":
@@ -74,7 +74,7 @@ class PegboardDialect:
                 done = yield Unload(names=strings(arguments["names"]))
                 return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
 
-    def _search(self, arguments: JsonObject) -> Conversation:
+    def _search(self, arguments: JsonObject) -> DialectSteps:
         """Search; load what answers a need best, as far as the view lets a search load (D1)."""
         search = search_of(arguments)
         done = yield search

@@ -11,7 +11,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.surface.brief_schema import Texts
 from pegboard.core.surface.definitions import definition
 from pegboard.core.surface.hints import Count
-from pegboard.dialects.names import READ_ONLY, Conversation, Found, FoundTool, Payload, Search, meta_tool
+from pegboard.dialects.names import READ_ONLY, DialectSteps, Found, FoundTool, Payload, Search, meta_tool
 
 SEARCH: Final = "search_tools"
 RESULTS: Final = 5
@@ -38,7 +38,7 @@ def search_of(arguments: JsonObject) -> Search:
     return Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
 
 
-def searched(arguments: JsonObject) -> Conversation:
+def searched(arguments: JsonObject) -> DialectSteps:
     """Search, and load nothing of what is found."""
     search = search_of(arguments)
     done = yield search

@@ -13,7 +13,7 @@ from pegboard.core.state.commands import Load, Outcome, Unload
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import (
     READ_ONLY,
-    Conversation,
+    DialectSteps,
     Payload,
     View,
     meta_tool,
@@ -60,7 +60,7 @@ class ToolkitsDialect:
             *((search_definition(),) if view.cut else ()),
         )
 
-    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+    def run(self, view: View, name: str, arguments: JsonObject) -> DialectSteps:
         """Carry a call through."""
         if name == "list_toolkits":
             return Payload(value=_listing(view), sort_keys=True)

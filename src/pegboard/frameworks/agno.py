@@ -27,7 +27,7 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
-from pegboard.frameworks.runs import AnySession, Run
+from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import PassedOn, passed_on
@@ -49,16 +49,16 @@ try:
 except ImportError as error:
     raise ImportError("Agno is missing. Install it: pip install 'pegboard[agno]'") from error
 
-Owner = TypeVar("Owner", Agent, Team)
+OwnerT = TypeVar("OwnerT", Agent, Team)
 OpenSession = Callable[[RunContext], AnySession | Awaitable[Session]]
-Request = dict[str, Any]
+ModelRequest = dict[str, Any]
 _CALLING: ContextVar[RunContext | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
 _FILES: Final = frozenset(File.valid_mime_types())
 _FLAGS: Final = {"confirm": "requires_confirmation", "user_input": "requires_user_input"}
 
 
-def equip(agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT) -> Owner:
+def equip(agent: OwnerT, session: AnySession | OpenSession, *, limit: int = LIMIT) -> OwnerT:
     """Return the agent or team with the tools of a session behind its own, which win where a name is the same.
 
     Args:
@@ -217,18 +217,18 @@ class _SessionFunction(Function):
     answer: Any = Field(default=None, exclude=True, repr=False)
     passed: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
-    _run: Run | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the defaults
+    _run: SessionRun | None = PrivateAttr(default=None)  # Agno's copy for a run begins with the defaults
     _history: HistoryReader[Message] | None = PrivateAttr(default=None)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _SessionFunction:
         return copy(self)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> SessionRun:
         """Return the run of this copy."""
         run = self._run  # what is private costs pydantic a microsecond to find
         if run is None:
-            run = self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+            run = self._run = SessionRun(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
         return run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
@@ -261,7 +261,7 @@ class _SessionFunction(Function):
         definition.function = self
         return definition
 
-    async def prepared(self, run: Run, request: Request, session: Session) -> Request:
+    async def prepared(self, run: SessionRun, request: ModelRequest, session: Session) -> ModelRequest:
         """Return a request with what the session has now, and with what has changed since the one before."""
         messages: list[Message] = request["messages"]
         others = [tool for tool in request["tools"] if not isinstance(tool.get("function"), _Definition)]
@@ -442,7 +442,7 @@ class _Steps:
         function_call_results[:] = _returned(judged, function_call_results)
 
 
-async def _dropped(run: Run, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
+async def _dropped(run: SessionRun, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
     """Return whether a request is to be made again: its tools lose those that the provider does not take."""
     sent = [str(tool.get("function", {}).get("name")) for tool in tools]
     rejected = await run.rejects(error, sent, session)
@@ -450,7 +450,7 @@ async def _dropped(run: Run, tools: list[dict[str, Any]], error: ModelProviderEr
     return bool(rejected)
 
 
-def _seen(run: Run, part: ModelResponse) -> ModelResponse:
+def _seen(run: SessionRun, part: ModelResponse) -> ModelResponse:
     """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
     if not run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
         part.tool_calls = []
@@ -473,7 +473,7 @@ def _any(own: Any) -> Any:
     return own
 
 
-def _function_of(request: Request) -> _SessionFunction | None:
+def _function_of(request: ModelRequest) -> _SessionFunction | None:
     for tool in request.get("tools") or ():
         if isinstance(definition := tool.get("function"), _Definition):
             return definition.function

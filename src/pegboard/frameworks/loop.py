@@ -30,20 +30,20 @@ from pegboard.core.state.narrowing import reachable
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import defines
 from pegboard.errors import PegboardError, UsageError
-from pegboard.frameworks.runs import Run, Step
+from pegboard.frameworks.runs import SessionRun, StepRequest
 from pegboard.wire.anthropic_messages import AnthropicMessages
 from pegboard.wire.histories import History, read_history, sendable
 from pegboard.wire.notes import defined_in_text
 from pegboard.wire.openai_chat import OpenAIChat
 from pegboard.wire.openai_responses import OpenAIResponses
 from pegboard.wire.provider_forms import (
-    Choice,
     HistoryChange,
     Message,
     ModelCall,
     ProviderForm,
     RequestParts,
-    Result,
+    ToolChoice,
+    ToolResult,
     as_plain,
 )
 from pegboard.wire.rejections import Rejection, rejection_of
@@ -109,7 +109,7 @@ class Loop:
         self._rejected: set[str] = set()
         self._unfinished: dict[str, str] = {}
         self._turns = count()
-        self._run: Run | None = None
+        self._run: SessionRun | None = None
         self._has_replied = self._asks_again = False
         self._newest_change = ""
         self._head: dict[str, Tool] = {}
@@ -229,11 +229,11 @@ class Loop:
                 return False
         return True
 
-    def _run_of(self, history: History) -> Run:
+    def _run_of(self, history: History) -> SessionRun:
         """Return the run of a turn: a new one where the user goes on behind a reply."""
         if self._run is None or self.done or (history.message is not None and self._has_replied):
             name = str(next(self._turns))
-            self._run = Run(
+            self._run = SessionRun(
                 lambda: self._session, lambda: ("", name), self._unfinished, limit=self._limit, exact_names=False
             )
             self._has_replied = False
@@ -241,7 +241,7 @@ class Loop:
         return self._run
 
     async def _tools(
-        self, step: Step, history: History
+        self, step: StepRequest, history: History
     ) -> tuple[Mapping[str, Tool], Mapping[str, Tool], Mapping[str, Tool]]:
         """Return what the model may see, what may be declared, and what is loaded, by wire names; note the head.
 
@@ -267,7 +267,7 @@ class Loop:
 
     def _change(
         self,
-        step: Step,
+        step: StepRequest,
         history: History,
         listed: Mapping[str, Tool],
         shown: Mapping[str, JsonObject | None],
@@ -308,11 +308,11 @@ class Loop:
             note="\n\n".join(filter(None, texts)),
         )
 
-    def _choice(self, step: Step) -> Choice | None:
+    def _choice(self, step: StepRequest) -> ToolChoice | None:
         if step.choice == "none":
-            return Choice(mode="none")
+            return ToolChoice(mode="none")
         focus = step.surface.focus if self._chooses else None
-        return None if focus is None else Choice(mode=focus["tool_choice"], names=tuple(focus["allowed_tools"]))
+        return None if focus is None else ToolChoice(mode=focus["tool_choice"], names=tuple(focus["allowed_tools"]))
 
     async def _results(self, calls: Sequence[ModelCall], given: Mapping[str, object]) -> list[Message]:
         """Return the messages that answer calls; those that wait for a person are noted."""
@@ -323,7 +323,7 @@ class Loop:
             call.id: one.login for call, one in made if one.status == "needs_login" and one.login is not None
         }
         results = [
-            Result(call=call, result=one.result, limit=self._result_limit)
+            ToolResult(call=call, result=one.result, limit=self._result_limit)
             for call, one in made
             if call.id not in self.waiting and call.id not in self.logins
         ]

@@ -24,7 +24,7 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
 from pegboard.frameworks import runs
-from pegboard.frameworks.runs import AnySession, Step
+from pegboard.frameworks.runs import AnySession, StepRequest
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
@@ -58,9 +58,9 @@ try:
 except ImportError as error:
     raise ImportError("OpenAI Agents is missing. Install it: pip install 'pegboard[openai-agents]'") from error
 
-Owner = TypeVar("Owner", bound=Agent[Any])
-Context = RunContextWrapper[Any]
-OpenSession = Callable[[Context], AnySession | Awaitable[Session]]
+AgentT = TypeVar("AgentT", bound=Agent[Any])
+AnyContext = RunContextWrapper[Any]
+OpenSession = Callable[[AnyContext], AnySession | Awaitable[Session]]
 _RUNNING: ContextVar[_Run | None] = ContextVar("pegboard_running", default=None)
 """The run whose step this is."""
 _CALLING: ContextVar[ToolContext[Any] | None] = ContextVar("pegboard_calling", default=None)
@@ -81,8 +81,8 @@ _GOES_ON: Final = frozenset(
 
 
 def equip(
-    agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT, provider: ModelProvider | None = None
-) -> Owner:
+    agent: AgentT, session: AnySession | OpenSession, *, limit: int = LIMIT, provider: ModelProvider | None = None
+) -> AgentT:
     """Return a copy of an agent that has the tools of a session behind its own, which win where a name is the same.
 
     Args:
@@ -146,10 +146,10 @@ class _Host:
         self.passed: dict[str, _Passed] = {}
         self._session = session
         self._limit = limit
-        self._runs: WeakKeyDictionary[Context, _Run] = WeakKeyDictionary()
+        self._runs: WeakKeyDictionary[AnyContext, _Run] = WeakKeyDictionary()
         self._waiting: list[_Run] = []
 
-    def run_of(self, context: Context) -> _Run:
+    def run_of(self, context: AnyContext) -> _Run:
         """Return the run of a context; one that goes on after a decision is the one that waited for it."""
         known = self._runs.get(context)
         if known is None:
@@ -157,7 +157,7 @@ class _Host:
             self._runs[context] = known
         return known
 
-    def new_run(self, context: Context) -> _Run:
+    def new_run(self, context: AnyContext) -> _Run:
         """Return a run that nobody else knows."""
         session = self._session
         return _Run(self, session if isinstance(session, AnySession) else partial(session, context), self._limit)
@@ -195,11 +195,11 @@ class _Run:
         self, host: _Host, session: AnySession | Callable[[], AnySession | Awaitable[Session]], limit: int
     ) -> None:
         self.host = host
-        self.step: Step | None = None
+        self.step: StepRequest | None = None
         self._open = session
         self._conversation = ""
         self._name = uuid4().hex
-        self._run = runs.Run(
+        self._run = runs.SessionRun(
             self._opened,
             lambda: (self._conversation, self._name),
             host.unfinished,
@@ -233,13 +233,13 @@ class _Run:
         self._named(session)
         return session
 
-    def decided_in(self, context: Context) -> bool:
+    def decided_in(self, context: AnyContext) -> bool:
         """Return whether a person has decided in a context about a call that this run waits for."""
         return any(context.is_tool_approved(name, call_id) is not None for call_id, (name, _) in self._asked.items())
 
     # -- before a request
 
-    async def offered(self, context: Context, taken: set[str]) -> list[Tool]:
+    async def offered(self, context: AnyContext, taken: set[str]) -> list[Tool]:
         """Return the session's tools for a step, or for what is decided before one."""
         if not context.turn_input:  # a state is read, and no run goes on
             return await self._run.come(self._known)
@@ -439,7 +439,7 @@ class _Run:
 
     # -- a call
 
-    async def _needs_approval(self, name: str, context: Context, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
+    async def _needs_approval(self, name: str, context: AnyContext, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
         """Return whether a person approves a call first, who is asked by this (A1)."""
         if await self._run.come(lambda session: session.runs_unasked(name)):
             return False
@@ -500,7 +500,7 @@ class _SessionAgent:
 
     pegboard_host: _Host
 
-    async def get_all_tools(self, run_context: Context) -> list[Tool]:
+    async def get_all_tools(self, run_context: AnyContext) -> list[Tool]:
         own: list[Tool] = await _any(super()).get_all_tools(run_context)
         run = (
             self.pegboard_host.run_of(run_context)
@@ -512,7 +512,7 @@ class _SessionAgent:
         handoffs = (_handoff_name(one) for one in _any(self).handoffs)
         return [*own, *await run.offered(run_context, {*(tool.name for tool in own), *handoffs})]
 
-    async def get_system_prompt(self, run_context: Context) -> str | None:
+    async def get_system_prompt(self, run_context: AnyContext) -> str | None:
         own: str | None = await _any(super()).get_system_prompt(run_context)
         step = self.pegboard_host.run_of(run_context).step
         prefix = step.prefix if step is not None else ""

@@ -96,10 +96,10 @@ except ImportError as error:
     raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
 
 T = TypeVar("T")
-Context = RunContext[Any]
-OpenSession = Callable[[Context], Awaitable[AnySession]]
+AnyContext = RunContext[Any]
+OpenSession = Callable[[AnyContext], Awaitable[AnySession]]
 
-_CALLING: ContextVar[Context | None] = ContextVar("pegboard_calling", default=None)
+_CALLING: ContextVar[AnyContext | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
 _PASSED: Final = "pegboard_calls"
 """Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
@@ -131,7 +131,7 @@ class SessionTools(AbstractCapability[Any]):
         if isinstance(self.session, AnySession):
             self._toolset = SessionToolset(self.session, self.id, self._plain, self._awaiting, self.limit)
 
-    async def for_run(self, ctx: Context) -> SessionTools:
+    async def for_run(self, ctx: AnyContext) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
         session = self.session if isinstance(self.session, AnySession) else await self.session(ctx)
         return replace(self, session=session)
@@ -148,11 +148,11 @@ class SessionTools(AbstractCapability[Any]):
         """
         return None if self._toolset is None or self.defer_loading else _with_session(toolset, self._toolset)
 
-    def get_model_settings(self) -> Callable[[Context], ModelSettings]:
+    def get_model_settings(self) -> Callable[[AnyContext], ModelSettings]:
         """Return what narrows a step to its focus (F3)."""
         return lambda _: ModelSettings() if self._toolset is None else self._toolset.focus()
 
-    async def before_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:
+    async def before_model_request(self, ctx: AnyContext, request_context: ModelRequestContext) -> ModelRequestContext:
         """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
         if self._toolset is not None:
             await self._toolset.take_decisions(ctx)
@@ -173,7 +173,7 @@ class SessionTools(AbstractCapability[Any]):
         return _AsSent(model, toolset.rejected)
 
     async def on_model_request_error(
-        self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
+        self, ctx: AnyContext, *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
         """Ask once more without what the provider rejects, from then on: a tool, or additions to the history (D4)."""
         model = _bare(request_context.model)
@@ -192,7 +192,7 @@ class SessionTools(AbstractCapability[Any]):
 
     async def after_model_request(
         self,
-        ctx: Context,
+        ctx: AnyContext,
         *,
         request_context: ModelRequestContext,
         response: ModelResponse,
@@ -206,7 +206,7 @@ class SessionTools(AbstractCapability[Any]):
             await self._toolset.bind_calls(ctx, response)
         return response
 
-    async def wrap_run(self, ctx: Context, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
+    async def wrap_run(self, ctx: AnyContext, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
         """Return what the run returns; the turn ends with it, unless it waits for an approval (S6)."""
         over = True
         try:
@@ -255,7 +255,7 @@ class SessionToolset(AbstractToolset[Any]):
         """Return the capability's name, which makes its instructions addressable."""
         return self._name
 
-    async def come(self, use: Callable[[Session], Awaitable[T]], ctx: Context | None = None) -> T:
+    async def come(self, use: Callable[[Session], Awaitable[T]], ctx: AnyContext | None = None) -> T:
         """Return what comes of using the session, in the event loop that it belongs to.
 
         Args:
@@ -273,7 +273,7 @@ class SessionToolset(AbstractToolset[Any]):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
 
-    async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
+    async def get_tools(self, ctx: AnyContext) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
         if self.unlisted is not None:
             return self.unlisted
@@ -326,7 +326,7 @@ class SessionToolset(AbstractToolset[Any]):
     def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=retries, args_validator=_ANY_OBJECT)
 
-    async def get_instructions(self, ctx: Context) -> list[InstructionPart]:
+    async def get_instructions(self, ctx: AnyContext) -> list[InstructionPart]:
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
         surface = self._surface or await self.come(lambda session: session.surface(), ctx)
         hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
@@ -360,7 +360,7 @@ class SessionToolset(AbstractToolset[Any]):
             kept.append(TextPart(f"\n\n{self._going.closing()}" if response.text else self._going.closing()))
         return replace(response, parts=kept)
 
-    def named(self, ctx: Context, response: ModelResponse) -> ModelResponse:
+    def named(self, ctx: AnyContext, response: ModelResponse) -> ModelResponse:
         """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
 
         So hooks, limits and approvals that go by a tool's name see that tool.
@@ -381,7 +381,7 @@ class SessionToolset(AbstractToolset[Any]):
         self.passes_on = True
         return replace(response, parts=parts, metadata={**(response.metadata or {}), _PASSED: passed})
 
-    async def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
+    async def bind_calls(self, ctx: AnyContext, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9).
 
         Whatever prepares or filters the agent's tools decides about these too, as if they had been shown.
@@ -399,7 +399,7 @@ class SessionToolset(AbstractToolset[Any]):
             self.unlisted = None
         known.update({name: tool for name, tool in tools.items() if name in names and _is_of(tool, self._name)})
 
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
         """Return what the tool returns; every call passes through the session (P3).
 
         Raises:
@@ -416,7 +416,7 @@ class SessionToolset(AbstractToolset[Any]):
         finally:
             _CALLING.reset(calling)
 
-    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
+    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: AnyContext) -> CallAnswer:
         called, given = _of_session(ctx, name, tool_args)
         if why := await self.come(lambda session: _misnamed(called, given, session), ctx):
             raise ToolFailed(why)
@@ -452,7 +452,7 @@ class SessionToolset(AbstractToolset[Any]):
             self._going = self._going.called(name, meta=meta)
         return answer
 
-    async def take_decisions(self, ctx: Context) -> None:
+    async def take_decisions(self, ctx: AnyContext) -> None:
         """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
         undecided, self._undecided = self._undecided, False
         messages = ctx.messages
@@ -475,7 +475,7 @@ class _WithSession(WrapperToolset[Any]):
         """Return the name of the capability, under which its instructions stand."""
         return self.session.id
 
-    async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
+    async def get_tools(self, ctx: AnyContext) -> dict[str, ToolsetTool[Any]]:
         own, ours = await self.wrapped.get_tools(ctx), await self.session.get_tools(ctx)
         if self.session.unlisted is not None:
             return {**ours, **own}
@@ -486,11 +486,11 @@ class _WithSession(WrapperToolset[Any]):
             )
         return {**own, **ours}
 
-    async def get_instructions(self, ctx: Context) -> list[str | InstructionPart]:
+    async def get_instructions(self, ctx: AnyContext) -> list[str | InstructionPart]:
         own: Any = await super().get_instructions(ctx)
         return [*(own or ()), *await self.session.get_instructions(ctx)]
 
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, tool: ToolsetTool[Any]) -> Any:
         called = self.session if tool.toolset is self.session else self.wrapped
         return await called.call_tool(name, tool_args, ctx, tool)
 
@@ -538,7 +538,7 @@ class _AsSent(WrapperModel):
         messages: list[ModelMessage],
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
-        run_context: Context | None = None,
+        run_context: AnyContext | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         known = self._kept(model_request_parameters)
         sent = [*map(_as_written, messages)]
@@ -618,7 +618,7 @@ async def _reported(session: Session, reason: str) -> None:
     session.report_rejected("form:additions", reason)
 
 
-def _joining(surface: Surface, ctx: Context, listed: Collection[str]) -> list[ModelRequestPart]:
+def _joining(surface: Surface, ctx: AnyContext, listed: Collection[str]) -> list[ModelRequestPart]:
     """Return what the first request of a run adds to the history: the tools that no list and no history has yet.
 
     ``listed`` are those of which the history may reveal some.
@@ -668,7 +668,7 @@ async def _misnamed(name: str, arguments: dict[str, Any], session: Session) -> s
     return misnamed(name, arguments, session)
 
 
-def _of_session(ctx: Context, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _of_session(ctx: AnyContext, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return name and arguments of the call that is carried out, for the session."""
     for message in reversed(ctx.messages):
         if (about := _passed_in(message).get(ctx.tool_call_id or "")) is not None:
@@ -705,7 +705,7 @@ def _is_of(tool: ToolsetTool[Any], toolset: str | None) -> bool:
     return tool.tool_def.toolset_id == toolset
 
 
-def _may_wait(ctx: Context) -> bool:
+def _may_wait(ctx: AnyContext) -> bool:
     """Return whether the agent of a run is made to end with calls that wait."""
     kinds: Any = None if ctx.agent is None else ctx.agent.output_type
     return DeferredToolRequests in (kinds if isinstance(kinds, list | tuple) else get_args(kinds))
@@ -724,13 +724,13 @@ async def _asked_about(names: AbstractSet[str], session: Session) -> AbstractSet
     return names & {one.tool for one in asked if one.binding.session == session.key.session}
 
 
-def _open_calls(ctx: Context) -> AbstractSet[str]:
+def _open_calls(ctx: AnyContext) -> AbstractSet[str]:
     """Return the names of the calls that a run begins with: those that were waited for."""
     newest = ctx.messages[-1] if ctx.messages else None
     return {call.tool_name for call in newest.tool_calls} if isinstance(newest, ModelResponse) else frozenset()
 
 
-def _is_written(ctx: Context, arguments: Mapping[str, Any]) -> bool:
+def _is_written(ctx: AnyContext, arguments: Mapping[str, Any]) -> bool:
     """Return whether the model wrote these arguments of the call that is carried out, and not a person."""
     responses = (message for message in reversed(ctx.messages) if isinstance(message, ModelResponse))
     calls = (call for response in responses for call in response.tool_calls if call.tool_call_id == ctx.tool_call_id)

@@ -37,11 +37,11 @@ _COSTS: Final = logging.getLogger("pegboard")
 FILE_LIMIT: Final = 20_000_000
 """How many characters a picture or file has in base64 that reaches the model."""
 AnySession = Session | SyncSession
-Use = Callable[[Session], Awaitable[T]]
+SessionFunction = Callable[[Session], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StepRequest:
     """What a request to the model carries.
 
     Attributes:
@@ -76,7 +76,7 @@ class _Read:
     prefix: str
 
 
-class Run:
+class SessionRun:
     """A run over a session that is opened with its first use: its steps, its calls, its end.
 
     ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
@@ -113,7 +113,7 @@ class Run:
         """Why the model's newest answer is not whole, or nothing."""
         self._answered: float | None = None
 
-    async def come(self, use: Use[T]) -> T:
+    async def come(self, use: SessionFunction[T]) -> T:
         """Return what comes of using the session."""
         if self._session is None:
             opened = self._opens()
@@ -122,7 +122,7 @@ class Run:
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
 
-    def wait(self, use: Use[T]) -> T:
+    def wait(self, use: SessionFunction[T]) -> T:
         """Return what comes of using the session, in a run that blocks.
 
         Raises:
@@ -141,7 +141,7 @@ class Run:
         """Return whether there has been no step yet."""
         return self._going.tools is None
 
-    async def step(self, message: str | None, taken: Collection[str], session: Session) -> Step:
+    async def step(self, message: str | None, taken: Collection[str], session: Session) -> StepRequest:
         """Return what the next request carries.
 
         Args:
@@ -169,7 +169,7 @@ class Run:
         self.cut = ""
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
-        return Step(
+        return StepRequest(
             functions=self._listed,
             prefix=read.prefix,
             note=note,
@@ -207,7 +207,7 @@ class Run:
         return tool, {"type": "function", "function": function}
 
     def with_texts(
-        self, messages: Sequence[Any], step: Step, make: Callable[..., Any], behind: Sequence[str] = ()
+        self, messages: Sequence[Any], step: StepRequest, make: Callable[..., Any], behind: Sequence[str] = ()
     ) -> list[Any]:
         """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
 

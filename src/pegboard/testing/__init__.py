@@ -29,7 +29,7 @@ from pegboard.testing.script_steps import (
     ListTools,
     ReadResource,
     Received,
-    Step,
+    ScriptStep,
     Subscribe,
 )
 from pegboard.testing.scripted_client import HANDSHAKE, MODERN, Answers, ScriptedClient
@@ -61,8 +61,8 @@ __all__ = [
     "Notification",
     "ReadResource",
     "Received",
+    "ScriptStep",
     "ScriptedClient",
-    "Step",
     "Subscribe",
     "ToolCall",
     "WordCounter",

@@ -72,5 +72,7 @@ class Received:
     within: float = 10.0
 
 
-Step = Initialize | ListTools | CallTool | ListResources | ReadResource | ListPrompts | GetPrompt | Subscribe | Received
+ScriptStep = (
+    Initialize | ListTools | CallTool | ListResources | ReadResource | ListPrompts | GetPrompt | Subscribe | Received
+)
 """What a scripted client does next."""

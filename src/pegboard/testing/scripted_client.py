@@ -22,7 +22,7 @@ from pegboard.testing.script_steps import (
     ListTools,
     ReadResource,
     Received,
-    Step,
+    ScriptStep,
     Subscribe,
 )
 
@@ -180,7 +180,7 @@ class ScriptedClient:
             finally:
                 await client._unsubscribe()
 
-    async def run(self, *steps: Step) -> list[JsonObject]:
+    async def run(self, *steps: ScriptStep) -> list[JsonObject]:
         """Go through steps, one after the other.
 
         Args:
@@ -194,7 +194,7 @@ class ScriptedClient:
         """
         return [await self.step(step) for step in steps]
 
-    async def step(self, step: Step) -> JsonObject:
+    async def step(self, step: ScriptStep) -> JsonObject:
         """Go through one step.
 
         Args:
@@ -213,7 +213,7 @@ class ScriptedClient:
         except MCPError as error:
             return {"error": _wire(error.error)}
 
-    async def _answer(self, step: Step) -> JsonObject:
+    async def _answer(self, step: ScriptStep) -> JsonObject:
         client = self._client
         match step:
             case Initialize():

@@ -12,22 +12,22 @@ from typing import Any, Final
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
-    Choice,
     HistoryChange,
-    Mark,
+    HistoryMark,
     Message,
     ModelCall,
     Reply,
     RequestParts,
-    Result,
     Stale,
+    ToolChoice,
+    ToolResult,
     as_plain,
     cut_by,
     mappings,
     parsed_arguments,
     texts_in,
 )
-from pegboard.wire.result_blocks import Part, parts_of
+from pegboard.wire.result_blocks import ResultPart, parts_of
 
 BETA: Final = "mid-conversation-tool-changes-2026-07-01"
 """What lets a history reveal and take away tools."""
@@ -74,7 +74,7 @@ class AnthropicMessages:
         """Return a text of the model as its message."""
         return [{"role": "assistant", "content": [{"type": "text", "text": text}]}] if text else []
 
-    def results(self, results: Sequence[Result]) -> list[Message]:
+    def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return one message with the results, in order."""
         return [{"role": "user", "content": [_answered(result) for result in results]}]
 
@@ -90,26 +90,26 @@ class AnthropicMessages:
     def definition(self, tool: Tool) -> None:
         """Return nothing: the history names tools that the request declares."""
 
-    def marks(self, message: Message) -> Iterator[Mark]:
+    def marks(self, message: Message) -> Iterator[HistoryMark]:
         """Yield what a message stands for."""
         plain = as_plain(message)
         role, content = plain.get("role"), plain.get("content")
         if role == "assistant":
-            yield Mark(kind="model")
+            yield HistoryMark(kind="model")
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else mappings(content):
             match block:
                 case {"type": "tool_use", "id": str(call_id)}:
-                    yield Mark(kind="call", value=call_id, call=_call(block))
+                    yield HistoryMark(kind="call", value=call_id, call=_call(block))
                 case {"type": "tool_result", "tool_use_id": str(call_id)}:
-                    yield Mark(kind="result", value=call_id, text=texts_in(block.get("content")))
+                    yield HistoryMark(kind="result", value=call_id, text=texts_in(block.get("content")))
                 case {"type": "tool_addition", "tool": {"name": str(name)}}:
-                    yield Mark(kind="joined", value=name)
+                    yield HistoryMark(kind="joined", value=name)
                 case {"type": "tool_removal", "tool": {"name": str(name)}}:
-                    yield Mark(kind="left", value=name)
+                    yield HistoryMark(kind="left", value=name)
                 case {"type": "text", "text": str(text)} if role != "assistant":
                     yield from note_marks(text)
                     if role == "user" and not is_note(text):
-                        yield Mark(kind="user", value=text)
+                        yield HistoryMark(kind="user", value=text)
                 case _:
                     pass
 
@@ -135,7 +135,7 @@ def _referring(kind: str, name: str) -> JsonObject:
     return {"type": kind, "tool": {"type": "tool_reference", "name": name}}
 
 
-def _chosen(choice: Choice | None) -> dict[str, Any]:
+def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
     """Return the choice of tools; another one than before makes the provider read the messages anew.
 
     Names are not stated for that reason: a call of any other tool is refused.
@@ -149,13 +149,13 @@ def _call(block: JsonObject) -> ModelCall:
     return ModelCall(id=str(block["id"]), name=str(block.get("name")), arguments=parsed_arguments(block.get("input")))
 
 
-def _answered(result: Result) -> JsonObject:
+def _answered(result: ToolResult) -> JsonObject:
     content = [_block(part) for part in parts_of(result) if part.kind != "text" or part.text]
     failed = {"is_error": True} if result.result.is_error else {}
     return {"type": "tool_result", "tool_use_id": result.call.id, **failed, "content": content}
 
 
-def _block(part: Part) -> JsonObject:
+def _block(part: ResultPart) -> JsonObject:
     if part.kind == "text":
         return {"type": "text", "text": part.text}
     source = {"type": "base64", "media_type": part.mime_type, "data": part.data}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pegboard.core.model.tools import JsonObject, text_result
 from pegboard.core.surface.definitions import DEFINING, defined_in
-from pegboard.wire.provider_forms import Mark, Message, ModelCall, ProviderForm, Result, Stale
+from pegboard.wire.provider_forms import HistoryMark, Message, ModelCall, ProviderForm, Stale, ToolResult
 
 _NOT_RUN = "This call has not run."
 
@@ -27,7 +27,7 @@ class History:
         stale_results: the ids of results without a call.
     """
 
-    marks: tuple[tuple[Mark, ...], ...]
+    marks: tuple[tuple[HistoryMark, ...], ...]
     revealed: Mapping[str, JsonObject | None]
     removed: frozenset[str]
     defined: Mapping[str, JsonObject]
@@ -110,7 +110,7 @@ def sendable(
         if kept is not None:
             sent.append(kept)
         calls = [mark.call for mark in marks if mark.call is not None and mark.value not in answered]
-        results = [Result(call=call, result=text_result(_NOT_RUN, is_error=True), limit=1000) for call in calls]
+        results = [ToolResult(call=call, result=text_result(_NOT_RUN, is_error=True), limit=1000) for call in calls]
         sent += form.results(results) if results else []
     return sent
 

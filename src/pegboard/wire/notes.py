@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.definitions import definitions
-from pegboard.wire.provider_forms import Mark
+from pegboard.wire.provider_forms import HistoryMark
 
 _BEGINS, _ENDS = "<tools>\n", "\n</tools>"
 _TOOL = '{"name":'
@@ -25,15 +25,15 @@ def defined_in_text(tools: Iterable[Tool]) -> str:
     return "\n".join((_THROUGH, *lines)) if lines else ""
 
 
-def note_marks(text: str) -> Iterator[Mark]:
+def note_marks(text: str) -> Iterator[HistoryMark]:
     """Yield what a text stands for: a note, and the tools that it defines; nothing of a user's own text."""
     if not (text.startswith(_BEGINS) and text.endswith(_ENDS)):
         return
-    yield Mark(kind="note", value=text[len(_BEGINS) : -len(_ENDS)])
+    yield HistoryMark(kind="note", value=text[len(_BEGINS) : -len(_ENDS)])
     for line in text.splitlines():
         if line.startswith(_TOOL):
             found = json.loads(line)
-            yield Mark(kind="defined", value=str(found["name"]), definition=found)
+            yield HistoryMark(kind="defined", value=str(found["name"]), definition=found)
 
 
 def is_note(text: str) -> bool:

@@ -8,15 +8,15 @@ from typing import Any, Final
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
-    Choice,
     HistoryChange,
-    Mark,
+    HistoryMark,
     Message,
     ModelCall,
     Reply,
     RequestParts,
-    Result,
     Stale,
+    ToolChoice,
+    ToolResult,
     as_plain,
     cut_by,
     mappings,
@@ -71,7 +71,7 @@ class OpenAIChat:
         """Return a text of the model as its message."""
         return [{"role": "assistant", "content": text}] if text else []
 
-    def results(self, results: Sequence[Result]) -> list[Message]:
+    def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return one message for each result, and behind them one with their pictures."""
         answered: list[Message] = [
             {"role": "tool", "tool_call_id": result.call.id, "content": text_of(result)} for result in results
@@ -91,22 +91,22 @@ class OpenAIChat:
     def definition(self, tool: Tool) -> None:
         """Return nothing: a note says what it says."""
 
-    def marks(self, message: Message) -> Iterator[Mark]:
+    def marks(self, message: Message) -> Iterator[HistoryMark]:
         """Yield what a message stands for."""
         plain = as_plain(message)
         match plain:
             case {"role": "assistant"}:
-                yield Mark(kind="model")
+                yield HistoryMark(kind="model")
                 for call in mappings(plain.get("tool_calls")):
                     if "function" in call:
-                        yield Mark(kind="call", value=str(call.get("id")), call=_call(call))
+                        yield HistoryMark(kind="call", value=str(call.get("id")), call=_call(call))
             case {"role": "tool", "tool_call_id": str(call_id)}:
-                yield Mark(kind="result", value=call_id, text=texts_in(plain.get("content")))
+                yield HistoryMark(kind="result", value=call_id, text=texts_in(plain.get("content")))
             case {"role": "user", "content": content}:
                 text = texts_in(content)
                 yield from note_marks(text)
                 if not is_note(text):
-                    yield Mark(kind="user", value=text)
+                    yield HistoryMark(kind="user", value=text)
             case _:
                 pass
 
@@ -122,7 +122,7 @@ def _defined(tool: Tool) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def _chosen(choice: Choice | None) -> dict[str, Any]:
+def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
     if choice is None:
         return {}
     if choice.mode == "none" or not choice.names:

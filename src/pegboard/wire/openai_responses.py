@@ -8,15 +8,15 @@ from typing import Any
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
-    Choice,
     HistoryChange,
-    Mark,
+    HistoryMark,
     Message,
     ModelCall,
     Reply,
     RequestParts,
-    Result,
     Stale,
+    ToolChoice,
+    ToolResult,
     as_plain,
     cut_by,
     mappings,
@@ -24,7 +24,7 @@ from pegboard.wire.provider_forms import (
     texts_in,
     written_arguments,
 )
-from pegboard.wire.result_blocks import Part, parts_of, text_of
+from pegboard.wire.result_blocks import ResultPart, parts_of, text_of
 
 
 class OpenAIResponses:
@@ -60,7 +60,7 @@ class OpenAIResponses:
         """Return a text of the model as its message."""
         return [{"role": "assistant", "content": text}] if text else []
 
-    def results(self, results: Sequence[Result]) -> list[Message]:
+    def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return one item for each result, in order."""
         return [_answered(result) for result in results]
 
@@ -75,24 +75,24 @@ class OpenAIResponses:
         """Return the definition that the history has."""
         return _defined(tool)
 
-    def marks(self, message: Message) -> Iterator[Mark]:
+    def marks(self, message: Message) -> Iterator[HistoryMark]:
         """Yield what an item stands for."""
         plain = as_plain(message)
         match plain:
             case {"type": "function_call", "call_id": str(call_id)}:
-                yield Mark(kind="call", value=call_id, call=_call(plain))
+                yield HistoryMark(kind="call", value=call_id, call=_call(plain))
             case {"type": "function_call_output", "call_id": str(call_id)}:
-                yield Mark(kind="result", value=call_id, text=texts_in(plain.get("output"), "input_text"))
+                yield HistoryMark(kind="result", value=call_id, text=texts_in(plain.get("output"), "input_text"))
             case {"type": "additional_tools"}:
                 for tool in mappings(plain.get("tools")):
-                    yield Mark(kind="joined", value=str(tool.get("name")), definition=tool)
+                    yield HistoryMark(kind="joined", value=str(tool.get("name")), definition=tool)
             case {"role": "user" | "developer" | "system" as role, "content": content}:
                 text = content if isinstance(content, str) else texts_in(content, "input_text")
                 yield from note_marks(text)
                 if role == "user" and not is_note(text):
-                    yield Mark(kind="user", value=text)
+                    yield HistoryMark(kind="user", value=text)
             case _:
-                yield Mark(kind="model")
+                yield HistoryMark(kind="model")
 
     def without(self, message: Message, stale: Stale) -> Message | None:
         """Return an item without what is stale."""
@@ -113,7 +113,7 @@ def _defined(tool: Tool) -> dict[str, Any]:
     return {"type": "function", **about, "strict": False}
 
 
-def _chosen(choice: Choice | None) -> dict[str, Any]:
+def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
     """Return the choice of tools, which narrows a step without an edit of the list (F3)."""
     if choice is None:
         return {}
@@ -135,14 +135,14 @@ def _whole(item: JsonObject) -> JsonObject:
     return {**item, "arguments": written_arguments(item.get("arguments"))}
 
 
-def _answered(result: Result) -> JsonObject:
+def _answered(result: ToolResult) -> JsonObject:
     parts = parts_of(result)
     plain = all(part.kind == "text" for part in parts)
     output = text_of(result) if plain else [_block(part) for part in parts]
     return {"type": "function_call_output", "call_id": result.call.id, "output": output}
 
 
-def _block(part: Part) -> JsonObject:
+def _block(part: ResultPart) -> JsonObject:
     match part.kind:
         case "text":
             return {"type": "input_text", "text": part.text}

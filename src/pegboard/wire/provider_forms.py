@@ -26,7 +26,7 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ToolChoice:
     """Which tools may be called at one step, by their wire names; without names any, or with ``none`` nothing."""
 
     mode: Literal["auto", "required", "none"]
@@ -50,7 +50,7 @@ class RequestParts:
     system: tuple[str, ...] = ()
     head: Sequence[Tool] = ()
     deferred: Sequence[Tool] = ()
-    choice: Choice | None = None
+    choice: ToolChoice | None = None
     reveals: bool = False
 
 
@@ -89,7 +89,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ToolResult:
     """What a call came to, for the model; at most ``limit`` characters of text, and bytes of each picture or file."""
 
     call: ModelCall
@@ -98,7 +98,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class HistoryMark:
     """One thing that a message of the history stands for.
 
     ``value`` is the id of a call or a result, the wire name of a tool that joined, left or is defined in a note, or a
@@ -141,7 +141,7 @@ class ProviderForm(Protocol):
         """Return a text of the model as its message; no text is none."""
         ...
 
-    def results(self, results: Sequence[Result]) -> list[Message]:
+    def results(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return the messages that answer calls, in order."""
         ...
 
@@ -153,7 +153,7 @@ class ProviderForm(Protocol):
         """Return what the history has of a tool that it reveals; None where it only names it."""
         ...
 
-    def marks(self, message: Message) -> Iterator[Mark]:
+    def marks(self, message: Message) -> Iterator[HistoryMark]:
         """Yield what a message stands for."""
         ...
 

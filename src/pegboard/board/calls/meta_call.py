@@ -30,7 +30,7 @@ from pegboard.core.state.sessions import Failure, State
 from pegboard.core.surface.surfaces import suffix
 from pegboard.dialects.call_tool import CALL_READ_ONLY, PASS_ON
 from pegboard.dialects.given_arguments import lost, mistake
-from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
+from pegboard.dialects.names import DialectStep, Done, Payload, Search, schema_of
 from pegboard.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -174,7 +174,7 @@ async def _logged_in(
 
 
 async def _step(
-    services: Services, snapshot: Snapshot, step: Step, called: str, request: Request
+    services: Services, snapshot: Snapshot, step: DialectStep, called: str, request: Request
 ) -> tuple[Snapshot, Done]:
     """Return what a step did; a search whose load cannot be stored answers without it."""
     if isinstance(step, Search):

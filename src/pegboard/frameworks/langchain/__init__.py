@@ -25,7 +25,7 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
 from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks import runs
-from pegboard.frameworks.runs import AnySession, Run
+from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.kept_notes import ENDED
 from pegboard.wire.passed_on import PassedOn, passed_on
@@ -90,7 +90,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         self.tools = []
         self._session = session
         self._limit = limit
-        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._runs: OrderedDict[tuple[str, str], SessionRun] = OrderedDict()
         self._unfinished: dict[str, str] = {}
 
     # -- what LangChain asks for -----------------------------------------------------------------
@@ -199,7 +199,9 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
 
     # -- the runs -------------------------------------------------------------------------------
 
-    def _run(self, runtime: AnyRuntime, messages: Sequence[AnyMessage], model: BaseChatModel | None = None) -> Run:
+    def _run(
+        self, runtime: AnyRuntime, messages: Sequence[AnyMessage], model: BaseChatModel | None = None
+    ) -> SessionRun:
         """Return the run that a conversation is in: it is named by the user's newest message."""
         info = runtime.execution_info
         own = next((str(one.id) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
@@ -212,18 +214,18 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
             opens, host = partial(self._opened, runtime), _host_for(model)
-            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
+            run = SessionRun(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
             self._runs[key] = run
         return run
 
-    def _run_of(self, request: Any) -> Run:
+    def _run_of(self, request: Any) -> SessionRun:
         """Return the run whose model has made a call."""
         return self._run(request.runtime, _messages_of(request))
 
     def _opened(self, runtime: AnyRuntime) -> AnySession | Awaitable[Session]:
         return self._session if isinstance(self._session, AnySession) else self._session(runtime)
 
-    def _ended(self, run: Run, response: Response, closing: str) -> Response:
+    def _ended(self, run: SessionRun, response: Response, closing: str) -> Response:
         """Return an answer with what the user reads behind it; a run that is over is known no longer."""
         if run.over:
             self._runs = OrderedDict((key, one) for key, one in self._runs.items() if one is not run)
@@ -269,7 +271,7 @@ class _Note:
     loaded: str
 
 
-async def _prepared(run: Run, request: Request, session: Session) -> tuple[Request, _Note]:
+async def _prepared(run: SessionRun, request: Request, session: Session) -> tuple[Request, _Note]:
     """Return a request with what the session has now, and what stands behind its newest message."""
     newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
     message = newest.text if isinstance(newest, HumanMessage) else None
@@ -294,7 +296,7 @@ def _without(request: Request, rejected: Collection[str]) -> Request:
     return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in rejected])
 
 
-def _seen(run: Run, response: Response) -> Response:
+def _seen(run: SessionRun, response: Response) -> Response:
     """Return an answer of the model; one that has to be the last calls nothing."""
     answer = response.result[0]
     if not isinstance(answer, AIMessage):

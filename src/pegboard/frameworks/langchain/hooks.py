@@ -12,22 +12,22 @@ from collections.abc import Awaitable, Callable
 from types import MethodType
 from typing import Any, Final, Generic, TypeVar, cast
 
-Hook = TypeVar("Hook", bound=Callable[..., Awaitable[Any]])
+HookT = TypeVar("HookT", bound=Callable[..., Awaitable[Any]])
 _SWITCHES: Final = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
 """Read where they are set: LangSmith's own function keeps what it has read first, for the whole process."""
 
 
-def awaited(hook: Hook) -> Hook:
+def awaited(hook: HookT) -> HookT:
     """Return a hook that needs no thread, unless the environment lets LangSmith trace as the agent is made."""
-    return cast("Hook", _Awaited(hook))
+    return cast("HookT", _Awaited(hook))
 
 
-class _Awaited(Generic[Hook]):
+class _Awaited(Generic[HookT]):
     """A coroutine function that is one on an instance where LangSmith traces alone."""
 
     __slots__ = ("_hook",)
 
-    def __init__(self, hook: Hook) -> None:
+    def __init__(self, hook: HookT) -> None:
         self._hook = hook
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Awaitable[Any]]:

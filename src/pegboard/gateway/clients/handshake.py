@@ -25,7 +25,7 @@ PATIENCE: Final = 600.0
 """How long a client may take to answer, in seconds."""
 
 Notify = Callable[[Message], Awaitable[None]]
-Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+AskClient = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 _CAPABILITY_OF: Final = {
     "elicitation/create": "elicitation",
@@ -100,7 +100,7 @@ class HandshakeClient:
         questions: OpenQuestions,
         listener: LogForwarder,
         notify: Notify,
-        send: Ask,
+        send: AskClient,
     ) -> None:
         self.listener = listener
         self._connection = connection

@@ -46,7 +46,7 @@ Work = Callable[[Client, Progress | None], Awaitable[Message]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class CallOwner:
     """The session and the call that a request must name to go on with it."""
 
     key: SessionKey
@@ -119,7 +119,7 @@ class PendingCall:
     listener = None
 
     def __init__(
-        self, owner: Owner, questions: OpenQuestions, client: ModernClient, given: Mapping[str, JsonObject]
+        self, owner: CallOwner, questions: OpenQuestions, client: ModernClient, given: Mapping[str, JsonObject]
     ) -> None:
         self.owner = owner
         self.task: asyncio.Task[Message]
@@ -233,13 +233,13 @@ class PendingCalls:
         self._others = others
         self._waiting: dict[str, PendingCall] = {}
 
-    async def begin(self, owner: Owner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
+    async def begin(self, owner: CallOwner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
         """Make a call and return its result, or what its client is asked first."""
         return await self._begin(owner, client, progress, work, {})
 
     async def _begin(
         self,
-        owner: Owner,
+        owner: CallOwner,
         client: ModernClient,
         progress: Progress | None,
         work: Work,
@@ -255,7 +255,7 @@ class PendingCalls:
         self,
         text: str,
         answers: Mapping[str, Any],
-        owner: Owner,
+        owner: CallOwner,
         client: ModernClient,
         progress: Progress | None,
         work: Work,

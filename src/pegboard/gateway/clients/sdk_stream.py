@@ -10,7 +10,7 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import RootModel, ValidationError
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.gateway.clients.handshake import Ask, Notify
+from pegboard.gateway.clients.handshake import AskClient, Notify
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.ports import AskRefusedError
 
@@ -34,7 +34,7 @@ def notifier(ctx: Context) -> Notify:
     return notify
 
 
-def asker(ctx: Context) -> Ask:
+def asker(ctx: Context) -> AskClient:
     """Return what sends a request and returns its answer."""
 
     async def ask(method: str, params: JsonObject) -> JsonObject:

@@ -37,7 +37,7 @@ _STREAM: Final = [
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
 ]
-Key = tuple[str | None, str | int]
+CallKey = tuple[str | None, str | int]
 
 
 class FastCallMiddleware:
@@ -48,7 +48,7 @@ class FastCallMiddleware:
         self._gateway = gateway
         self._identify = identify
         self._fast = FastToolCalls(gateway)
-        self._calls: dict[Key, _ResponseStream] = {}
+        self._calls: dict[CallKey, _ResponseStream] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PREFIX: Final = PREFIX.encode()
 
 
-class Write(Protocol):
+class LineWriter(Protocol):
     """The writer of lines to the client."""
 
     def __call__(self, data: bytes, /, *, more: bool = False) -> None:
@@ -40,7 +40,7 @@ class FastStdioCalls:
         self,
         gateway: Gateway,
         caller: Caller,
-        write: Write,
+        write: LineWriter,
         started: Callable[[str | int], None],
         ended: Callable[[str | int], None],
     ) -> None:

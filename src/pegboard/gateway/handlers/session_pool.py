@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort, Caller
 
 _MOST: Final = 1024
-Key = tuple[str, str | None, str, str, str, bool, bool]
+PoolKey = tuple[str, str | None, str, str, str, bool, bool]
 
 
 class SessionPool:
@@ -20,7 +20,7 @@ class SessionPool:
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
-        self._sessions: dict[Key, Session] = {}
+        self._sessions: dict[PoolKey, Session] = {}
 
     def known(self, caller: Caller, session_id: str, *, modern: bool) -> Session | None:
         """Return what :meth:`get` would, where it is kept here; else None."""
@@ -51,5 +51,5 @@ class SessionPool:
         self._sessions.clear()
 
 
-def _key(caller: Caller, session_id: str, *, modern: bool) -> Key:
+def _key(caller: Caller, session_id: str, *, modern: bool) -> PoolKey:
     return caller.agent, caller.sub_app, caller.principal, session_id, caller.client, modern, caller.draws_ui

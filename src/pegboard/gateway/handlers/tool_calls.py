@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp.shared.exceptions import MCPError
 
-from pegboard.gateway.clients.handshake import Ask, HandshakeClient, Notify, OpenQuestions
-from pegboard.gateway.clients.pending_calls import ModernClient, Owner, PendingCalls
+from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions
+from pegboard.gateway.clients.pending_calls import CallOwner, ModernClient, PendingCalls
 from pegboard.gateway.handlers.answers import server_error
 from pegboard.gateway.notifications.tool_list import CALLING, NotifyListChanged, ToolListNotifier
 from pegboard.gateway.protocol import convert
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.core.state.call_plans import CallAnswer
     from pegboard.gateway.handlers.session_pool import SessionPool
-    from pegboard.gateway.handlers.turns import Activity, Turns
+    from pegboard.gateway.handlers.turns import SessionActivity, Turns
     from pegboard.gateway.protocol.board_port import BoardPort
     from pegboard.gateway.protocol.request_identity import RequestIdentity
     from pegboard.ports import Client, Progress
@@ -37,7 +37,7 @@ class WaysBack:
     """
 
     notify: Notify
-    ask: Ask
+    ask: AskClient
     notify_list_changed: NotifyListChanged
 
 
@@ -110,7 +110,7 @@ class ToolCalls:
                 finally:
                     listener.calls -= 1
 
-    async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
+    async def _run_modern(self, session: Session, activity: SessionActivity, call: IncomingCall) -> dict[str, Any]:
         client = ModernClient(call.params.get("_meta") or {}, call.back.notify)
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
@@ -118,11 +118,11 @@ class ToolCalls:
             return self._result(session, call, await _answered(session, activity, call, call.progress, client))
 
     async def _run_pending(
-        self, session: Session, activity: Activity, call: IncomingCall, client: ModernClient
+        self, session: Session, activity: SessionActivity, call: IncomingCall, client: ModernClient
     ) -> dict[str, Any]:
         """Make a call that may wait for its client, or go on with one (MRTR)."""
         state = call.params.get("requestState")
-        owner = Owner(key=session.key, name=call.name, arguments=call.arguments)
+        owner = CallOwner(key=session.key, name=call.name, arguments=call.arguments)
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
             with activity:
@@ -144,7 +144,7 @@ class ToolCalls:
 
 
 def _answered(
-    session: Session, activity: Activity, call: IncomingCall, progress: Progress | None, client: Client
+    session: Session, activity: SessionActivity, call: IncomingCall, progress: Progress | None, client: Client
 ) -> Coroutine[Any, Any, CallAnswer]:
     return session.call(
         call.name,

@@ -28,7 +28,7 @@ MOST_SESSIONS = 10_000
 """Of how many sessions the last call is remembered; that of another one is looked up in the audit trail."""
 
 
-class Activity:
+class SessionActivity:
     """The activity in a session: calls in flight, when the last one ended, the label of its turn.
 
     ``last`` is by the clock of the turns, ``ended_at`` the same in seconds since the epoch; they are as of the moment
@@ -91,16 +91,16 @@ class Turns:
         self.idle = asyncio.Event()
         self.idle.set()
         self.in_flight = 0
-        self._seen: OrderedDict[tuple[str, str, str], Activity] = OrderedDict()
-        self._newest: tuple[SessionKey, Activity] | None = None
+        self._seen: OrderedDict[tuple[str, str, str], SessionActivity] = OrderedDict()
+        self._newest: tuple[SessionKey, SessionActivity] | None = None
 
-    def under_way(self, key: SessionKey, label: str | None) -> Activity | None:
+    def under_way(self, key: SessionKey, label: str | None) -> SessionActivity | None:
         """Return the activity of a session in which other calls of the same turn are in flight; else None."""
         newest = self._newest
         activity = newest[1] if newest is not None and newest[0] is key else self._activity(key)
         return activity if activity.in_flight and activity.known and label == activity.label else None
 
-    async def begin(self, session: Session, label: str | None) -> Activity:
+    async def begin(self, session: Session, label: str | None) -> SessionActivity:
         """End the turn before a request is served, where it is over; return the activity of the session."""
         activity = self._activity(session.key)
         if label is None:
@@ -122,7 +122,7 @@ class Turns:
         return activity
 
     @staticmethod
-    async def _end(session: Session, activity: Activity) -> None:
+    async def _end(session: Session, activity: SessionActivity) -> None:
         """End the turn; where the store is lost that waits for it, and the request does not."""
         activity.over, activity.last = False, None
         try:
@@ -130,7 +130,7 @@ class Turns:
         except StoreUnavailableError:
             activity.over = True
 
-    async def _take_up(self, session: Session, activity: Activity) -> None:
+    async def _take_up(self, session: Session, activity: SessionActivity) -> None:
         """Note when the last call of a stored session was, where that was before this process began.
 
         A store that cannot be read says so to the request itself.
@@ -145,7 +145,7 @@ class Turns:
                 activity.last = -inf if newest is None else self.clock() - max(0.0, time() - newest.timestamp())
             activity.known = True
 
-    async def _is_busy_elsewhere(self, session: Session, activity: Activity) -> bool:
+    async def _is_busy_elsewhere(self, session: Session, activity: SessionActivity) -> bool:
         """Return whether a session was used within the pause by way of another process; that counts here, too.
 
         What it has stored tells of a turn that it ended, and the trail of its calls.
@@ -169,7 +169,7 @@ class Turns:
         newest = (await self._store.part(whose, limit=1)).records
         return newest[0].record.at if newest else None
 
-    def _has_paused(self, session: Session, activity: Activity) -> bool:
+    def _has_paused(self, session: Session, activity: SessionActivity) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
             return False
         return self.clock() - activity.last > session.agent.turn_gap
@@ -179,17 +179,17 @@ class Turns:
         activity = self._activity(key)
         activity.last, activity.known, activity.over = None, True, False
 
-    def activity(self, session: Session) -> Activity:
+    def activity(self, session: Session) -> SessionActivity:
         """Return the activity of a session; a call of it is in flight while that is entered."""
         return self._activity(session.key)
 
-    def _activity(self, key: SessionKey) -> Activity:
+    def _activity(self, key: SessionKey) -> SessionActivity:
         if self._newest is not None and self._newest[0] is key:
             return self._newest[1]
         names = key.principal, key.agent, key.session
         activity = self._seen.get(names)
         if activity is None:
-            activity = self._seen[names] = Activity(self)
+            activity = self._seen[names] = SessionActivity(self)
         self._seen.move_to_end(names)
         while len(self._seen) > MOST_SESSIONS:
             oldest = next(iter(self._seen.values()))

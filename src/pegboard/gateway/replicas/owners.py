@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pegboard.gateway.replicas.peers import Peers
     from pegboard.gateway.replicas.served_servers import ServedServers
     from pegboard.gateway.replicas.server_leases import ServerLeases
-    from pegboard.gateway.replicas.server_messages import Question
+    from pegboard.gateway.replicas.server_messages import ServerQuestion
 
 TOLD_WITHIN = 3.0
 """How long another replica may take to be told that the tools of a server have changed, in seconds."""
@@ -71,7 +71,7 @@ class Owners:
 
         return ServerAtItsOwner(server, replica, self.ask, self.leases)
 
-    async def ask(self, replica: Replica, question: Question) -> Response:
+    async def ask(self, replica: Replica, question: ServerQuestion) -> Response:
         """Return the response of another replica to a question; raises ``httpx2.TransportError``."""
         from pegboard.gateway.replicas.server_messages import PATH, question_to_json, written
 
@@ -85,14 +85,14 @@ class Owners:
             self._tasks.start(self._tell(name))
 
     async def _tell(self, name: str) -> None:
-        from pegboard.gateway.replicas.server_messages import Question
+        from pegboard.gateway.replicas.server_messages import ServerQuestion
 
-        question = Question(OwnedServer(name, "", ""), "changed")
+        question = ServerQuestion(OwnedServer(name, "", ""), "changed")
         with suppress(StoreError):
             others = [one for one in await self._services.store.replicas() if one.id != self._peers.own]
             await asyncio.gather(*(self._told(replica, question) for replica in others))
 
-    async def _told(self, replica: Replica, question: Question) -> None:
+    async def _told(self, replica: Replica, question: ServerQuestion) -> None:
         import httpx2
 
         with suppress(httpx2.TransportError, TimeoutError):  # whoever does not hear of it asks when it is asked

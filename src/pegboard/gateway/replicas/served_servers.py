@@ -18,7 +18,7 @@ from pegboard.core.model.tools import CHANGED, EMPTY, CallResult, JsonObject, To
 from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.gateway.replicas.server_leases import ServerLeases
 from pegboard.gateway.replicas.server_messages import (
-    Question,
+    ServerQuestion,
     context_from_json,
     error_to_json,
     refusal_from_json,
@@ -40,7 +40,7 @@ class ServedServers:
         self._leases = leases
         self._asking: dict[str, AskingClient] = {}
 
-    def has(self, question: Question) -> PluginSpec | None:
+    def has(self, question: ServerQuestion) -> PluginSpec | None:
         """Return the server that a question is about, where this replica runs it."""
         spec = self._services.loader.specs.get(question.server.name)
         if not isinstance(spec, ServerSpec) or not self._leases.owns(question.server):
@@ -54,7 +54,7 @@ class ServedServers:
         if client is not None:
             client.take(given)
 
-    async def lines(self, spec: PluginSpec, question: Question) -> AsyncGenerator[JsonObject]:
+    async def lines(self, spec: PluginSpec, question: ServerQuestion) -> AsyncGenerator[JsonObject]:
         """Yield what a question comes to: what is passed on meanwhile, and at the end its result or error."""
         queue: asyncio.Queue[JsonObject | None] = asyncio.Queue()
         client = AskingClient(question.context, queue.put_nowait)
@@ -71,7 +71,7 @@ class ServedServers:
                 await asyncio.wait([work])
 
     async def _worked(
-        self, spec: PluginSpec, question: Question, client: AskingClient, queue: asyncio.Queue[JsonObject | None]
+        self, spec: PluginSpec, question: ServerQuestion, client: AskingClient, queue: asyncio.Queue[JsonObject | None]
     ) -> JsonObject:
         HERE.set(True)
         try:
@@ -81,7 +81,7 @@ class ServedServers:
         finally:
             queue.put_nowait(None)
 
-    async def _result(self, spec: PluginSpec, question: Question, client: AskingClient) -> Any:
+    async def _result(self, spec: PluginSpec, question: ServerQuestion, client: AskingClient) -> Any:
         source, given, scope = self._services.loader.source_of(spec), question.given, question.server.scope
         context = context_from_json(question.context, scope, client.progress, client)
         match question.what:

@@ -17,7 +17,7 @@ from pegboard.errors import ToolUnavailableError, UpstreamError
 from pegboard.gateway.replicas.forwarding import MISDIRECTED
 from pegboard.gateway.replicas.server_leases import ServerLeases
 from pegboard.gateway.replicas.server_messages import (
-    Question,
+    ServerQuestion,
     context_to_json,
     error_from_json,
     refusal_to_json,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 _NOBODY: Final = CallContext()
-Ask = Callable[[Replica, Question], Awaitable["Response"]]
+AskReplica = Callable[[Replica, ServerQuestion], Awaitable["Response"]]
 """Returns the response of a replica to a question; raises ``httpx2.TransportError``."""
 _OTHERS: Final = frozenset({MISDIRECTED, 409, 503})
 """The statuses of a replica that does not run the server: it has ended, another does, or it is stopping."""
@@ -41,7 +41,7 @@ _OTHERS: Final = frozenset({MISDIRECTED, 409, 503})
 class ServerAtItsOwner:
     """A server at the replica that runs it."""
 
-    def __init__(self, server: OwnedServer, replica: Replica, ask: Ask, leases: ServerLeases) -> None:
+    def __init__(self, server: OwnedServer, replica: Replica, ask: AskReplica, leases: ServerLeases) -> None:
         self._server = server
         self._replica = replica
         self._ask = ask
@@ -78,7 +78,7 @@ class ServerAtItsOwner:
         self, what: str, given: JsonObject = EMPTY, context: CallContext = _NOBODY, *, repeatable: bool
     ) -> Any:
         """Return what a question comes to; what may have run and is not ``repeatable`` is not asked again."""
-        question = Question(self._server, what, given, context_to_json(context))
+        question = ServerQuestion(self._server, what, given, context_to_json(context))
         response = await self._sent(question, repeatable=repeatable)
         try:
             if response.status_code in _OTHERS:
@@ -91,7 +91,7 @@ class ServerAtItsOwner:
         finally:
             await response.aclose()
 
-    async def _sent(self, question: Question, *, repeatable: bool) -> Response:
+    async def _sent(self, question: ServerQuestion, *, repeatable: bool) -> Response:
         try:
             response = await self._ask(self._replica, question)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -120,7 +120,7 @@ class ServerAtItsOwner:
     async def _answer(self, answer: JsonObject) -> None:
         """Send what a client has answered; where nobody takes it any more, the call is over."""
         with suppress(httpx2.TransportError):
-            await (await self._ask(self._replica, Question(self._server, "answer", answer))).aclose()
+            await (await self._ask(self._replica, ServerQuestion(self._server, "answer", answer))).aclose()
 
     def _unreached(self, why: str) -> ToolUnavailableError:
         return ToolUnavailableError(

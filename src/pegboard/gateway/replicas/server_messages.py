@@ -26,7 +26,7 @@ _ERRORS: Final[Mapping[str, type[PegboardError]]] = {
 """What a source raises, the narrower before the wider."""
 
 
-class Question(NamedTuple):
+class ServerQuestion(NamedTuple):
     """What one replica asks of a server at the other.
 
     ``what`` is ``describe``, ``call``, ``offers``, ``ask`` or ``restart``; ``answer`` is that of a client to what the
@@ -50,12 +50,12 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def question_to_json(question: Question) -> JsonObject:
+def question_to_json(question: ServerQuestion) -> JsonObject:
     """Return a question as it is sent."""
     return {"server": [*question.server], "what": question.what, "given": question.given, "context": question.context}
 
 
-def question_from_json(document: Any) -> Question:
+def question_from_json(document: Any) -> ServerQuestion:
     """Return a question as it was sent; raises ``ValueError`` where it is none."""
     match document:
         case {
@@ -64,7 +64,7 @@ def question_from_json(document: Any) -> Question:
             "given": {**given},
             "context": {**how},
         }:
-            return Question(OwnedServer(name, print_, scope), what, given, how)
+            return ServerQuestion(OwnedServer(name, print_, scope), what, given, how)
         case _:
             raise ValueError("it is no question of a replica")
 
