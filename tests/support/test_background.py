@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 
 class Counting:
@@ -34,21 +34,21 @@ async def counting() -> Counting:
 
 
 @pytest.fixture
-async def background() -> Background[str, int]:
-    return Background("count", "could not count")
+async def background() -> BackgroundComputations[str, int]:
+    return BackgroundComputations("count", "could not count")
 
 
 def running() -> int:
     return sum(task.get_name() == "count" for task in asyncio.all_tasks())
 
 
-async def test_a_value_that_is_ready_in_time_is_returned(background: Background[str, int]) -> None:
+async def test_a_value_that_is_ready_in_time_is_returned(background: BackgroundComputations[str, int]) -> None:
     assert await background.within(5, "one", Counting(at_once=True)) == 1
     assert not background.running
 
 
 async def test_who_does_not_wait_long_enough_goes_without_and_it_is_computed_all_the_same(
-    background: Background[str, int], counting: Counting
+    background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
     assert await background.within(0, "one", counting) is None
     assert background.running
@@ -57,7 +57,7 @@ async def test_who_does_not_wait_long_enough_goes_without_and_it_is_computed_all
 
 
 async def test_all_who_ask_for_a_key_wait_for_one_computation(
-    background: Background[str, int], counting: Counting
+    background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
     asking = [asyncio.create_task(background.within(None, "one", counting)) for _ in range(3)]
     assert await background.within(0, "one", counting) is None
@@ -66,7 +66,7 @@ async def test_all_who_ask_for_a_key_wait_for_one_computation(
 
 
 async def test_who_is_cancelled_does_not_end_what_others_wait_for(
-    background: Background[str, int], counting: Counting
+    background: BackgroundComputations[str, int], counting: Counting
 ) -> None:
     first, second = (asyncio.create_task(background.within(None, "one", counting)) for _ in range(2))
     assert await background.within(0, "one", counting) is None
@@ -76,7 +76,9 @@ async def test_who_is_cancelled_does_not_end_what_others_wait_for(
     assert first.cancelled()
 
 
-async def test_keys_are_computed_beside_each_other(background: Background[str, int], counting: Counting) -> None:
+async def test_keys_are_computed_beside_each_other(
+    background: BackgroundComputations[str, int], counting: Counting
+) -> None:
     assert await background.within(0, "one", counting) is None
     assert await background.within(5, "other", Counting(at_once=True)) == 1
     assert background.running
@@ -84,7 +86,7 @@ async def test_keys_are_computed_beside_each_other(background: Background[str, i
 
 
 async def test_a_failure_is_logged_once_raised_to_who_waits_and_computed_anew(
-    background: Background[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
+    background: BackgroundComputations[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     counting.failure = OSError("no space left")
     asking = [asyncio.create_task(background.within(None, "one", counting)) for _ in range(2)]
@@ -100,7 +102,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged_and_computed_anew(
     counting: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = asyncio.Event()
-    background = Background[str, int]("count", "could not count", ended.set)
+    background = BackgroundComputations[str, int]("count", "could not count", ended.set)
     counting.failure = OSError("no space left")
     assert await background.within(0, "one", counting) is None
     counting.may.set()
@@ -111,7 +113,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged_and_computed_anew(
 
 
 async def test_a_superseded_key_ends_and_who_waits_for_it_goes_without(
-    background: Background[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
+    background: BackgroundComputations[str, int], counting: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     waiting = asyncio.create_task(background.within(None, "old", counting))
     assert await background.within(0, "old", counting) is None
@@ -127,7 +129,7 @@ async def test_a_superseded_key_ends_and_who_waits_for_it_goes_without(
 
 async def test_closing_ends_everything_and_nobody_is_told(counting: Counting) -> None:
     ended: list[bool] = []
-    background = Background[str, int]("count", "could not count", lambda: ended.append(True))
+    background = BackgroundComputations[str, int]("count", "could not count", lambda: ended.append(True))
     waiting = [asyncio.create_task(background.within(None, key, counting)) for key in ("one", "other")]
     assert await background.within(0, "one", counting) is None
     assert running() == 2
@@ -138,7 +140,7 @@ async def test_closing_ends_everything_and_nobody_is_told(counting: Counting) ->
 
 async def test_the_end_of_each_is_told_when_it_no_longer_counts_as_running() -> None:
     known: list[bool] = []
-    background = Background[str, int]("count", "could not count", lambda: known.append(background.running))
+    background = BackgroundComputations[str, int]("count", "could not count", lambda: known.append(background.running))
     failing = Counting(at_once=True)
     failing.failure = OSError("no space left")
     assert await background.within(5, "one", Counting(at_once=True)) == 1

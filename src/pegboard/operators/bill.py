@@ -20,7 +20,7 @@ from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
 from pegboard.ports import BillCounts, BillName, BillRecord, BillSums, UsageCounts
 from pegboard.ports.usage import HOUR
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 BillUnit = Literal["day", "agent", "principal", "session"]
 """What a row of a bill stands for."""
@@ -157,7 +157,7 @@ class BillReader:
         self._services = services
         self._bills: dict[BillQuery, tuple[float, Bill]] = {}
         self._days_before: dict[BillQuery, _OfDaysBefore] = {}
-        self._reading = Background[BillQuery, Bill]("read the bill", "the bill could not be read")
+        self._reading = BackgroundComputations[BillQuery, Bill]("read the bill", "the bill could not be read")
 
     async def aclose(self) -> None:
         """End what is being read for later."""

@@ -12,7 +12,7 @@ from pegboard.board.services import Services
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
-from pegboard.operators.trying import Tried, try_tool, waiting_session
+from pegboard.operators.trying import ToolTrial, try_tool, waiting_session
 from pegboard.ports import AuditRecord, SessionKey
 
 BESIDE: Final = 4
@@ -157,7 +157,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     return masked(found, await shown_names(services))
 
 
-async def call_again(services: Services, number: int, sees: Sees, *, by: str) -> Tried:
+async def call_again(services: Services, number: int, sees: Sees, *, by: str) -> ToolTrial:
     """Make a call once more as its agent, for an operator as the principal, and return what came of it.
 
     The session is as for any call that an operator makes: nobody else's connections are used. Where the call waited

@@ -17,7 +17,7 @@ from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import HintForm
 from pegboard.core.surface.hinted import hinted_plugins
 from pegboard.core.surface.purposes import purposes
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 AT_ONCE: Final = 0.005
 """For so many seconds somebody computes before others run."""
@@ -45,10 +45,10 @@ class CatalogCounting:
         self._services = services
         self._say = counted
         self._done: Catalog | None = None
-        self._counting = Background[Catalog, None](
+        self._counting = BackgroundComputations[Catalog, None](
             "count the tokens of all tools", "the tokens of all tools could not be counted"
         )
-        self._looking = Background[Part, None](
+        self._looking = BackgroundComputations[Part, None](
             "look at all tools", "what all tools say could not be read", self._say_when_all_is_read
         )
         self._one = asyncio.Lock()

@@ -35,7 +35,7 @@ from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_o
 from pegboard.operators.counting import SOON, count_ahead
 from pegboard.ports import SessionKey
 from pegboard.problems import Place, Problem
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 ACCEPT: Final = "Look at what it does, then run `pegboard check --accept`."
 
@@ -60,7 +60,9 @@ class KnownProblems:
     def __init__(self, services: Services, found: Callable[[], object]) -> None:
         self._services = services
         self._found = found
-        self._looking = Background[Hashable, None]("look for problems", "what is wrong with plugins is not known")
+        self._looking = BackgroundComputations[Hashable, None](
+            "look for problems", "what is wrong with plugins is not known"
+        )
         self._key: Hashable = None
         self._kept: tuple[object, ...] = ()
         self._known: tuple[Problem, ...] = ()

@@ -45,7 +45,7 @@ from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
 from pegboard.operators.timeline import LINES, Timeline, timeline
 from pegboard.operators.together import ActionDone, Together, TogetherPreview
-from pegboard.operators.trying import ToolForm, Tried
+from pegboard.operators.trying import ToolForm, ToolTrial
 from pegboard.operators.usage import Usage, UsageQuery, UsageReader
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -159,7 +159,7 @@ class Operations:
         """
         return await calls.call(self._services, number, sees)
 
-    async def call_again(self, number: int, sees: Sees, *, by: str) -> Tried:
+    async def call_again(self, number: int, sees: Sees, *, by: str) -> ToolTrial:
         """Make a call once more as its agent, for the operator as the principal, and return what came of it.
 
         Args:
@@ -637,7 +637,7 @@ class Operations:
         """
         return await trying.form_problems(self._services, name, given)
 
-    async def try_tool(self, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = "") -> Tried:
+    async def try_tool(self, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = "") -> ToolTrial:
         """Call a tool as an agent in a session of its own, and return what came of it (X1, X2, X4).
 
         Args:

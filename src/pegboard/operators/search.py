@@ -42,7 +42,7 @@ from pegboard.operators.masked import Name, ShownNames, masked, shown_names
 from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 MOST: Final = 100
 """So many hits are returned at most."""
@@ -418,8 +418,10 @@ class WholeCatalog:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._indexed: Indexed | None = None
-        self._making = Background[tuple[int, int, int], Indexed]("index everything", "could not index everything")
-        self._preparing = Background[Searchable, bool]("index a part", "could not index a part")
+        self._making = BackgroundComputations[tuple[int, int, int], Indexed](
+            "index everything", "could not index everything"
+        )
+        self._preparing = BackgroundComputations[Searchable, bool]("index a part", "could not index a part")
 
     async def indexed(self) -> Indexed | None:
         """Return everything that there is now; None while it is indexed for the first time and that takes long."""

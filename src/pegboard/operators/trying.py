@@ -85,7 +85,7 @@ class AnswerBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class ToolTrial:
     """What came of a call.
 
     Attributes:
@@ -178,7 +178,7 @@ async def form_problems(services: Services, name: str, given: Mapping[str, Any])
 
 async def try_tool(
     services: Services, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = ""
-) -> Tried:
+) -> ToolTrial:
     """Call a tool as an agent, for the operator as the principal, and return what came of it.
 
     The session is new, and is deleted with the answer; where the call waits for a person nothing stays loaded, and the
@@ -258,10 +258,10 @@ def _shown(
     found: CallAnswer,
     number: int | None,
     duration: float,
-) -> Tried:
+) -> ToolTrial:
     result = found.result
     structured, left = _cut(services, _json(result.structured) if result.structured is not None else "")
-    return Tried(
+    return ToolTrial(
         id=number,
         status=found.status,
         is_error=found.is_error,

@@ -20,7 +20,7 @@ from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, Money, Till
 from pegboard.ports import UsageCounts, UsageOutcome, UsageUnit
 from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, Names, start_of
-from pegboard.support.background import Background
+from pegboard.support.background import BackgroundComputations
 
 UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
 """How far back it may go."""
@@ -176,7 +176,7 @@ class UsageReader:
         self._services = services
         self._clock = clock
         self._kept: dict[UsageQuery, tuple[float, Usage]] = {}
-        self._reading = Background[UsageQuery, Usage]("read what went on", "what went on could not be read")
+        self._reading = BackgroundComputations[UsageQuery, Usage]("read what went on", "what went on could not be read")
 
     async def aclose(self) -> None:
         """End what is being read for later."""

@@ -12,11 +12,11 @@ from pegboard.support.tasks import BackgroundTasks
 
 log = logging.getLogger("pegboard")
 
-Key = TypeVar("Key", bound=Hashable)
+KeyT = TypeVar("KeyT", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Background(Generic[Key, Value]):
+class BackgroundComputations(Generic[KeyT, Value]):
     """Computations of one kind: one at a time for each key, whoever asks for it.
 
     Only what runs is kept: a computation puts its value where it is found the next time. A failure is logged once,
@@ -36,7 +36,7 @@ class Background(Generic[Key, Value]):
         self._name = name
         self._failed = failed
         self._ended = ended
-        self._running: dict[Key, asyncio.Task[Value]] = {}
+        self._running: dict[KeyT, asyncio.Task[Value]] = {}
         self._tasks = BackgroundTasks()
 
     @property
@@ -45,7 +45,7 @@ class Background(Generic[Key, Value]):
         return bool(self._running)
 
     async def within(
-        self, seconds: float | None, key: Key, compute: Callable[[], Coroutine[Any, Any, Value]]
+        self, seconds: float | None, key: KeyT, compute: Callable[[], Coroutine[Any, Any, Value]]
     ) -> Value | None:
         """Return the value of a key, None where it is not ready in time.
 
@@ -61,7 +61,7 @@ class Background(Generic[Key, Value]):
         done, _ = await asyncio.wait({task}, timeout=seconds)
         return task.result() if done and not task.cancelled() else None
 
-    def supersede(self, key: Key) -> None:
+    def supersede(self, key: KeyT) -> None:
         """Cancel what is computed for any other key; who waits for it goes without."""
         for other in [other for other in self._running if other != key]:
             self._running.pop(other).cancel()
@@ -70,7 +70,7 @@ class Background(Generic[Key, Value]):
         """Cancel what is being computed, and wait until it has ended; who waits for it goes without."""
         await self._tasks.aclose()
 
-    def _end(self, key: Key, task: asyncio.Task[Value]) -> None:
+    def _end(self, key: KeyT, task: asyncio.Task[Value]) -> None:
         if self._running.get(key) is task:
             del self._running[key]
         if task.cancelled():

@@ -14,7 +14,7 @@ from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.calls import CallOverview
 from pegboard.operators.masked import Name
 from pegboard.operators.timeline import LINES, Timeline
-from pegboard.operators.trying import Tried
+from pegboard.operators.trying import ToolTrial
 from pegboard.ports import SessionKey
 
 
@@ -39,7 +39,7 @@ async def call(context: Context, visit: Visit, *, number: str) -> CallOverview:
     return await context.operations.call(number_of(number), visit.operator.sees)
 
 
-async def call_again(context: Context, visit: Visit, *, number: str) -> Tried:
+async def call_again(context: Context, visit: Visit, *, number: str) -> ToolTrial:
     """Make a call again as its agent, in a session of its own that is deleted with the answer; all decides as ever.
 
     Where it waits for an approval it runs once that is given and it is made again here.

@@ -8,7 +8,7 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.operators.masked import Name
-from pegboard.operators.trying import ToolForm, Tried
+from pegboard.operators.trying import ToolForm, ToolTrial
 
 
 @received
@@ -40,7 +40,7 @@ async def tool_form(context: Context, visit: Visit, *, query: ToolToTry) -> Tool
     return await context.operations.tool_form(context.agent(visit, query.agent).name, query.tool)
 
 
-async def try_tool(context: Context, visit: Visit, *, body: TriedCall) -> Tried:
+async def try_tool(context: Context, visit: Visit, *, body: TriedCall) -> ToolTrial:
     """Call a tool as an agent in a session of its own, which is deleted with the answer.
 
     Permissions, guards, approvals and the schema decide as for the agent's model; what waits for an approval runs once

@@ -13,7 +13,7 @@ from pegboard.console.pages.forms import text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields, parsed
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
-from pegboard.operators.trying import ToolForm, Tried
+from pegboard.operators.trying import ToolForm, ToolTrial
 
 _HOME: Final = "/console/try"
 _OTHER: Final = "other"
@@ -26,7 +26,7 @@ class _Given:
 
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     wrong: Mapping[str, str] = field(default_factory=dict[str, str])
-    tried: Tried | None = None
+    tried: ToolTrial | None = None
 
 
 async def try_page(context: Context, visit: Visit) -> Response:
