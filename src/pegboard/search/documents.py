@@ -14,7 +14,7 @@ from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.stemming import singular
 from pegboard.search.analysis.words import sentences, words
 
-Document: TypeAlias = Tool | Group
+SearchDocument: TypeAlias = Tool | Group
 
 NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT = range(7)
 
@@ -70,7 +70,7 @@ _URGING: Final = (
 _ONE_WORD: Final = re.compile(r"[\w./-]+")
 
 
-def field_texts(document: Document, plugin_text: str) -> tuple[str, ...]:
+def field_texts(document: SearchDocument, plugin_text: str) -> tuple[str, ...]:
     """Return the text of each field.
 
     Args:
@@ -146,13 +146,13 @@ def name_key(parts: Sequence[str]) -> int:
     return hash(key) if key else 0
 
 
-def name_keys(document: Document) -> tuple[int, int]:
+def name_keys(document: SearchDocument) -> tuple[int, int]:
     """Return the keys under which a document is found by name: its own name's, and that with its plugin's."""
     own = name_key((document.name,))
     return own, name_key((document.plugin, document.name)) if isinstance(document, Tool) else own
 
 
-def spelled(document: Document, text: str) -> bool:
+def spelled(document: SearchDocument, text: str) -> bool:
     """Return whether a text is the name of a tool or group as it is spelled."""
     names = (document.name, document.wire, document.id) if isinstance(document, Tool) else (document.name,)
     return text in names
@@ -161,7 +161,7 @@ def spelled(document: Document, text: str) -> bool:
 class RowNames:
     """The names of all rows, for the only one that begins so; read ahead, or when somebody asks for the first time."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[SearchDocument]) -> None:
         self._documents = documents
 
     def read(self) -> None:

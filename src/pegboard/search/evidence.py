@@ -50,7 +50,7 @@ _ALONE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
+class BackgroundNearness:
     """How near texts about nothing in particular come to what may be found.
 
     Attributes:
@@ -116,7 +116,7 @@ class Fused:
     cosines: NDArray[np.float32]
     said: float
     usual: float
-    background: Background
+    background: BackgroundNearness
 
 
 def relevance(score: float) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.search.documents import LONGEST_NAME, Document, RowNames, name_key, name_keys, spelled
+from pegboard.search.documents import LONGEST_NAME, RowNames, SearchDocument, name_key, name_keys, spelled
 from pegboard.search.index_segment import BlockRow, Segment, join_segment
 from pegboard.search.postings_block import Floats, Integers, added_up, read_block
 from pegboard.search.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ SMALL: Final = 2_000
 """So many documents may stand beside the large segment before all are joined anew."""
 
 
-ReadDocument: TypeAlias = tuple[Document, str, BlockRow]
+ReadDocument: TypeAlias = tuple[SearchDocument, str, BlockRow]
 """A document that has been read, the text of its plugin at the time, and where its words were counted."""
 
 SAMPLE: Final = 100
@@ -61,7 +61,7 @@ class Index:
     """
 
     among: Searchable
-    documents: Sequence[Document]
+    documents: Sequence[SearchDocument]
     vocabulary: Vocabulary
     entries: Mapping[object, ReadDocument]
     numbers: Mapping[object, int]
@@ -151,7 +151,7 @@ class Plugins:
         return np.maximum.reduceat(scores[self.order], self.starts)[self.of]
 
 
-def document_key(document: Document) -> object:
+def document_key(document: SearchDocument) -> object:
     """Return under what a document is known: a tool is itself, a group its content."""
     return id(document) if isinstance(document, Tool) else document
 
@@ -164,7 +164,7 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
         vocabulary: The numbers of words; it grows.
         known: Earlier indexes, the newest first: what they have read is not read again.
     """
-    documents: tuple[Document, ...] = (*among.tools, *among.groups)
+    documents: tuple[SearchDocument, ...] = (*among.tools, *among.groups)
     keys = [*map(id, among.tools), *among.groups]
     near = _nearest(keys, known)
     kept = _kept(dict(zip(keys, documents, strict=True)), among.plugins, near)
@@ -189,10 +189,10 @@ class _Reused:
 
     entries: dict[object, ReadDocument]
     numbers: dict[object, int]
-    missing: dict[object, Document]
+    missing: dict[object, SearchDocument]
 
 
-def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index | None) -> _Reused:
+def _kept(wanted: dict[object, SearchDocument], texts: Mapping[str, str], near: Index | None) -> _Reused:
     """Return what an earlier index has of these documents; where a plugin's text is another, nothing of its tools."""
     if near is None:
         return _Reused(entries={}, numbers={}, missing=wanted)
@@ -211,7 +211,7 @@ def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index 
 
 def _read(kept: _Reused, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]) -> None:
     """Complete the entries: from other indexes, and by reading what none of them knows."""
-    new: list[tuple[object, Document, str]] = []
+    new: list[tuple[object, SearchDocument, str]] = []
     for key, document in kept.missing.items():
         text = texts.get(document.plugin, "") if isinstance(document, Tool) else ""
         found = next((entry for index in known if (entry := index.entries.get(key)) and entry[1] == text), None)

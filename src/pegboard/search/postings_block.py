@@ -19,7 +19,7 @@ from pegboard.search.documents import (
     PLUGIN,
     PLUGIN_TEXT,
     REST,
-    Document,
+    SearchDocument,
     field_texts,
     name_keys,
 )
@@ -73,7 +73,7 @@ class Block:
     marks: Integers
 
 
-def read_block(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
+def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
     """Return what the words of the documents count in them.
 
     Args:

@@ -14,7 +14,7 @@ from pegboard.ports import RankContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.search.evidence import Background, Fused
+    from pegboard.search.evidence import BackgroundNearness, Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors
@@ -38,7 +38,7 @@ class Embedding:
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
-        self._background: WeakKeyDictionary[Index, Background] = WeakKeyDictionary()
+        self._background: WeakKeyDictionary[Index, BackgroundNearness] = WeakKeyDictionary()
 
     def prepare(self, index: Index) -> None:
         """Read what is new among the rows of an index, and how near they are to each other.
@@ -89,7 +89,7 @@ class Embedding:
             known = self._usual[index] = usually_nearest(vectors, needs, index)
         return known
 
-    def _background_of(self, index: Index, vectors: DocumentVectors) -> Background:
+    def _background_of(self, index: Index, vectors: DocumentVectors) -> BackgroundNearness:
         """Return how near texts about nothing in particular come to an index: a property of the catalog (P3)."""
         from pegboard.search.meaning.vectors import background
 

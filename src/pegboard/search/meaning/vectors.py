@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.analysis.words import sentences, split_values
-from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, Document, field_texts
-from pegboard.search.evidence import Background
+from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, SearchDocument, field_texts
+from pegboard.search.evidence import BackgroundNearness
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
@@ -38,7 +38,7 @@ LEAST_WORDS: Final = 3
 KEPT: Final = 2_000
 _CASES: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_./:#-]+")
 
-Matrix = NDArray[np.float32]
+VectorRows = NDArray[np.float32]
 Vector = NDArray[np.float32]
 
 
@@ -101,14 +101,14 @@ class DocumentVectors:
     def __init__(self, table: WordVectors) -> None:
         self.table = table
         self._blocks: WeakKeyDictionary[Block, Steps] = WeakKeyDictionary()
-        self._segments: WeakKeyDictionary[Segment, Matrix] = WeakKeyDictionary()
+        self._segments: WeakKeyDictionary[Segment, VectorRows] = WeakKeyDictionary()
 
-    def matrices(self, index: Index) -> list[Matrix]:
+    def matrices(self, index: Index) -> list[VectorRows]:
         """Return a matrix for each segment of an index, a column for each document; what is missing is made."""
         known = [self._segments.get(segment) for segment in index.segments]
         if any(matrix is None for matrix in known):
             self._read(index)
-        found: list[Matrix] = []
+        found: list[VectorRows] = []
         first = 0
         for segment, matrix in zip(index.segments, known, strict=True):
             made = self._matrix(index, first, segment.size) if matrix is None else matrix
@@ -123,7 +123,7 @@ class DocumentVectors:
 
     def _read(self, index: Index) -> None:
         """Read the documents of the blocks that are new."""
-        new: dict[Block, dict[int, Document]] = {}
+        new: dict[Block, dict[int, SearchDocument]] = {}
         for document, _, (block, position) in index.entries.values():
             if block not in self._blocks:
                 new.setdefault(block, {})[position] = document
@@ -132,7 +132,7 @@ class DocumentVectors:
             steps[list(documents)] = self.table.steps([purpose_texts(document) for document in documents.values()])
             self._blocks[block] = steps
 
-    def _matrix(self, index: Index, first: int, size: int) -> Matrix:
+    def _matrix(self, index: Index, first: int, size: int) -> VectorRows:
         """Return the vectors of a segment's documents; those that have no row in this index stay zero."""
         places: dict[Block, tuple[list[int], list[int]]] = {}
         for document, number in zip(index.documents, index.rows.tolist(), strict=True):
@@ -147,7 +147,9 @@ class DocumentVectors:
         return matrix
 
 
-def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix], index: Index) -> NDArray[np.float32]:
+def cosines_of(
+    vectors: Sequence[NDArray[np.float32]], matrices: Sequence[VectorRows], index: Index
+) -> NDArray[np.float32]:
     """Return the cosines of some vectors with each row of an index, a line for each vector.
 
     They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
@@ -175,18 +177,18 @@ def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) 
     return float(np.median(nearest)) if nearest else 0.0
 
 
-def background(vectors: DocumentVectors, index: Index) -> Background:
+def background(vectors: DocumentVectors, index: Index) -> BackgroundNearness:
     """Return how near texts about nothing in particular come to an index: a few words each, from all over the table."""
     words, size = vectors.table.words, index.size
     if not words or not size:
-        return Background(usual=0.0, spread=LEAST_SPREAD)
+        return BackgroundNearness(usual=0.0, spread=LEAST_SPREAD)
     texts = [" ".join(words[at * _STRIDE % len(words)] for at in range(first, first + WORDS))
              for first in range(0, (OF_LARGE if size > LARGE else SAMPLE) * WORDS, WORDS)]  # fmt: skip
     nearest = vectors.cosines([by_table(text, vectors.table) for text in texts], index).max(axis=1)
-    return Background(usual=float(np.median(nearest)), spread=max(float(np.std(nearest)), LEAST_SPREAD))
+    return BackgroundNearness(usual=float(np.median(nearest)), spread=max(float(np.std(nearest)), LEAST_SPREAD))
 
 
-def purpose_texts(document: Document) -> tuple[str, str]:
+def purpose_texts(document: SearchDocument) -> tuple[str, str]:
     """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
     fields = field_texts(document, "")
     return f"{spaced_name(fields[NAME])}. {fields[FIRST]} {fields[REST]}", spaced_name(fields[PARAMETERS])
