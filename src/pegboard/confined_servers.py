@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confined:
+class ConfinedServers:
     """The servers of a client as they are written, and which of them are confined.
 
     ``names`` are those that are fetched when they start; ``not_here`` says why none of them is confined.
@@ -61,7 +61,7 @@ class Confined:
         return [*self.sandboxed, *(() if self.not_here else self.names)]
 
 
-def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tuple[str, ...] = ()) -> Confined:
+def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tuple[str, ...] = ()) -> ConfinedServers:
     """Return servers with `confine` for those that are fetched when they start and say nothing of it.
 
     One that is given all of the disk is left as it is: no confinement grants that.
@@ -79,7 +79,7 @@ def confined(servers: Mapping[str, Any], configuration: Path, *, sandboxed: tupl
         for name, entry in servers.items()
     }
     outside = tuple(name for name, entry in servers.items() if _may_be_confined(entry) and fetched_by(entry) in OUTSIDE)
-    return Confined(servers=written, names=tuple(found), not_here=reason, sandboxed=sandboxed, outside=outside)
+    return ConfinedServers(servers=written, names=tuple(found), not_here=reason, sandboxed=sandboxed, outside=outside)
 
 
 def confinable(file: ServerFile) -> ServerFile:

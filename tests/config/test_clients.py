@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from config_support import Writer
 
-from pegboard.config.clients.compiled_servers import OFF, Servers, servers_of
+from pegboard.config.clients.compiled_servers import OFF, CompiledServers, servers_of
 from pegboard.config.clients.known import CLIENTS, every_spot, spots
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.clients.server_files import PLACEHOLDER, read
@@ -22,7 +22,7 @@ def machine(writer: Writer, system: str = "linux", **env: str) -> Machine:
     return Machine(folder=writer.folder, home=writer.folder / "home", system=system, env=env)
 
 
-def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -> Servers:
+def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -> CompiledServers:
     path = writer.file(text if isinstance(text, str) else json.dumps(text), name)
     here = machine(writer, **env)
     return servers_of(read(path, here), here)

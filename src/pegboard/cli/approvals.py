@@ -13,7 +13,7 @@ import typer
 from pegboard.cli.common import DONE, Options, run, system_user
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.core.access.approvals.approval import unknown_approval
 from pegboard.errors import UsageError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import JsonObject
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The approval, as `approvals list` has it.")]
-COLUMNS = (*map(Column, ("id", "status", "tool", "who", "session")), Column("arguments", flexible=True))
+COLUMNS = (*map(TableColumn, ("id", "status", "tool", "who", "session")), TableColumn("arguments", flexible=True))
 
 
 def list_(

@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
 
@@ -43,7 +43,7 @@ BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
 By = Literal["day", "agent", "principal", "session"]
 """``BillUnit``, likewise."""
 COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
-COLUMNS = tuple(Column(name) for name in ("time", "what", "subject", "who", "more"))
+COLUMNS = tuple(TableColumn(name) for name in ("time", "what", "subject", "who", "more"))
 
 
 def audit(
@@ -143,7 +143,7 @@ def _day(text: str | None, option: str) -> date | None:
 def _print(found: Bill, printer: Printer) -> None:
     costs = bool(found.totals.money)
     names = (*(["cost"] if costs else []), *(name.replace("_", " ") for name in COUNTS))
-    columns = (Column(found.by, flexible=True), *(Column(name, "right") for name in names))
+    columns = (TableColumn(found.by, flexible=True), *(TableColumn(name, "right") for name in names))
     rows = [(_name(row), *_counts(row, costs=costs)) for row in found.rows]
     if found.others:
         rows.append((f"{found.others} more", *_counts(found.rest, costs=costs)))

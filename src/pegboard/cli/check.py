@@ -43,7 +43,7 @@ EXAMPLE = "pegboard check --probe --strict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class CheckReport:
     """What was found: the configuration, unless it cannot be used, its problems, what was accepted, what to know."""
 
     path: Path
@@ -108,7 +108,7 @@ def _waits(waits: NotAcceptedError, printer: Printer) -> int:
     return NEEDS_PERSON
 
 
-async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> Findings:
+async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> CheckReport:
     """Return what the file shows, and where it can be used, what its plugins show."""
     from pegboard.accepted_grants import waiting_problems, without_opening
     from pegboard.assembly import in_memory
@@ -121,7 +121,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     if configuration is None:
         # No plugin is asked: what may be a tool of one is no problem yet.
         problems = [problem for problem in problems if problem.code != "unresolved_tool"]
-    found = Findings(path=path, configuration=configuration, problems=problems)
+    found = CheckReport(path=path, configuration=configuration, problems=problems)
     if configuration is None:
         return found
     printer.masker = Masker(configuration.secrets)
@@ -187,14 +187,14 @@ def _mcp(configuration: Configuration) -> Iterator[Problem]:
 # -- printing --------------------------------------------------------------------------------------
 
 
-def _print_json(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
+def _print_json(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> None:
     document: dict[str, object] = {"ok": ok, "problems": [problem_json(problem) for problem in found.problems]}
     if accept:
         document["accepted"] = [{"plugin": one.plugin, "name": one.name} for one in found.accepted]
     printer.document(document)
 
 
-def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
+def _print(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> None:
     from pegboard.config.documents.document import display_path
 
     if accept:
@@ -223,8 +223,14 @@ def _summary(configuration: Configuration) -> str:
 
 
 async def _asked(
-    config: Path | None, found: Findings, configuration: Configuration, printer: Printer, *, probe: bool, accept: bool
-) -> Findings:
+    config: Path | None,
+    found: CheckReport,
+    configuration: Configuration,
+    printer: Printer,
+    *,
+    probe: bool,
+    accept: bool,
+) -> CheckReport:
     """Return what was found, with what only the plugins themselves and the store show."""
     from pegboard.operators import known_problems
 

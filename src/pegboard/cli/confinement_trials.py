@@ -35,14 +35,14 @@ _KEYS: Final = frozenset(
 _NOT_FILES: Final = frozenset({"/dev", "/proc", "/sys", "/boot", "/lost+found"})
 
 
-class Grant(NamedTuple):
+class TrialGrant(NamedTuple):
     """One thing that is granted besides: a path to write or to read, or the network (a port, or as it is)."""
 
     key: Literal["write", "read", "network"]
     value: str
 
 
-ALL_PORTS: Final = Grant("network", "")
+ALL_PORTS: Final = TrialGrant("network", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TrialResult:
     """What the trials came to: the line under which it came up, if under any; ``cut``: there were no more trials."""
 
     line: str
@@ -66,7 +66,7 @@ class _NoMoreError(Exception):
     """As many trials were made as there are."""
 
 
-async def tried(board: Pegboard, name: str, printer: Printer) -> Tried:
+async def tried(board: Pegboard, name: str, printer: Printer) -> TrialResult:
     """Return the smallest widening of a plugin's confinement that was found under which it comes up.
 
     Args:
@@ -83,7 +83,7 @@ async def tried(board: Pegboard, name: str, printer: Printer) -> Tried:
     except _NoMoreError:
         cut = True
     line = "" if trials.best is None else line_of(trials.widened(trials.best))
-    return Tried(line=line, trials=tuple(trials.made), cut=cut)
+    return TrialResult(line=line, trials=tuple(trials.made), cut=cut)
 
 
 class Trials:
@@ -92,14 +92,14 @@ class Trials:
     def __init__(self, board: Pegboard, spec: PluginSpec, printer: Printer) -> None:
         assert spec.confine is not None
         self.made: list[Trial] = []
-        self.best: Sequence[Grant] | None = None
+        self.best: Sequence[TrialGrant] | None = None
         self._spec = spec
         self._began = time.time()
         self._confinement: Confinement = spec.confine
         self._printer = printer
         self._masker = board.services.masker
         self._own: OwnPaths = own_paths(board.configuration)
-        self._known: dict[frozenset[Grant], bool] = {}
+        self._known: dict[frozenset[TrialGrant], bool] = {}
         self._refused: tuple[RefusedAccess, ...] = ()
 
     async def search(self) -> None:
@@ -114,9 +114,9 @@ class Trials:
         if self.best is not None:
             await self._narrow(list(self.best))
 
-    async def _by_its_word(self) -> list[Grant]:
+    async def _by_its_word(self) -> list[TrialGrant]:
         """Grant what it says it was refused, as long as it says more; return that."""
-        said: list[Grant] = []
+        said: list[TrialGrant] = []
         for _ in range(_SAID):
             if await self._comes_up(said):
                 break
@@ -126,28 +126,28 @@ class Trials:
             said += more
         return said
 
-    def _grant(self, one: RefusedAccess) -> Grant | None:
+    def _grant(self, one: RefusedAccess) -> TrialGrant | None:
         if not one.line or one.kind == "socket":
             return None
         if one.kind == "port":
-            return Grant("network", one.what)
+            return TrialGrant("network", one.what)
         path = one.what
         while not os.path.lexists(path):
             path = os.path.dirname(path)  # noqa: PTH120
-        return None if _is_key(path) else Grant(one.kind, path)
+        return None if _is_key(path) else TrialGrant(one.kind, path)
 
-    def _groups(self) -> Iterator[list[Grant]]:
+    def _groups(self) -> Iterator[list[TrialGrant]]:
         """Yield what is granted at once: the network as it is, its own folder, home and system to read, to write."""
         if self._confinement.network is not None:
             yield [ALL_PORTS]
         folder = self._confinement.folder
         home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
         if folder and "." not in self._confinement.write and folder not in (home, "/"):
-            yield [Grant("write", folder)]
+            yield [TrialGrant("write", folder)]
         places = [*self._entries(home)], [*self._entries("/")]
         for key in ("read", "write"):
             for paths in places:
-                yield [Grant(key, path) for path in paths if f"{home}/".startswith(f"{path}/") is False]
+                yield [TrialGrant(key, path) for path in paths if f"{home}/".startswith(f"{path}/") is False]
 
     def _entries(self, folder: str) -> Iterator[str]:
         """Yield what lies in a folder and may be granted for a trial."""
@@ -161,11 +161,11 @@ class Trials:
                 continue
             yield path
 
-    async def _narrow(self, grants: list[Grant]) -> None:
+    async def _narrow(self, grants: list[TrialGrant]) -> None:
         """Drop what is not needed, then grant of each folder only what is."""
         grants = await self._least(grants, [], changed=False)
         for _ in range(_DEEPEST):
-            deeper: list[Grant] = []
+            deeper: list[TrialGrant] = []
             for at, grant in enumerate(grants):
                 rest = [*deeper, *grants[at + 1 :]]
                 inside = [] if grant.key == "network" else [*self._inside(grant)]
@@ -177,16 +177,16 @@ class Trials:
                 return
             grants = deeper
 
-    def _inside(self, grant: Grant) -> Iterator[Grant]:
+    def _inside(self, grant: TrialGrant) -> Iterator[TrialGrant]:
         """Yield what lies in a folder that is granted, but for files that a trial made or changed.
 
         Next time it may be another one that it makes there.
         """
         for path in self._entries(grant.value):
             if grant.key == "read" or os.path.isdir(path) or os.lstat(path).st_ctime < self._began:  # noqa: PTH112
-                yield Grant(grant.key, path)
+                yield TrialGrant(grant.key, path)
 
-    async def _least(self, part: list[Grant], kept: list[Grant], *, changed: bool) -> list[Grant]:
+    async def _least(self, part: list[TrialGrant], kept: list[TrialGrant], *, changed: bool) -> list[TrialGrant]:
         """Return a part of ``part`` without any of which it does not come up; with all of it and ``kept`` it does."""
         if changed and await self._comes_up(kept):
             return []
@@ -197,7 +197,7 @@ class Trials:
         first = await self._least(part[:half], [*kept, *second], changed=bool(second))
         return [*first, *second]
 
-    def widened(self, grants: Sequence[Grant]) -> Confinement:
+    def widened(self, grants: Sequence[TrialGrant]) -> Confinement:
         """Return the confinement with these grants besides."""
         from pegboard.sources.confinement import wider
 
@@ -209,11 +209,11 @@ class Trials:
                 found = wider(found, grant.key, grant.value)
         return replace(found, network=None) if ALL_PORTS in grants else found
 
-    def _given(self) -> set[Grant]:
-        paths = {Grant("write", each) for each in self._confinement.write}
-        return paths | {Grant("read", each) for each in self._confinement.read}
+    def _given(self) -> set[TrialGrant]:
+        paths = {TrialGrant("write", each) for each in self._confinement.write}
+        return paths | {TrialGrant("read", each) for each in self._confinement.read}
 
-    async def _comes_up(self, grants: Sequence[Grant]) -> bool:
+    async def _comes_up(self, grants: Sequence[TrialGrant]) -> bool:
         """Start it with these grants besides, and return whether it comes up and lists its tools."""
         key = frozenset(grants)
         if key in self._known:
@@ -254,7 +254,7 @@ def _is_key(path: str) -> bool:
     return any(part in _KEYS for part in path.split("/"))
 
 
-def _words(grants: Sequence[Grant]) -> str:
+def _words(grants: Sequence[TrialGrant]) -> str:
     """Return in a few words what is granted besides."""
     if not grants:
         return "as it is configured"

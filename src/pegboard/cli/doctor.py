@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, run, warnings_to
-from pegboard.cli.confinement_trials import Tried, tried
+from pegboard.cli.confinement_trials import TrialResult, tried
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.plugin_problems import own_paths, policy_of
@@ -76,7 +76,7 @@ def doctor(
 
     async def done(board: Pegboard, printer: Printer) -> int:
         found = await _diagnosed(board, printer, name)
-        trial: Tried | None = None
+        trial: TrialResult | None = None
         if not printer.as_json:
             _print(found, printer)
         if try_ and found.policy is not None and not found.came_up:
@@ -216,7 +216,7 @@ def _beside_system(paths: tuple[str, ...]) -> Iterator[str]:
     return (each for each in paths if not f"{each}/".startswith(every))
 
 
-def _verdict(found: Diagnosis, trial: Tried | None) -> str:
+def _verdict(found: Diagnosis, trial: TrialResult | None) -> str:
     """Return what the trials came to."""
     if found.came_up:
         return "Nothing to try: it comes up as it is configured."
@@ -228,7 +228,7 @@ def _verdict(found: Diagnosis, trial: Tried | None) -> str:
     return f"It comes up with {trial.line}, after {plural(len(trial.trials), 'trial')}.{rest}"
 
 
-def _json(found: Diagnosis, trial: Tried | None) -> dict[str, Any]:
+def _json(found: Diagnosis, trial: TrialResult | None) -> dict[str, Any]:
     state, policy = found.state, found.policy
     return {
         "name": state.name,

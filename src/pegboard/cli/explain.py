@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Given, Printer
+from pegboard.cli.rendering import Given, Printer, TableColumn
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -125,7 +125,7 @@ def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
     if found.reasons:
         printer.say()
         rows = [(reason.code, reason.text, reason.where) for reason in found.reasons]
-        printer.table([Column("reason"), Column("because"), Column("where")], rows)
+        printer.table([TableColumn("reason"), TableColumn("because"), TableColumn("where")], rows)
     if found.members:
         more = f" and {found.tools - len(found.members)} more" if found.tools > len(found.members) else ""
         printer.show(f"\nIts tools: {', '.join(found.members)}{more}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
     from pegboard.config.schema.configuration import Configuration
-    from pegboard.confined_servers import Confined
+    from pegboard.confined_servers import ConfinedServers
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -172,16 +172,16 @@ async def _write_start(printer: Printer, given: _Given) -> int:
     return DONE
 
 
-def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _Given) -> Confined:
+def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _Given) -> ConfinedServers:
     """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
-    from pegboard.confined_servers import Confined, confined
+    from pegboard.confined_servers import ConfinedServers, confined
 
     if given.confine:
         return confined(servers, config, sandboxed=sandboxed)
-    return Confined(servers=servers, sandboxed=sandboxed)
+    return ConfinedServers(servers=servers, sandboxed=sandboxed)
 
 
-def _confined_lines(held: Confined) -> list[str]:
+def _confined_lines(held: ConfinedServers) -> list[str]:
     """Return what a person is told of confinement; where nothing is said of it, that it can be asked for."""
     from pegboard.config.schema.fetched import is_fetched
 
@@ -284,7 +284,7 @@ class _Change:
     config: Path
     written: Taken | None = None
     servers: tuple[str, ...] = ()
-    held: Confined | None = None
+    held: ConfinedServers | None = None
     asked: tuple[str, ...] = ()
 
 
@@ -469,7 +469,7 @@ def _refuse_faults(file: ServerFile, machine: Machine) -> None:
         raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
 
 
-def _text(taken: Taken, held: Confined, file: ServerFile, config: Path) -> str:
+def _text(taken: Taken, held: ConfinedServers, file: ServerFile, config: Path) -> str:
     """Return the configuration with the servers of a client."""
     from pegboard.config.clients.generated import client_text
 
@@ -500,7 +500,7 @@ def _servers_of(config: Path, machine: Machine) -> Mapping[str, Any]:
     return read(config, machine).translated().value.get("servers", {})
 
 
-def _has(config: Path, held: Confined, machine: Machine) -> bool:
+def _has(config: Path, held: ConfinedServers, machine: Machine) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not.
 
     Those that are to be confined, or were in a sandbox, it has as they are confined, others confined or not.

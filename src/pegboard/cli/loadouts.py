@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, guarded
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import UsageError
 
@@ -77,11 +77,11 @@ def _list(rows: list[dict[str, Any]], printer: Printer) -> None:
         printer.document(rows)
         return
     columns = (
-        Column("name"),
-        Column("extends"),
-        Column("active", flexible=True),
-        Column("discoverable", "right"),
-        Column("disabled"),
+        TableColumn("name"),
+        TableColumn("extends"),
+        TableColumn("active", flexible=True),
+        TableColumn("discoverable", "right"),
+        TableColumn("disabled"),
     )
     cells = [
         (r["name"], r["parent"] or "", ", ".join(r["active"]), len(r["discoverable"]), ", ".join(r["disabled"]))

@@ -15,7 +15,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.access.instances import LoginOwner
 from pegboard.errors import PegboardError, UsageError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard login linear"
 LOGOUT_EXAMPLE = "pegboard logout linear"
-COLUMNS = (*map(Column, ("server", "principal", "agent", "until")), Column("scopes", flexible=True))
+COLUMNS = (*map(TableColumn, ("server", "principal", "agent", "until")), TableColumn("scopes", flexible=True))
 LONGEST_ADDRESS = 16_384
 
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="The name of a remote server.")]

@@ -14,7 +14,7 @@ import typer
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import JsonOption
 from pegboard.cli.plain_in_files import json_of, lines_of
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.acceptance import require_accepted
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -24,7 +24,7 @@ from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.config.clients.compiled_servers import Servers
+    from pegboard.config.clients.compiled_servers import CompiledServers
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
     from pegboard.sources.mcp import McpSource
@@ -35,16 +35,16 @@ TIMEOUT: Final = 30.0
 """How long a server may take to start, and then to list its tools, in seconds."""
 SPAWNS: Final = 4
 COLUMNS = (
-    Column("server"),
-    Column("tools", "right"),
-    Column("tokens", "right"),
-    Column("share", "right"),
-    Column("state", flexible=True),
+    TableColumn("server"),
+    TableColumn("tools", "right"),
+    TableColumn("tokens", "right"),
+    TableColumn("share", "right"),
+    TableColumn("state", flexible=True),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ServerCost:
     """What one server puts into every request; ``status`` is ok, failed or off."""
 
     name: str
@@ -172,7 +172,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def _opened(servers: Servers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
+async def _opened(servers: CompiledServers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
@@ -197,12 +197,12 @@ async def _opened(servers: Servers, masker: Masker, timeout: float) -> AsyncGene
         await board.aclose()
 
 
-async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
+async def _rows(bench: Bench, servers: CompiledServers, printer: Printer) -> list[ServerCost]:
     """Start every server, stop each once it has answered, and return what each sends; those that are off last."""
     board = bench.board
     waiting, total = dict(board.services.loader.specs), len(servers.specs)
 
-    async def one(name: str) -> Row:
+    async def one(name: str) -> ServerCost:
         await board.ready(name)
         del waiting[name]
         pending = [spec for spec in waiting.values() if isinstance(spec, ServerSpec)]
@@ -218,13 +218,13 @@ async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
     # The vocabulary takes as long to read as a server to start.
     counting = asyncio.create_task(asyncio.to_thread(board.services.counter.count, ""))
     started = await asyncio.gather(*(one(name) for name in servers.specs))
-    return [*started, *(Row(name=name, status="off", message=f"{why}.") for name, why in servers.off.items())]
+    return [*started, *(ServerCost(name=name, status="off", message=f"{why}.") for name, why in servers.off.items())]
 
 
-def _row(board: Board, servers: Servers, name: str) -> Row:
+def _row(board: Board, servers: CompiledServers, name: str) -> ServerCost:
     plugin = board.world.catalog.plugins[name]
     if fault := plugin.variant("").unavailable:
-        return Row(name=name, status="failed", message=fault)
+        return ServerCost(name=name, status="failed", message=fault)
     count = board.services.counter.count
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
     notes: list[str] = []
@@ -232,7 +232,7 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
         notes.append(f"hidden by the client: {plural(hidden, 'tool')}")
     if guessed := servers.guessed.get(name):
         notes.append(f"measured with a placeholder for {', '.join(guessed)}")
-    return Row(
+    return ServerCost(
         name=name,
         tools=len(shown),
         tokens=sum(count(serialised(replace(tool, wire=tool.name))) for tool in shown),
@@ -254,7 +254,7 @@ async def _instead(board: Board) -> Amount:
 # -- showing ---------------------------------------------------------------------------------------
 
 
-def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amount, *, window: int) -> None:
+def _show(printer: Printer, file: ServerFile, rows: Sequence[ServerCost], instead: Amount, *, window: int) -> None:
     direct = Amount(tools=sum(row.tools for row in rows), tokens=sum(row.tokens for row in rows))
     saved = direct.tokens - instead.tokens
     failed = [row for row in rows if row.status == "failed"]
@@ -302,7 +302,7 @@ def _verdict(direct: Amount, saved: int, window: int) -> str:
     )
 
 
-def _cells(row: Row, window: int) -> tuple[str, ...]:
+def _cells(row: ServerCost, window: int) -> tuple[str, ...]:
     state = f"{row.status}: {row.message}" if row.message and row.status != "failed" else row.status
     if row.status != "ok":
         return row.name, "-", "-", "-", state
@@ -313,7 +313,7 @@ def _percent(tokens: int, window: int) -> str:
     return f"{tokens / window:.1%}"
 
 
-def _row_json(row: Row, window: int) -> Mapping[str, Any]:
+def _row_json(row: ServerCost, window: int) -> Mapping[str, Any]:
     return {
         "name": row.name,
         "tools": row.tools,

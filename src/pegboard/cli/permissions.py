@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import DONE, Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.rendering import Column, Given, Printer
+from pegboard.cli.rendering import Given, Printer, TableColumn
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
@@ -69,8 +69,8 @@ async def _panels(board: Pegboard, agent: str | None, principal: str | None) -> 
 
 
 _COLUMNS = (
-    *(Column(name) for name in ("agent", "kind", "name", "default", "switch", "now")),
-    Column("why", flexible=True),
+    *(TableColumn(name) for name in ("agent", "kind", "name", "default", "switch", "now")),
+    TableColumn("why", flexible=True),
 )
 
 

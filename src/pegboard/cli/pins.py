@@ -10,7 +10,7 @@ import typer
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.pin_answers import accepted, answered, lines, named, row, row_json, whole_json
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers, and tools as plugin/tool or by their names.")
 ]
-COLUMNS = (*map(Column, ("name", "server", "status", "accepted by")), Column("more", flexible=True))
+COLUMNS = (*map(TableColumn, ("name", "server", "status", "accepted by")), TableColumn("more", flexible=True))
 
 
 def list_(

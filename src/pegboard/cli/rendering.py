@@ -28,7 +28,7 @@ SAID_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table; ``flexible`` ones give way where the terminal is narrow, ``whole`` ones are never cut."""
 
     title: str
@@ -85,7 +85,7 @@ class Printer:
 
         self._print(Text(clean(self.masker.text(text)), style="bold"))
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[object]]) -> None:
         """Write a table as wide as it needs to be, and no wider than the terminal."""
         from rich import box
         from rich.cells import cell_len

@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Given, Printer
+from pegboard.cli.rendering import Given, Printer, TableColumn
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
 
 COLUMNS = (
-    Column("name"),
-    Column("kind"),
-    Column("plugin"),
-    Column("score", "right"),
-    Column("loaded"),
-    Column("required"),
-    Column("description", flexible=True),
+    TableColumn("name"),
+    TableColumn("kind"),
+    TableColumn("plugin"),
+    TableColumn("score", "right"),
+    TableColumn("loaded"),
+    TableColumn("required"),
+    TableColumn("description", flexible=True),
 )
 
 

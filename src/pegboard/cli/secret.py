@@ -12,13 +12,13 @@ import typer
 
 from pegboard.cli.common import DONE, report
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import ByReference, Reference, is_name, reference
 from pegboard.errors import NotAcceptedError, PegboardError, UsageError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
-COLUMNS: Final = (Column("name"), Column("value"), Column("used by", flexible=True))
+COLUMNS: Final = (TableColumn("name"), TableColumn("value"), TableColumn("used by", flexible=True))
 _VALUES: Final = {True: "yes", False: "none", None: "not known"}
 
 

@@ -10,7 +10,7 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run, system_user
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -96,7 +96,7 @@ def _print_state(on: Session, state: State, printer: Printer) -> None:
     narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
     printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
     if state.leases:
-        columns = [Column(title) for title in ("lease on", "until", "because", "loaded", "used", "without")]
+        columns = [TableColumn(title) for title in ("lease on", "until", "because", "loaded", "used", "without")]
         printer.table(columns, [_lease_row(lease) for lease in state.leases])
     else:
         printer.say("Nothing has been loaded; `pegboard surface` shows what is loaded from the start.")
@@ -119,7 +119,7 @@ def list_(
         elif not records:
             printer.say("No session has changed anything yet.")
         else:
-            columns = [Column(c) for c in ("session", "agent", "principal", "turn", "leases", "changed")]
+            columns = [TableColumn(c) for c in ("session", "agent", "principal", "turn", "leases", "changed")]
             rows = [[*list(r.values())[:4], ", ".join(r["leases"]), r["updated_at"]] for r in records]
             printer.table(columns, rows)
         return DONE
@@ -224,7 +224,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 def _show_outcome(outcome: Outcome, printer: Printer) -> None:
     if outcome.items:
         rows = [(item.name, item.status, item.text) for item in outcome.items]
-        printer.table([Column("name"), Column("status"), Column("message", whole=True)], rows)
+        printer.table([TableColumn("name"), TableColumn("status"), TableColumn("message", whole=True)], rows)
         printer.say()
     printer.say(
         f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} loaded: {', '.join(outcome.loaded) or 'none'}."

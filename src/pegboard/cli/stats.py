@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _print(found: Usage, by: By, printer: Printer) -> None:
         printer.say("Nothing was called.")
     else:
         names = (*COLUMNS, "cost") if found.money else COLUMNS
-        columns = (Column(by, flexible=True), *(Column(name, "right") for name in names))
+        columns = (TableColumn(by, flexible=True), *(TableColumn(name, "right") for name in names))
         costs = [(price_text(row.money),) if found.money else () for row in rows]
         printer.table(columns, [(*_cells(row), *cost) for row, cost in zip(rows, costs, strict=True)])
     if more:

@@ -11,7 +11,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ MOST_GONE: Final = 8
 PROGRESS: Final = 200_000
 """After how many records of a trail its progress is reported."""
 COLUMNS = (
-    Column("proposal"),
-    Column("because"),
-    *(Column(name, "right") for name in ("schema", "loads", "model calls", "tokens")),
+    TableColumn("proposal"),
+    TableColumn("because"),
+    *(TableColumn(name, "right") for name in ("schema", "loads", "model calls", "tokens")),
 )
 
 
@@ -65,7 +65,7 @@ class ReadTrail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SuggestReport:
     """What is shown: the trail, what it says of each agent, and the changed configuration."""
 
     record: ReadTrail
@@ -127,7 +127,7 @@ def _begin(since: str | None) -> datetime | None:
 
 async def _answer(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
-) -> Answer:
+) -> SuggestReport:
     from pegboard.config.proposed import configuration_of
     from pegboard.configuration_source import registered
     from pegboard.core.model.delivery import Cache
@@ -162,7 +162,7 @@ async def _answer(
             permissions, trails[name].patterns(), lambda tool: services.prices([tool]), cache=Cache(tokens=context)
         )
         found.append(choose(permissions, replay, least=least, refuse=refuse))
-    return Answer(record=record, found=found, proposed=proposed, least=least, context=context)
+    return SuggestReport(record=record, found=found, proposed=proposed, least=least, context=context)
 
 
 async def _read(
@@ -215,7 +215,7 @@ async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
 # -- showing ---------------------------------------------------------------------------------------
 
 
-def _json(answer: Answer, printer: Printer) -> dict[str, Any]:
+def _json(answer: SuggestReport, printer: Printer) -> dict[str, Any]:
     record, proposed = answer.record, answer.proposed
     return {
         "file": proposed.file if proposed.there else None,
@@ -272,11 +272,11 @@ def _accepted_json(one: Accepted) -> dict[str, Any]:
     return {**_proposal_json(one.proposal), "saved": _totals_json(one.saved)}
 
 
-def _any(answer: Answer) -> bool:
+def _any(answer: SuggestReport) -> bool:
     return any(found.accepted for found in answer.found)
 
 
-def _show(answer: Answer, printer: Printer) -> None:
+def _show(answer: SuggestReport, printer: Printer) -> None:
     record, proposed = answer.record, answer.proposed
     damaged = f"; {plural(record.damaged, 'record')} could not be read" if record.damaged else ""
     printer.say(f"{plural(record.records, 'record')} on the audit trail{damaged}.")
@@ -296,7 +296,7 @@ def _show(answer: Answer, printer: Printer) -> None:
     printer.say(f"There is no pegboard.yaml to change. {how}\n\n{proposed.to_write().rstrip()}")
 
 
-def _show_agent(found: Findings, answer: Answer, printer: Printer) -> None:
+def _show_agent(found: Findings, answer: SuggestReport, printer: Printer) -> None:
     if not found.enough:
         needed = f"{plural(answer.least, 'session')} {'is' if answer.least == 1 else 'are'} needed (--min-sessions)"
         on_record = plural(found.sessions, "session")

@@ -9,7 +9,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
-from pegboard.cli.rendering import Column, Given, Printer, plural
+from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.naming import some_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from pegboard.core.surface.surfaces import Surface
 
 EXAMPLE = "pegboard surface --agent assistant --session thread-42"
-COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))
+COLUMNS = (
+    TableColumn("name"),
+    TableColumn("plugin"),
+    TableColumn("lease"),
+    TableColumn("reason"),
+    TableColumn("tokens", "right"),
+)
 
 
 @on_session

@@ -8,7 +8,7 @@ import typer
 
 from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Given, Printer, plural
+from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard tools --agent assistant"
 COLUMNS = (
-    Column("name"),
-    Column("plugin"),
-    Column("category"),
-    Column("tokens", "right"),
-    Column("available"),
-    Column("description", flexible=True),
+    TableColumn("name"),
+    TableColumn("plugin"),
+    TableColumn("category"),
+    TableColumn("tokens", "right"),
+    TableColumn("available"),
+    TableColumn("description", flexible=True),
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
+from pegboard.config.documents.document import Expanded, PathKey, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.documents.expansion import as_written
 from pegboard.config.location import SQLITE
@@ -26,7 +26,7 @@ from pegboard.config.schema.sections import (
     ServerSection,
 )
 from pegboard.config.schema.validation import ValidatedDocument
-from pegboard.config.schema.values import Entry, HookName
+from pegboard.config.schema.values import HookName, ToolEntry
 from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
@@ -43,7 +43,7 @@ from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
 
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
-NO_REFERENCES: Final[Mapping[tuple[Key, ...], Sequence[str | Reference]]] = {}
+NO_REFERENCES: Final[Mapping[tuple[PathKey, ...], Sequence[str | Reference]]] = {}
 _DECIDING: Final = ("command", "args", "env", "cwd", "url", "headers", "auth", "type", "transport")
 COMES_BY_ITSELF: Final = "dynamic_tools"
 """The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
@@ -96,7 +96,7 @@ def compiled(
     filters: Mapping[str, dict[str, Any]],
     client: bool,
     in_view: Iterable[str] = (),
-    references: Mapping[tuple[Key, ...], Sequence[str | Reference]] = NO_REFERENCES,
+    references: Mapping[tuple[PathKey, ...], Sequence[str | Reference]] = NO_REFERENCES,
 ) -> UncheckedConfig:
     """Return the core values of a file.
 
@@ -170,7 +170,7 @@ def _agents(
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
-def _members(entries: Iterable[Entry], validated: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:
+def _members(entries: Iterable[ToolEntry], validated: ValidatedDocument[Any], *path: PathKey) -> Iterable[Member]:
     for index, entry in enumerate(entries):
         yield member(*entry, place=validated.place(*path, index), written=entry.written)
 
@@ -227,14 +227,14 @@ def _login(part: AuthSection | None) -> LoginSettings | None:
     )
 
 
-def may_refer(path: Sequence[Key]) -> bool:
+def may_refer(path: Sequence[PathKey]) -> bool:
     """Return whether what stands at a path of a file may have values that are read when a server starts."""
     return len(path) > 2 and path[0] == "servers" and path[2] in PARTS
 
 
 def _by_reference(
     name: str,
-    references: Mapping[tuple[Key, ...], Sequence[str | Reference]],
+    references: Mapping[tuple[PathKey, ...], Sequence[str | Reference]],
     folder: Path,
     validated: ValidatedDocument[File],
 ) -> tuple[ByReference, ...]:
@@ -358,7 +358,7 @@ def _own_toolkit(spec: ServerSpec | PythonSpec, overrides: dict[str, Any] | None
     return Toolkit(name=spec.name, description=spec.description, members=(only,), place=spec.place)
 
 
-def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any], *path: Key) -> Loadout:
+def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any], *path: PathKey) -> Loadout:
     """Return a loadout that stands at this path of a file."""
     return Loadout(
         name=name,

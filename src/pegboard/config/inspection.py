@@ -14,7 +14,7 @@ from pegboard.config.check.agent_checks import check_reach
 from pegboard.config.check.all_checks import check
 from pegboard.config.check.confinement_checks import check_confined
 from pegboard.config.check.loadout_checks import check_loadouts
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.check.shared_globals import check_globals
 from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
@@ -85,7 +85,7 @@ def inspect(
     config, written, wrong = with_additions(config, written, additions)
     registered = with_settings(config, registered)
     specs = joined(config, registered)
-    names = Names(config, registered, tools, joined=specs.keys())
+    names = MemberNames(config, registered, tools, joined=specs.keys())
     masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))
     found = [
         *reading.problems,

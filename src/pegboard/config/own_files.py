@@ -43,7 +43,7 @@ _GLOB: Final = frozenset("*?[")
 _Own = tuple[Path, OwnKind]
 
 
-class Named(NamedTuple):
+class OwnFileArgument(NamedTuple):
     """The argument of a call that names a file of Pegboard's own, and what that file is for."""
 
     argument: str
@@ -165,7 +165,9 @@ class ConfiguredFiles:
                 found.append(inside)
         return tuple(found)
 
-    def named(self, tool: str, arguments: JsonObject, folders: Iterable[str], *, reading: bool) -> Named | None:
+    def named(
+        self, tool: str, arguments: JsonObject, folders: Iterable[str], *, reading: bool
+    ) -> OwnFileArgument | None:
         """Return which argument of a call names a file of Pegboard's own, or None.
 
         Args:
@@ -183,7 +185,7 @@ class ConfiguredFiles:
                 path = _joined(base, form)
                 kind = self._kind(path, spellings, made=made)
                 if kind is not None and (counted is None or kind in counted):
-                    return Named(argument, kind)
+                    return OwnFileArgument(argument, kind)
                 if os.path.isdir(path):  # noqa: PTH112
                     found.append((argument, os.path.realpath(path)))
         if made:
@@ -238,19 +240,19 @@ class ConfiguredFiles:
         folders: Sequence[tuple[str, str]],
         bases: Sequence[str],
         counted: frozenset[OwnKind] | None,
-    ) -> Named | None:
+    ) -> OwnFileArgument | None:
         """Return which argument takes a file of Pegboard's own with it: a folder above it, or a pattern."""
         for argument, folder in folders:
             for _, kind in self.paths.below(folder):
                 if counted is None or kind in counted:
-                    return Named(argument, kind)
+                    return OwnFileArgument(argument, kind)
         for argument, form in texts:
             if not _GLOB.isdisjoint(form):
                 for base in bases:
                     pattern = folded(os.path.normpath(_joined(os.path.realpath(base), form)))
                     for path, kind in (*self.paths.files.items(), *self.paths.folders.items()):
                         if fnmatch.fnmatchcase(path, pattern) and (counted is None or kind in counted):
-                            return Named(argument, kind)
+                            return OwnFileArgument(argument, kind)
         return None
 
     def _inside(
@@ -259,7 +261,7 @@ class ConfiguredFiles:
         folders: Mapping[str, str],
         counted: frozenset[OwnKind] | None,
         spellings: _Spellings,
-    ) -> Named | None:
+    ) -> OwnFileArgument | None:
         """Return which argument names a file of Pegboard's own together with a folder that another one names."""
         for given, folder in folders.items():
             below = tuple(self.paths.below(folder))
@@ -271,12 +273,12 @@ class ConfiguredFiles:
                 for joined in (_joined(folder, form), _joined(folder, PurePath(form).name)):
                     kind = self._kind(joined, spellings, made=True) if joined != folder else None
                     if kind is not None and (counted is None or kind in counted):
-                        return Named(argument, kind)
+                        return OwnFileArgument(argument, kind)
             for argument, other in folders.items():
                 if argument != given and other != folder:
                     for rest, kind in below:
                         if (counted is None or kind in counted) and os.path.lexists(os.path.join(other, rest)):  # noqa: PTH118
-                            return Named(argument, kind)
+                            return OwnFileArgument(argument, kind)
         return None
 
 

@@ -14,8 +14,8 @@ from pegboard.config.additions import joined, with_settings
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of, may_refer
 from pegboard.config.documents import json_text, mapping, yaml_text
-from pegboard.config.documents.document import Document, Key, UnreadableError, display_path, is_mapping, read_text
-from pegboard.config.documents.expansion import Expansion, Missing
+from pegboard.config.documents.document import Document, PathKey, UnreadableError, display_path, is_mapping, read_text
+from pegboard.config.documents.expansion import Expansion, MissingValue
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
@@ -48,8 +48,8 @@ class Reading:
     text: str | None = field(default=None, repr=False)
     value: Mapping[str, Any] | None = field(default=None, repr=False)
     secrets: set[str] = field(default_factory=set[str])
-    references: dict[tuple[Key, ...], tuple[str | Reference, ...]] = field(
-        default_factory=dict[tuple[Key, ...], tuple[str | Reference, ...]]
+    references: dict[tuple[PathKey, ...], tuple[str | Reference, ...]] = field(
+        default_factory=dict[tuple[PathKey, ...], tuple[str | Reference, ...]]
     )
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
@@ -131,7 +131,7 @@ class Reading:
         expansion = Expansion(env=self.env, also=also or {})
         filled = expansion.value(value)
         self.secrets |= expansion.secrets
-        gone: list[tuple[Key, ...]] = []
+        gone: list[tuple[PathKey, ...]] = []
         for missing in expansion.missing:
             server = _server(missing) if unavailable is not None else None
             if server is not None and missing.kind in _MALFORMED and also is not None:
@@ -191,7 +191,7 @@ def _is_json(path: Path) -> bool:
     return path.suffix.lower() in (".json", ".jsonc")
 
 
-def _server(missing: Missing) -> str | None:
+def _server(missing: MissingValue) -> str | None:
     """Return the server in whose settings a variable is missing."""
     path = missing.path
     return str(path[1]) if len(path) > 2 and path[0] == "servers" else None
@@ -202,7 +202,7 @@ def _is_off(filled: Mapping[str, Any], server: str) -> bool:
     return is_mapping(part) and part.get("disabled") is True
 
 
-def _unkept(client: mcp_json.ClientFile) -> Iterator[Problem]:
+def _unkept(client: mcp_json.ParsedClientFile) -> Iterator[Problem]:
     """Yield a warning for each server that is unavailable since no confinement is as narrow as its sandbox."""
     for name, why in client.sandboxed.items():
         if why:
@@ -227,13 +227,13 @@ def _client_variables(folder: Path) -> dict[str, str]:
     }
 
 
-def _why(missing: Missing) -> str:
+def _why(missing: MissingValue) -> str:
     if missing.kind == "input":
         return f"it asks for the input '{missing.name}', which only its own client can. Write ${{NAME}} and set NAME."
     return f"the environment variable {missing.name} is not set. Set it, or write ${{{missing.name}:-default}}."
 
 
-def _missing(missing: Missing, document: Document, *, in_server: bool) -> Problem:
+def _missing(missing: MissingValue, document: Document, *, in_server: bool) -> Problem:
     place = document.place(missing.path)
     if missing.kind == "syntax":
         message = "'${' does not begin the name of an environment variable."
@@ -249,7 +249,7 @@ def _missing(missing: Missing, document: Document, *, in_server: bool) -> Proble
     return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)
 
 
-def _misplaced(path: tuple[Key, ...], document: Document, *, in_server: bool) -> Problem:
+def _misplaced(path: tuple[PathKey, ...], document: Document, *, in_server: bool) -> Problem:
     """Return the problem of a reference where nothing is read when a server starts (G13)."""
     message = "a value that is read when a server starts cannot stand here."
     hint = f"Such values stand in `{'`, `'.join(PARTS)}` of a server."

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pegboard.config.check.member_checks import TOOLS, alike, check_members
-from pegboard.config.check.member_names import Meaning, Names
+from pegboard.config.check.member_names import Meaning, MemberNames
 from pegboard.config.compile import UncheckedConfig, boolean
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.sections import AgentSection
@@ -21,7 +21,7 @@ from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Place, Problem
 
 
-def check_agent(agent: Agent, config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+def check_agent(agent: Agent, config: UncheckedConfig, names: MemberNames, masker: Masker) -> Iterator[Problem]:
     """Yield what is wrong with an agent of the file."""
     part = (config.validated.section.agents or {}).get(agent.name)
     if part is None:
@@ -59,7 +59,7 @@ def _delegates(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Ite
             yield error("unknown_agent", message, place, did_you_mean(name, declared))
 
 
-def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is wrong with the agent's own tools: static and essential ones."""
     place = config.validated.place
     own = [
@@ -110,7 +110,9 @@ def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
             seen.add(name)
 
 
-def _switches(agent: Agent, written: Mapping[str, Any], config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _switches(
+    agent: Agent, written: Mapping[str, Any], config: UncheckedConfig, names: MemberNames
+) -> Iterator[Problem]:
     """Yield switches that are not boolean, and those that name nothing (P2)."""
     validated = config.validated
     declared = validated.declared("toolkits")
@@ -130,7 +132,7 @@ def _switches(agent: Agent, written: Mapping[str, Any], config: UncheckedConfig,
             yield warning("unknown_switch", message, place, hint)
 
 
-def _scope(agent: Agent, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _scope(agent: Agent, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield plugins that work only where they are shared, for an agent that works apart (P5)."""
     if not agent.isolating:
         return
@@ -154,7 +156,7 @@ def _scope(agent: Agent, config: UncheckedConfig, names: Names) -> Iterator[Prob
                     yield from bad(item, place, f"Remove it from toolkit '{name}', or share the agent.")
 
 
-def _conflicts(agent: Agent, config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+def _conflicts(agent: Agent, config: UncheckedConfig, names: MemberNames, masker: Masker) -> Iterator[Problem]:
     """Yield what is loaded from the start under two different settings (T5)."""
     initial = [m for name in agent.initial_toolkits if name in config.toolkits for m in config.toolkits[name].members]
     seen: dict[tuple[str, str], Member] = {}

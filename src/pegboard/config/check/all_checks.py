@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pegboard.config.check.agent_checks import check_agent
 from pegboard.config.check.member_checks import DEFAULTS, check_members
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.check.model_checks import check_models
 from pegboard.config.check.plugin_checks import check_plugins
 from pegboard.config.check.text_checks import check_texts
@@ -19,7 +19,7 @@ from pegboard.core.model.selectors import Member
 from pegboard.problems import Problem
 
 
-def check(config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+def check(config: UncheckedConfig, names: MemberNames, masker: Masker) -> Iterator[Problem]:
     """Yield every problem of a file that has the right shape."""
     yield from check_plugins(config, names)
     yield from check_toolkits(config, names)
@@ -33,7 +33,7 @@ def check(config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Pro
     yield from check_texts(config, names)
 
 
-def _defaults(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _defaults(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     entries = config.validated.section.defaults.tools
     places = [config.validated.place("defaults", "tools", index) for index in range(len(entries))]
     items = [Member(name=name, place=place) for (name, _), place in zip(entries, places, strict=True)]

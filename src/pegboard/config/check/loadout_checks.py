@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
-from pegboard.config.documents.document import Key
+from pegboard.config.documents.document import PathKey
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout
@@ -25,14 +25,14 @@ class WrittenLoadout:
 
     loadout: Loadout
     validated: ValidatedDocument[Any]
-    path: tuple[Key, ...]
+    path: tuple[PathKey, ...]
 
-    def place(self, *path: Key, key: bool = False) -> Place:
+    def place(self, *path: PathKey, key: bool = False) -> Place:
         """Return where a part of it stands."""
         return self.validated.place(*self.path, *path, key=key)
 
 
-def check_loadouts(config: UncheckedConfig, written: Sequence[WrittenLoadout], names: Names) -> Iterator[Problem]:
+def check_loadouts(config: UncheckedConfig, written: Sequence[WrittenLoadout], names: MemberNames) -> Iterator[Problem]:
     """Yield what is wrong with loadouts, and with agents that name them."""
     known: Mapping[str, Loadout] = {**BUILT_IN, **config.loadouts}
     plugins = {name.casefold() for name in (*names.plugins, *names.off)} | PLUGIN_CATEGORIES.keys()
@@ -82,7 +82,7 @@ def _chain(item: WrittenLoadout, known: Mapping[str, Loadout]) -> Iterator[Probl
         above = known.get(above.parent.casefold()) if above.parent else None
 
 
-def _names(item: WrittenLoadout, plugins: set[str], names: Names) -> Iterator[Problem]:
+def _names(item: WrittenLoadout, plugins: set[str], names: MemberNames) -> Iterator[Problem]:
     loadout = item.loadout
     for key, listed in (("plugins", loadout.plugins), ("disabled", loadout.disabled)):
         for index, name in enumerate(listed):
@@ -98,7 +98,7 @@ def _names(item: WrittenLoadout, plugins: set[str], names: Names) -> Iterator[Pr
         yield from _pattern(pattern, item.place("discoverable", index), plugins, names)
 
 
-def _pattern(pattern: str, place: Place, plugins: set[str], names: Names) -> Iterator[Problem]:
+def _pattern(pattern: str, place: Place, plugins: set[str], names: MemberNames) -> Iterator[Problem]:
     """Yield a pattern that cannot match what it looks like, and a name that means nothing."""
     if "*" in pattern[:-1] or "?" in pattern:
         message = f"in '{pattern}' only a star at the end stands for anything."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pegboard.config.check.member_names import Meaning, Names
+from pegboard.config.check.member_names import Meaning, MemberNames
 from pegboard.config.compile import COMES_BY_ITSELF
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.problem_codes import error, warning
@@ -18,7 +18,7 @@ TOOLS, DEFAULTS = "tools", "defaults"
 """Where the host's own tools may stand."""
 
 
-def check_members(items: Iterable[Member], names: Names, where: str) -> Iterator[Problem]:
+def check_members(items: Iterable[Member], names: MemberNames, where: str) -> Iterator[Problem]:
     """Yield the names that mean nothing, and what stands twice."""
     first: dict[Any, Member] = {}
     for item in items:
@@ -48,7 +48,7 @@ def _duty(item: Member, where: str) -> Iterator[Problem]:
         yield warning("reserved", message, item.place, f"Write '- {item.name}'.")
 
 
-def check_member(item: Member, meaning: Meaning, names: Names) -> Iterator[Problem]:
+def check_member(item: Member, meaning: Meaning, names: MemberNames) -> Iterator[Problem]:
     """Yield why a name cannot stand in a list of tools, if it cannot."""
     match meaning.kind:
         case "plugin" | "tool" | "category":

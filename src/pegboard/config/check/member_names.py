@@ -36,7 +36,7 @@ class Meaning:
         return self.kind, self.plugin, self.tool
 
 
-class Names:
+class MemberNames:
     """The names of a configuration, looked up as the catalog will (selectors.find), without starting anything.
 
     ``joined`` are the plugins that will be in the catalog. ``unregistered`` are those that the file only says

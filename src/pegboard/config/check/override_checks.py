@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
-from pegboard.config.documents.document import Key
+from pegboard.config.documents.document import PathKey
 from pegboard.config.problem_codes import error
-from pegboard.config.schema.values import Entry
+from pegboard.config.schema.values import ToolEntry
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import variant_key
 from pegboard.problems import Problem
@@ -26,7 +26,7 @@ class Misfit:
     hint: str = ""
 
 
-def check_overrides(config: UncheckedConfig, names: Names, misfits: Sequence[Misfit]) -> Iterator[Problem]:
+def check_overrides(config: UncheckedConfig, names: MemberNames, misfits: Sequence[Misfit]) -> Iterator[Problem]:
     """Yield the overrides that do not fit, wherever they are written."""
     by_variant = {(misfit.plugin, misfit.key): misfit for misfit in misfits}
     for path, (name, overrides) in _entries(config) if misfits else ():
@@ -37,10 +37,10 @@ def check_overrides(config: UncheckedConfig, names: Names, misfits: Sequence[Mis
             yield error("bad_override", misfit.message, place, misfit.hint)
 
 
-def _entries(config: UncheckedConfig) -> Iterator[tuple[tuple[Key, ...], Entry]]:
+def _entries(config: UncheckedConfig) -> Iterator[tuple[tuple[PathKey, ...], ToolEntry]]:
     """Yield every entry of a list of tools with its path in the file."""
     file = config.validated.section
-    lists: list[tuple[tuple[Key, ...], Sequence[Entry]]] = [(("defaults", "tools"), file.defaults.tools)]
+    lists: list[tuple[tuple[PathKey, ...], Sequence[ToolEntry]]] = [(("defaults", "tools"), file.defaults.tools)]
     lists += [(("toolkits", name, "tools"), part.tools) for name, part in file.toolkits.items()]
     lists += [(("sub_apps", name, "tool_names"), part.tool_names) for name, part in file.sub_apps.items()]
     for name, part in (file.agents or {}).items():

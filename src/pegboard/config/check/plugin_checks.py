@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pegboard.config.check.member_checks import check_members
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import did_you_mean
@@ -16,7 +16,7 @@ from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Place, Problem
 
 
-def check_plugins(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def check_plugins(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is wrong with the servers and plugins of a file."""
     yield from _servers(config)
     yield from _prefixes(config)
@@ -27,7 +27,7 @@ def check_plugins(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
         yield from _requires(spec, section, config, names)
 
 
-def _registered(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _registered(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is said of plugins that are neither written here nor registered."""
     known = [spec.name for spec in names.plugins.values() if isinstance(spec, RegisteredSpec)]
     for name in sorted(names.unregistered - config.written.keys()):
@@ -73,14 +73,14 @@ def _reserved(config: UncheckedConfig) -> Iterator[Problem]:
         yield warning("reserved", message, place, f"Rename it, or write 'plugin:{name}'.")
 
 
-def _requires(spec: PluginSettings, section: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _requires(spec: PluginSettings, section: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     for tool, others in spec.requires.items():
         places = [config.validated.place(section, spec.name, "requires", tool, i) for i in range(len(others))]
         items = [Member(name=_beside(n, spec.name, names), place=p) for n, p in zip(others, places, strict=True)]
         yield from check_members(items, names, f"requires of '{tool}'")
 
 
-def _beside(name: str, plugin: str, names: Names) -> str:
+def _beside(name: str, plugin: str, names: MemberNames) -> str:
     """Return the name of a tool of the same plugin in full."""
     return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
 

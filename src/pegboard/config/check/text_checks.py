@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
-from pegboard.config.documents.document import Key, is_mapping
+from pegboard.config.documents.document import PathKey, is_mapping
 from pegboard.config.documents.env_files import ENV_FILE
 from pegboard.config.location import SQLITE
 from pegboard.config.problem_codes import ProblemCode
@@ -26,7 +26,7 @@ def _wrong(message: str, place: Place | None, hint: str, code: ProblemCode = "ba
     return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def check_texts(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield every text that cannot be used where it stands; secrets are never repeated (X5)."""
     for section in ("servers", "plugins"):
         for name in getattr(config.validated.section, section):
@@ -51,7 +51,7 @@ def check_texts(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     yield from _store(config)
 
 
-def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _name(name: str, section: str, what: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield why references to a plugin or toolkit of this name would mean something else."""
     place, hint = config.validated.place(section, name, key=True), "Give it another name."
     shown = one_line(name, limit=80)
@@ -65,7 +65,7 @@ def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Na
         yield from _slashes(name, place, names)
 
 
-def _slashes(name: str, place: Place, names: Names) -> Iterator[Problem]:
+def _slashes(name: str, place: Place, names: MemberNames) -> Iterator[Problem]:
     """Yield why a slash in the name of a plugin would be taken for that between a plugin and its tool."""
     shown = one_line(name, limit=80)
     if not all(name.split("/")):
@@ -82,7 +82,7 @@ def _slashes(name: str, place: Place, names: Names) -> Iterator[Problem]:
 
 def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
     part = config.validated.section.servers[name]
-    path: tuple[Key, ...] = ("servers", name)
+    path: tuple[PathKey, ...] = ("servers", name)
     for header, value in part.headers.items():
         place = config.validated.place(*path, "headers", header)
         if not _HEADER.fullmatch(header):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pegboard.config.check.member_checks import check_member
-from pegboard.config.check.member_names import Names
+from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list
 from pegboard.config.problem_codes import error, warning
@@ -19,7 +19,7 @@ from pegboard.core.surface.policy import LIMIT
 from pegboard.problems import Place, Problem
 
 
-def check_toolkits(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def check_toolkits(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is wrong with the toolkits of a file, and with policy texts."""
     for name, toolkit in config.toolkits.items():
         if not config.generated or name in config.added:
@@ -30,7 +30,7 @@ def check_toolkits(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     yield from _policies(config)
 
 
-def _members(items: Iterable[Member], names: Names) -> Iterator[Problem]:
+def _members(items: Iterable[Member], names: MemberNames) -> Iterator[Problem]:
     """Yield what T3 forbids in a toolkit: reserved names, the same thing twice, unknown names."""
     first: dict[Any, Member] = {}
     for item in items:
@@ -52,7 +52,7 @@ def _members(items: Iterable[Member], names: Names) -> Iterator[Problem]:
         yield from check_member(item, meaning, names)
 
 
-def _ambiguous(name: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _ambiguous(name: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     toolkit = config.toolkits[name]
     if name not in names.joined or [item.name for item in toolkit.members] == [name]:
         return
@@ -77,7 +77,7 @@ def _sharing(name: str, config: UncheckedConfig) -> Iterator[Problem]:
         yield warning("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
 
 
-def _focus(toolkit: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _focus(toolkit: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
     document = config.document_of(toolkit)
     members, rules = config.toolkits[toolkit].members, document.section.toolkits[toolkit].focus

@@ -12,7 +12,7 @@ from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 
-Scope = Literal["project", "user"]
+ClientScope = Literal["project", "user"]
 Root = tuple[str, ...]
 Server = dict[str, Any]
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
@@ -76,7 +76,7 @@ def _own_login(entry: Mapping[str, Any], title: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class McpClient:
     """An MCP client: where its files lie, and how it writes a server.
 
     ``roots`` are the paths of keys under which its servers may stand, the usual one first. ``project``
@@ -121,9 +121,9 @@ class Client:
 class Spot:
     """One place where a client keeps its servers; ``folder`` is where it starts them, if known."""
 
-    client: Client
+    client: McpClient
     path: Path
-    scope: Scope
+    scope: ClientScope
     folder: Path | None = None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, with_texts
 from pegboard.config.documents.document import is_list, is_mapping
 
 _BEARER: Final = "bearer_token_env_var"
@@ -45,7 +45,7 @@ def _entry(entry: Server, references: References) -> Server:
     return {**entry, _PASSED: list(references.variables)} if references.variables else entry
 
 
-CODEX: Final = Client(
+CODEX: Final = McpClient(
     name="codex",
     title="Codex",
     roots=(("mcp_servers",),),

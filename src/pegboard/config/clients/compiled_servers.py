@@ -28,7 +28,7 @@ WRONG: Final = "it is written wrongly"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Servers:
+class CompiledServers:
     """The servers of a client's file that can be started, and why others cannot.
 
     ``off`` says why a server of the file is not started; ``filters`` let only some of a server's
@@ -52,9 +52,9 @@ class Servers:
         rule = self.filters.get(server, EMPTY)
         return tool in rule.get(INCLUDE, (tool,)) and tool not in rule.get(EXCLUDE, ())
 
-    def joined(self, others: Servers) -> Servers:
+    def joined(self, others: CompiledServers) -> CompiledServers:
         """Return these servers and others; of two with one name these come first."""
-        return Servers(
+        return CompiledServers(
             specs={**others.specs, **self.specs},
             off={**others.off, **self.off},
             filters={**others.filters, **self.filters},
@@ -64,13 +64,13 @@ class Servers:
         )
 
 
-def servers_of(file: ServerFile, machine: Machine) -> Servers:
+def servers_of(file: ServerFile, machine: Machine) -> CompiledServers:
     """Return the servers of a client's file.
 
     Where Pegboard itself stands in it, the servers behind it are taken instead. Raises
     ``ConfigError`` where its configuration cannot be read.
     """
-    behind = Servers()
+    behind = CompiledServers()
     entries: dict[str, Any] = {}
     for name, entry in file.entries.items():
         path = own_configuration(entry, machine)
@@ -108,7 +108,7 @@ def _words(entry: Any) -> Sequence[str]:
     return [word for word in (*first, *(arguments if is_list(arguments) else [])) if isinstance(word, str)]
 
 
-def _compiled(file: ServerFile, machine: Machine) -> Servers:
+def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
     inputs = file.document.value.get("inputs")
     filled = {name: with_guesses(entry, inputs) for name, entry in file.entries.items()}
     client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
@@ -140,7 +140,7 @@ def _compiled(file: ServerFile, machine: Machine) -> Servers:
         references={path: pieces for path, pieces in expansion.references.items() if may_refer(path)},
     )
     return _without(
-        Servers(
+        CompiledServers(
             specs=_started_in(config, file.spot.folder),
             off={**dict.fromkeys(config.off, OFF), **off},
             filters=client.filters,
@@ -159,7 +159,7 @@ def _started_in(config: UncheckedConfig, folder: Path | None) -> dict[str, Serve
     return {name: replace(s, cwd=str(folder)) if s.cwd is None and s.command else s for name, s in specs.items()}
 
 
-def _without(servers: Servers) -> Servers:
+def _without(servers: CompiledServers) -> CompiledServers:
     """Return the servers without those that cannot be started."""
     specs = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
     return replace(servers, specs=specs, toolkits={n: t for n, t in servers.toolkits.items() if n in specs})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, input_variable
+from pegboard.config.clients.client import McpClient, References, Server, input_variable
 
 
 def _in_vscode(entry: Server, references: References) -> Server:
@@ -17,7 +17,7 @@ def _in_vscode(entry: Server, references: References) -> Server:
     return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
 
 
-VSCODE: Final = Client(
+VSCODE: Final = McpClient(
     name="vscode",
     title="VS Code",
     roots=(("servers",), ("mcp", "servers"), ("mcpServers",)),
@@ -37,7 +37,7 @@ def _in_copilot_cli(entry: Server, references: References) -> Server:
     return {"type": "local", **entry, **passed, "tools": ["*"], "deferTools": "never"}
 
 
-COPILOT_CLI: Final = Client(
+COPILOT_CLI: Final = McpClient(
     name="copilot-cli",
     title="Copilot CLI",
     project=(".github/mcp.json",),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, with_texts
 from pegboard.config.documents.document import is_mapping
 
 _SHELL: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -25,7 +25,7 @@ def _entry(entry: Server, references: References) -> Server:
     return {**entry, "env": {name: f"${name}" for name in references.variables}} if references.variables else entry
 
 
-GEMINI: Final = Client(
+GEMINI: Final = McpClient(
     name="gemini",
     title="Gemini CLI",
     project=(".gemini/settings.json",),

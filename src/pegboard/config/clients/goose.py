@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, with_texts
 from pegboard.config.documents.document import is_list, is_mapping
 
 _SERVERS: Final = ("stdio", "streamable_http", "sse")
@@ -49,7 +49,7 @@ def _entry(entry: Server, references: References) -> Server:
     }
 
 
-GOOSE: Final = Client(
+GOOSE: Final = McpClient(
     name="goose",
     title="Goose",
     roots=(("extensions",),),

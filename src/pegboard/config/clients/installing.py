@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Spot, input_variable, references_of, with_inputs
+from pegboard.config.clients.client import McpClient, Spot, input_variable, references_of, with_inputs
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
@@ -27,7 +27,7 @@ ENTRY: Final = "pegboard"
 # -- which file ------------------------------------------------------------------------------------
 
 
-def client_named(name: str) -> Client:
+def client_named(name: str) -> McpClient:
     """Return a client; raises ``UsageError``."""
     client = CLIENTS.get(name.casefold())
     if client is None:
@@ -37,7 +37,7 @@ def client_named(name: str) -> Client:
 
 
 def file_of(
-    client: Client, machine: Machine, path: Path | None, *, holding: bool = False, empty: bool = False
+    client: McpClient, machine: Machine, path: Path | None, *, holding: bool = False, empty: bool = False
 ) -> ServerFile:
     """Return the client's file: the one named, else the first that has servers (``holding``: Pegboard).
 
@@ -65,7 +65,7 @@ def file_of(
     raise ConfigError(message, code="no_servers", hint=hint)
 
 
-def no_configuration(client: Client) -> str:
+def no_configuration(client: McpClient) -> str:
     """Return what to do where a client has no servers, and there is no configuration to give it."""
     return f"Or write a configuration with `pegboard init`, then: pegboard init --install {client.name} --config FILE"
 

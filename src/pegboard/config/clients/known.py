@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, Spot, as_written
+from pegboard.config.clients.client import McpClient, References, Server, Spot, as_written
 from pegboard.config.clients.codex import CODEX
 from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
@@ -16,10 +16,10 @@ from pegboard.config.clients.zed import ZED
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
 
-PEGBOARD: Final = Client(
+PEGBOARD: Final = McpClient(
     name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",), translate=as_written
 )
-ANY: Final = Client(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
+ANY: Final = McpClient(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
 
 
 def _in_claude_code(entry: Server, _references: References) -> Server:
@@ -27,7 +27,7 @@ def _in_claude_code(entry: Server, _references: References) -> Server:
     return {**entry, "alwaysLoad": True}
 
 
-CLAUDE_CODE: Final = Client(
+CLAUDE_CODE: Final = McpClient(
     name="claude-code",
     title="Claude Code",
     project=(".mcp.json",),
@@ -35,19 +35,19 @@ CLAUDE_CODE: Final = Client(
     marker="projects",
     entry=_in_claude_code,
 )
-CLIENTS: Final[Mapping[str, Client]] = {
+CLIENTS: Final[Mapping[str, McpClient]] = {
     client.name: client
     for client in (
         CLAUDE_CODE,
-        Client(name="claude-desktop", title="Claude Desktop", user=("{apps}/Claude/claude_desktop_config.json",)),
-        Client(name="cursor", title="Cursor", project=(".cursor/mcp.json",), user=("~/.cursor/mcp.json",)),
+        McpClient(name="claude-desktop", title="Claude Desktop", user=("{apps}/Claude/claude_desktop_config.json",)),
+        McpClient(name="cursor", title="Cursor", project=(".cursor/mcp.json",), user=("~/.cursor/mcp.json",)),
         VSCODE,
         COPILOT_CLI,
         CODEX,
         GEMINI,
         ZED,
-        Client(name="windsurf", title="Windsurf", user=("~/.codeium/windsurf/mcp_config.json",)),
-        Client(name="junie", title="Junie", project=(".junie/mcp/mcp.json",), user=("~/.junie/mcp/mcp.json",)),
+        McpClient(name="windsurf", title="Windsurf", user=("~/.codeium/windsurf/mcp_config.json",)),
+        McpClient(name="junie", title="Junie", project=(".junie/mcp/mcp.json",), user=("~/.junie/mcp/mcp.json",)),
         OPENCODE,
         GOOSE,
     )
@@ -55,7 +55,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
 """The clients into whose files Pegboard can be installed, by name."""
 
 
-def spots(client: Client, machine: Machine) -> Iterator[Spot]:
+def spots(client: McpClient, machine: Machine) -> Iterator[Spot]:
     """Yield where a client's files may lie: the current folder first, then the home folder."""
     for name in client.project:
         folder = machine.folder
@@ -90,7 +90,7 @@ def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> Spot:
     return Spot(client=_by_shape(path, value), path=path, scope="user")
 
 
-def _by_shape(path: Path, value: Mapping[str, Any]) -> Client:
+def _by_shape(path: Path, value: Mapping[str, Any]) -> McpClient:
     if path.suffix.lower() in (".yaml", ".yml"):
         if is_mapping(value.get(GOOSE.marker)):
             return GOOSE
@@ -105,7 +105,7 @@ def _by_shape(path: Path, value: Mapping[str, Any]) -> Client:
     return ANY
 
 
-def _telling(client: Client) -> Iterator[str]:
+def _telling(client: McpClient) -> Iterator[str]:
     """Yield the files whose bare name is enough to know the client."""
     yield from (name for name in (*client.project, *client.user) if PurePath(name).name not in _SHARED_NAMES)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server, texts_in, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, texts_in, with_texts
 
 _VALUE: Final = re.compile(r"\{(env|file):([^{}]+)\}")
 _BESIDE: Final = re.compile(r"\{file:(?![/~])")
@@ -47,7 +47,7 @@ def _entry(entry: Server, references: References) -> Server:
     return {"type": "local", "command": [entry["command"], *entry["args"]], **folder, **environment}
 
 
-OPENCODE: Final = Client(
+OPENCODE: Final = McpClient(
     name="opencode",
     title="opencode",
     roots=(("mcp", "servers"), ("mcp",)),

@@ -25,7 +25,7 @@ from pegboard.config.documents.document import (
     read_text,
 )
 from pegboard.config.location import Machine
-from pegboard.config.schema.mcp_json import ClientFile, client_file
+from pegboard.config.schema.mcp_json import ParsedClientFile, client_file
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError
 
@@ -58,12 +58,12 @@ class ServerFile:
         """Return the name under which messages name the file."""
         return self.document.file
 
-    def translated(self) -> ClientFile:
+    def translated(self) -> ParsedClientFile:
         """Return the servers in our own shape."""
         found = self._client_file()
         return replace(found, unavailable={**found.unavailable, **self._only_its_own(found)})
 
-    def _client_file(self) -> ClientFile:
+    def _client_file(self) -> ParsedClientFile:
         value: Any = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
         for key in reversed(self.root):
             value = {key: value}
@@ -80,7 +80,7 @@ class ServerFile:
         """Return the servers that are for nobody but this client, and why."""
         return self._only_its_own(self._client_file())
 
-    def _only_its_own(self, found: ClientFile) -> Mapping[str, str]:
+    def _only_its_own(self, found: ParsedClientFile) -> Mapping[str, str]:
         client = self.spot.client
         here = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {self.unconfinable}"
         reasons = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, References, Server
+from pegboard.config.clients.client import McpClient, References, Server
 from pegboard.config.documents.document import is_mapping
 
 
@@ -28,7 +28,7 @@ def _entry(entry: Server, _references: References) -> Server:
     return {"source": "custom", **{key: value for key, value in entry.items() if key != "cwd"}, "env": {}}
 
 
-ZED: Final = Client(
+ZED: Final = McpClient(
     name="zed",
     title="Zed",
     roots=(("context_servers",),),

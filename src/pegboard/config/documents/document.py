@@ -20,8 +20,8 @@ ARRIVAL: Final = 10.0
 DEEPEST: Final = 64
 MOST_VALUES: Final = 500_000
 
-Key = str | int
-KeyPath = tuple[Key, ...]
+PathKey = str | int
+KeyPath = tuple[PathKey, ...]
 
 
 class YamlWord(str):
@@ -105,7 +105,7 @@ class Document:
     file: str
     root: Node
     problems: tuple[Problem, ...] = ()
-    heads: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict[Key, tuple[Key, ...]])
+    heads: Mapping[PathKey, tuple[PathKey, ...]] = field(default_factory=dict[PathKey, tuple[PathKey, ...]])
     placed: bool = True
 
     @property
@@ -113,7 +113,7 @@ class Document:
         """Return the plain value."""
         return self.root.value
 
-    def place(self, path: Sequence[Key], *, key: bool = False) -> Place:
+    def place(self, path: Sequence[PathKey], *, key: bool = False) -> Place:
         """Return where a value, or its key, stands; for a missing one, where its nearest owner does."""
         if path and path[0] in self.heads:
             path = (*self.heads[path[0]], *path[1:])
@@ -130,7 +130,7 @@ class Document:
         return Place(file=self.file, line=spot[0], column=spot[1], path=dotted(path))
 
 
-def dotted(path: Sequence[Key], *, whole: bool = False) -> str:
+def dotted(path: Sequence[PathKey], *, whole: bool = False) -> str:
     """Return a path as it is shown; the place of an entry in a list says enough at the end, unless it is ``whole``.
 
     >>> dotted(("toolkits", "data", "tools", 3, "sql")), dotted(("agents", "a", "tools", 1))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from pegboard.config.documents.document import Expanded, Key, is_list, is_mapping
+from pegboard.config.documents.document import Expanded, PathKey, is_list, is_mapping
 from pegboard.core.model.references import Reference, reference
 
 _REFERENCE: Final = re.compile(
@@ -17,14 +17,14 @@ _REFERENCE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class MissingValue:
     """What a value needs and does not get: a ``variable`` that is not set, an ``input`` that only a client asks for.
 
     ``syntax`` is what is no reference at all, ``reference`` what is no right one of those that are read later: then
     ``name`` says why.
     """
 
-    path: tuple[Key, ...]
+    path: tuple[PathKey, ...]
     name: str
     kind: Literal["variable", "input", "syntax", "reference"] = "variable"
 
@@ -41,12 +41,12 @@ class Expansion:
     env: Mapping[str, str]
     also: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: set[str] = field(default_factory=set[str])
-    missing: list[Missing] = field(default_factory=list[Missing])
-    references: dict[tuple[Key, ...], tuple[str | Reference, ...]] = field(
-        default_factory=dict[tuple[Key, ...], tuple[str | Reference, ...]]
+    missing: list[MissingValue] = field(default_factory=list[MissingValue])
+    references: dict[tuple[PathKey, ...], tuple[str | Reference, ...]] = field(
+        default_factory=dict[tuple[PathKey, ...], tuple[str | Reference, ...]]
     )
 
-    def value(self, value: Any, path: tuple[Key, ...] = ()) -> Any:
+    def value(self, value: Any, path: tuple[PathKey, ...] = ()) -> Any:
         """Return the value with every reference in it filled in; ``$${`` is written for ``${``."""
         if isinstance(value, str):
             return self._text(value, path) if "${" in value else value
@@ -56,7 +56,7 @@ class Expansion:
             return [self.value(inner, (*path, index)) for index, inner in enumerate(value)]
         return value
 
-    def _text(self, text: str, path: tuple[Key, ...]) -> str:
+    def _text(self, text: str, path: tuple[PathKey, ...]) -> str:
         pieces: list[str | Reference] = []
         end = 0
         for found in _REFERENCE.finditer(text):
@@ -67,18 +67,18 @@ class Expansion:
             self.references[path] = tuple(piece for piece in pieces if piece)
         return Expanded("".join(piece.text if isinstance(piece, Reference) else piece for piece in pieces), text)
 
-    def _filled(self, found: re.Match[str], path: tuple[Key, ...]) -> str | Reference:
+    def _filled(self, found: re.Match[str], path: tuple[PathKey, ...]) -> str | Reference:
         if found[0] == "$${":
             return "${"
         name, default, asked, scheme, target = found.groups()
         if scheme is not None:
             known = reference(scheme, target)
             if isinstance(known, str):
-                self.missing.append(Missing(path=path, name=known, kind="reference"))
+                self.missing.append(MissingValue(path=path, name=known, kind="reference"))
                 return found[0]
             return known
         if name is None:
-            self.missing.append(Missing(path=path, name=asked or "", kind="syntax" if asked is None else "input"))
+            self.missing.append(MissingValue(path=path, name=asked or "", kind="syntax" if asked is None else "input"))
             return found[0]
         value = self.env.get(name)
         if default is not None and not value:
@@ -86,7 +86,7 @@ class Expansion:
         if value is None and name in self.also:
             return self.also[name]
         if value is None:
-            self.missing.append(Missing(path=path, name=name))
+            self.missing.append(MissingValue(path=path, name=name))
             return found[0]
         if value:
             self.secrets.add(value)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import Document, Node, UnreadableError, is_list, is_mapping
 from pegboard.config.documents.rendered_values import as_json, in_line, in_lines, member_lines
-from pegboard.config.documents.written import Written, written_json, written_yaml
+from pegboard.config.documents.written import WrittenValue, written_json, written_yaml
 from pegboard.errors import ConfigError
 
 Path = Sequence[str]
@@ -148,7 +148,7 @@ class _Text:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def inside(self, at: Written, node: Node, new: Any) -> list[_Edit]:
+    def inside(self, at: WrittenValue, node: Node, new: Any) -> list[_Edit]:
         """Return what makes a mapping or list a different one, entry by entry."""
         if at.kind == "mapping" and is_mapping(new) and new and at.values:
             return self._mapping(at, node, new)
@@ -158,7 +158,7 @@ class _Text:
 
     # -- mappings ------------------------------------------------------------------------------
 
-    def _mapping(self, at: Written, node: Node, new: Mapping[str, Any]) -> list[_Edit]:
+    def _mapping(self, at: WrittenValue, node: Node, new: Mapping[str, Any]) -> list[_Edit]:
         gone = [index for index, name in enumerate(at.names) if name not in new and name != "<<"]
         if any(name not in new and name not in at.names for name in node.value):
             raise _CannotError  # it comes of a merge
@@ -176,7 +176,7 @@ class _Text:
             raise _CannotError
         return [*edits, *self._added(at, added)] if added else edits
 
-    def _changed(self, at: Written, index: int, node: Node, new: Any) -> list[_Edit]:
+    def _changed(self, at: WrittenValue, index: int, node: Node, new: Any) -> list[_Edit]:
         try:
             return self.inside(at.values[index], node, new)
         except _CannotError:
@@ -186,7 +186,7 @@ class _Text:
                 raise  # there may be comments in it
             return [self.replaced(at, index, new)]
 
-    def _added(self, at: Written, members: Mapping[str, Any]) -> list[_Edit]:
+    def _added(self, at: WrittenValue, members: Mapping[str, Any]) -> list[_Edit]:
         if at.block:
             lines = [line for name, value in members.items() for line in member_lines(name, value, at.column)]
             top = at.start == at.keys[0].start and at.column == 0
@@ -195,7 +195,7 @@ class _Text:
 
     # -- lists ---------------------------------------------------------------------------------
 
-    def _list(self, at: Written, node: Node, new: Sequence[Any]) -> list[_Edit]:
+    def _list(self, at: WrittenValue, node: Node, new: Sequence[Any]) -> list[_Edit]:
         old = [repr(value) for value in node.value]
         steps = SequenceMatcher(None, old, [repr(value) for value in new], autojunk=False).get_opcodes()
         edits: list[_Edit] = []
@@ -211,7 +211,7 @@ class _Text:
                 edits += self._inserted(at, first + both, new[begin + both : finish])
         return edits
 
-    def _item(self, at: Written, index: int, node: Node, new: Any) -> list[_Edit]:
+    def _item(self, at: WrittenValue, index: int, node: Node, new: Any) -> list[_Edit]:
         item = at.values[index]
         try:
             return self.inside(item, node, new)
@@ -220,7 +220,7 @@ class _Text:
             space = " " if item.start == item.end else ""
             return [(item.start, end, space + self.value(new, item))]
 
-    def _inserted(self, at: Written, index: int, new: Sequence[Any]) -> list[_Edit]:
+    def _inserted(self, at: WrittenValue, index: int, new: Sequence[Any]) -> list[_Edit]:
         if at.block:
             lines = [f"{' ' * at.column}- {self.value(value, at)}" for value in new]
             if index == len(at.values):
@@ -232,14 +232,14 @@ class _Text:
         start = at.values[index].start
         return [(start, start, "".join(f"{text}, " for text in texts))]
 
-    def _item_line(self, at: Written, index: int) -> int:
+    def _item_line(self, at: WrittenValue, index: int) -> int:
         """Return where the line of an item of a block list begins; the first may stand behind something else."""
         dash = self.text.rfind("-", 0, at.values[index].start)
         return self._own_line(dash)
 
     # -- both ----------------------------------------------------------------------------------
 
-    def _without(self, at: Written, heads: Sequence[Written], first: int, last: int) -> list[_Edit]:
+    def _without(self, at: WrittenValue, heads: Sequence[WrittenValue], first: int, last: int) -> list[_Edit]:
         """Return what takes some entries out that follow each other."""
         if at.block:
             begins = self._own_line(heads[first].start) if at.kind == "mapping" else self._item_line(at, first)
@@ -249,7 +249,7 @@ class _Text:
         start = at.values[first - 1].end if first else heads[first].start
         return [(start, at.values[last].end, "")]
 
-    def _in_flow(self, at: Written, texts: Sequence[str]) -> list[_Edit]:
+    def _in_flow(self, at: WrittenValue, texts: Sequence[str]) -> list[_Edit]:
         """Return what adds entries to the end of a collection in brackets, on lines of their own where others are."""
         closing = at.end - 1
         if not at.values:
@@ -270,7 +270,7 @@ class _Text:
             return [added]
         return [(end, end, f",{added[2]}")] if end == line_end else [(end, end, ","), added]
 
-    def replaced(self, at: Written, index: int, new: Any) -> _Edit:
+    def replaced(self, at: WrittenValue, index: int, new: Any) -> _Edit:
         """Return what puts a value in the place of one of a mapping."""
         value = at.values[index]
         if not at.block:
@@ -292,18 +292,18 @@ class _Text:
             return after, self._line_end(value.end), below
         return (after if space else value.start), value.end if not space else after, space + self.value(new, value)
 
-    def _column(self, at: Written, index: int) -> int:
+    def _column(self, at: WrittenValue, index: int) -> int:
         return at.column if index else at.keys[0].start - self._line_start(at.keys[0].start)
 
-    def value(self, value: Any, at: Written) -> str:  # noqa: ARG002
+    def value(self, value: Any, at: WrittenValue) -> str:  # noqa: ARG002
         """Return a value for a place in a line."""
         return in_line(value)
 
-    def member(self, name: str, value: Any, at: Written) -> str:  # noqa: ARG002
+    def member(self, name: str, value: Any, at: WrittenValue) -> str:  # noqa: ARG002
         """Return a member of a mapping in brackets."""
         return in_line({name: value})[1:-1]
 
-    def alone(self, texts: Sequence[str], at: Written) -> str:  # noqa: ARG002
+    def alone(self, texts: Sequence[str], at: WrittenValue) -> str:  # noqa: ARG002
         """Return what stands in brackets that were empty."""
         return ", ".join(texts)
 
@@ -354,17 +354,17 @@ class _Yaml(_Text):
 class _Json(_Text):
     """A text in JSON: entries stand on lines of their own where the text has several."""
 
-    def value(self, value: Any, at: Written) -> str:
+    def value(self, value: Any, at: WrittenValue) -> str:
         """Return a value for the place of another."""
         return self._rendered(value, at.start)
 
-    def member(self, name: str, value: Any, at: Written) -> str:
+    def member(self, name: str, value: Any, at: WrittenValue) -> str:
         """Return a member of an object."""
         head = at.keys[-1].start if at.keys else at.start
         lead = None if at.keys else self._indent(at.start) + (self._unit() or "")
         return f"{as_json(name, unit=None, lead='', newline='')}: {self._rendered(value, head, lead)}"
 
-    def alone(self, texts: Sequence[str], at: Written) -> str:
+    def alone(self, texts: Sequence[str], at: WrittenValue) -> str:
         """Return what stands in brackets that were empty."""
         unit, lead = self._unit(), self._indent(at.start)
         if unit is None:

@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenValue:
     """A value as it is written; positions count characters from 0, ``end`` is behind its last one.
 
     ``block`` is whether its lines say where it ends: a block mapping or list, or a block scalar. ``column`` is that of
@@ -32,12 +32,12 @@ class Written:
     end: int
     block: bool = False
     column: int = 0
-    keys: tuple[Written, ...] = ()
+    keys: tuple[WrittenValue, ...] = ()
     names: tuple[str, ...] = ()
-    values: tuple[Written, ...] = ()
+    values: tuple[WrittenValue, ...] = ()
 
 
-def written_yaml(text: str) -> Written:
+def written_yaml(text: str) -> WrittenValue:
     """Return the value of a YAML text that can be read."""
     events: Iterator[Any] = cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER))
     for event in events:
@@ -46,13 +46,15 @@ def written_yaml(text: str) -> Written:
     return _node(text, next(events), events)
 
 
-def _node(text: str, event: Any, events: Iterator[Any]) -> Written:
+def _node(text: str, event: Any, events: Iterator[Any]) -> WrittenValue:
     start, end = event.start_mark.index, event.end_mark.index
     if isinstance(event, yaml.AliasEvent):
-        return Written(kind="alias", start=start, end=end)
+        return WrittenValue(kind="alias", start=start, end=end)
     if isinstance(event, yaml.ScalarEvent):
         block = event.style in _FOLDED
-        return Written(kind="scalar", start=start, end=_end_of_block(text, start, end) if block else end, block=block)
+        return WrittenValue(
+            kind="scalar", start=start, end=_end_of_block(text, start, end) if block else end, block=block
+        )
     return _list(text, event, events) if isinstance(event, yaml.SequenceStartEvent) else _mapping(text, event, events)
 
 
@@ -69,14 +71,16 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if found < 0 else found
 
 
-def _list(text: str, start: Any, events: Iterator[Any]) -> Written:
-    items: list[Written] = []
+def _list(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
+    items: list[WrittenValue] = []
     while not isinstance(event := next(events), _LIST_END):
         items.append(_node(text, event, events))
     block = not start.flow_style
     end = items[-1].end if block and items else event.end_mark.index
     column = _dash(text, items[0].start) if block and items else 0
-    return Written(kind="list", start=start.start_mark.index, end=end, block=block, column=column, values=tuple(items))
+    return WrittenValue(
+        kind="list", start=start.start_mark.index, end=end, block=block, column=column, values=tuple(items)
+    )
 
 
 def _dash(text: str, at: int) -> int:
@@ -85,10 +89,10 @@ def _dash(text: str, at: int) -> int:
     return text.rfind("-", 0, at) - begin
 
 
-def _mapping(text: str, start: Any, events: Iterator[Any]) -> Written:
-    keys: list[Written] = []
+def _mapping(text: str, start: Any, events: Iterator[Any]) -> WrittenValue:
+    keys: list[WrittenValue] = []
     names: list[str] = []
-    values: list[Written] = []
+    values: list[WrittenValue] = []
     column: int | None = None
     while not isinstance(event := next(events), _MAPPING_END):
         column = event.start_mark.column if column is None else column
@@ -96,7 +100,7 @@ def _mapping(text: str, start: Any, events: Iterator[Any]) -> Written:
         names.append(str(getattr(event, "value", "")))
         values.append(_node(text, next(events), events))
     block = not start.flow_style
-    return Written(
+    return WrittenValue(
         kind="mapping",
         start=start.start_mark.index,
         end=values[-1].end if block and values else event.end_mark.index,
@@ -108,21 +112,21 @@ def _mapping(text: str, start: Any, events: Iterator[Any]) -> Written:
     )
 
 
-def written_json(text: str, document: Document) -> Written:
+def written_json(text: str, document: Document) -> WrittenValue:
     """Return the value of a JSON text."""
     return _of_json(JsonText(text, document), document.root)
 
 
-def _of_json(text: JsonText, node: Node) -> Written:
+def _of_json(text: JsonText, node: Node) -> WrittenValue:
     start, end = text.span(node)
     values = tuple(_of_json(text, child) for child in node.children.values())
     if is_mapping(node.value):
         names = tuple(str(name) for name in node.children)
         keys = tuple(_json_key(text, text.at(*node.keys[name])) for name in names)
-        return Written(kind="mapping", start=start, end=end, keys=keys, names=names, values=values)
-    return Written(kind="list" if is_list(node.value) else "scalar", start=start, end=end, values=values)
+        return WrittenValue(kind="mapping", start=start, end=end, keys=keys, names=names, values=values)
+    return WrittenValue(kind="list" if is_list(node.value) else "scalar", start=start, end=end, values=values)
 
 
-def _json_key(text: JsonText, start: int) -> Written:
+def _json_key(text: JsonText, start: int) -> WrittenValue:
     found = _KEY.match(text.text, start)
-    return Written(kind="scalar", start=start, end=found.end() if found else start)
+    return WrittenValue(kind="scalar", start=start, end=found.end() if found else start)

@@ -29,7 +29,7 @@ _MILLISECONDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientFile:
+class ParsedClientFile:
     """What a client's file says, in our own shape.
 
     ``unavailable`` says why a server cannot run; ``filters`` are the overrides that let only some of
@@ -69,7 +69,7 @@ def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...
 
 def client_file(
     document: Document, value: dict[str, Any], root: tuple[str, ...], *, folder: Path | None = None
-) -> ClientFile:
+) -> ParsedClientFile:
     """Return a client's file in our own shape; what we do not know is warned about and ignored.
 
     ``folder`` is where its client starts its servers, if known.
@@ -82,7 +82,7 @@ def client_file(
         beside = entries.get("sandbox")
         entries = entries[part]
     if not is_mapping(entries):
-        return ClientFile(document=document, value={"servers": entries}, problems=tuple(problems))
+        return ParsedClientFile(document=document, value={"servers": entries}, problems=tuple(problems))
     servers: dict[str, Any] = {}
     unavailable: dict[str, str] = {}
     filters: dict[str, dict[str, Any]] = {}
@@ -102,7 +102,7 @@ def client_file(
             servers[name].pop("type", None)
             servers[name].pop("transport", None)
             unavailable[name] = f"its type '{one_line(kind, limit=40)}' is not one of stdio, http and sse"
-    return ClientFile(
+    return ParsedClientFile(
         document=document,
         value={"servers": servers},
         problems=tuple(problems),

@@ -12,6 +12,7 @@ from pegboard.config.schema.values import (
     MODEL_KEYS,
     Address,
     ApproveRule,
+    ByteSize,
     Count,
     Days,
     Entries,
@@ -20,24 +21,23 @@ from pegboard.config.schema.values import (
     Model,
     Name,
     NamedStore,
-    Names,
+    NameList,
     NeedsOfPlugin,
     Network,
     OperatorRights,
-    Policy,
+    PolicyValue,
     Rules,
     Seconds,
-    Size,
     SwitchedBounds,
     SwitchedOn,
-    Text,
+    TextValue,
     bad,
     hook,
 )
 from pegboard.core.model.addresses import STORE_GRACE
 
 Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
-Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
+SwitchValue = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 
 
 def _optional(description: str, **rest: Any) -> Any:
@@ -82,8 +82,8 @@ def every_key() -> frozenset[str]:
 class TokenSection(Section):
     """Who may use the gateway as whom."""
 
-    token: Text = Field(description="The bearer token; write ${NAME} to take it from the environment.")
-    agents: Names = Field(description='The agents that this principal may use; "*" for all.')
+    token: TextValue = Field(description="The bearer token; write ${NAME} to take it from the environment.")
+    agents: NameList = Field(description='The agents that this principal may use; "*" for all.')
     console: OperatorRights = _optional(
         "What this principal may do as an operator, of these agents: see, approve, switch, configure. "
         "true is see, approve and switch.",
@@ -94,20 +94,20 @@ class TokenSection(Section):
 class GuardRule(Section):
     """What an argument may be."""
 
-    allow: list[Text] | None = _optional("Patterns of which one must match.")
-    deny: list[Text] = _optional("Patterns of which none may match.", default_factory=list)
+    allow: list[TextValue] | None = _optional("Patterns of which one must match.")
+    deny: list[TextValue] = _optional("Patterns of which none may match.", default_factory=list)
 
 
 class LimitsSection(Section):
     """What a server may send."""
 
-    message: Size = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
+    message: ByteSize = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
 
 
 class Needs(Section):
     """What a tool cannot work without."""
 
-    env: Names = _optional("Environment variables.", default_factory=list)
+    env: NameList = _optional("Environment variables.", default_factory=list)
     when: Name | None = _optional("A predicate that is asked whether it can run now: module:function.")
 
     @field_validator("when")
@@ -137,20 +137,20 @@ INSTANCE_OF_SERVER = (
 class ConfineSection(Section):
     """What the process of a plugin may reach, besides the system, its program, and caches of its own."""
 
-    write: list[Text] | None = _optional(
+    write: list[TextValue] | None = _optional(
         "The only folders and files that it may change, relative to this file. [default: its own folder]"
     )
-    read: list[Text] = _optional("What it may read besides, relative to this file.", default_factory=list)
+    read: list[TextValue] = _optional("What it may read besides, relative to this file.", default_factory=list)
     network: Network | None = _optional(
         "none, or the only TCP ports that it may use. [default: the network as it is, without Unix sockets]"
     )
     if_possible: Flag = _optional("Run it unconfined where the system cannot confine it.", default=False)
 
 
-Confined = Annotated[ConfineSection | None, SwitchedOn]
+ConfineValue = Annotated[ConfineSection | None, SwitchedOn]
 CONFINE = "What its process may reach: true for its own folder, caches and temporary files, or what exactly."
 
-Pins = Literal["additions", "ask", "trust"]
+PinsValue = Literal["additions", "ask", "trust"]
 PINS = "Of its tools that differ from what was first seen: new ones pass, those wait too (ask), or all pass (trust)."
 
 NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
@@ -159,10 +159,10 @@ NEEDS = "What a tool cannot work without, by its name; without a name, what all 
 class AuthSection(Section):
     """How a remote server is logged in to, where it does not say so itself."""
 
-    client_id: Text = _optional("The client that is registered with its issuer beforehand.", default="")
-    client_secret: Text = _optional("The secret of that client, or its private key in PEM.", default="")
-    scopes: Names = _optional("What a login asks for besides what the server says.", default_factory=list)
-    issuer: Text = _optional("Which of the issuers that the server names.", default="")
+    client_id: TextValue = _optional("The client that is registered with its issuer beforehand.", default="")
+    client_secret: TextValue = _optional("The secret of that client, or its private key in PEM.", default="")
+    scopes: NameList = _optional("What a login asks for besides what the server says.", default_factory=list)
+    issuer: TextValue = _optional("Which of the issuers that the server names.", default="")
     kind: Literal["code", "client_credentials", "private_key_jwt", "none"] = _optional(
         "code (a person logs in), client_credentials or private_key_jwt (the gateway does), or none.", default="code"
     )
@@ -188,15 +188,15 @@ RECORD = "What is kept of calls of it at most; the narrower of what the agent an
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
-    command: Text | None = _optional("The program to start (stdio).")
-    args: list[Text] = _optional("Its arguments.", default_factory=list)
-    env: dict[str, Text] = _optional("Its environment.", default_factory=dict)
-    env_file: Text | None = _optional(
+    command: TextValue | None = _optional("The program to start (stdio).")
+    args: list[TextValue] = _optional("Its arguments.", default_factory=list)
+    env: dict[str, TextValue] = _optional("Its environment.", default_factory=dict)
+    env_file: TextValue | None = _optional(
         "A file of lines NAME=VALUE for its environment, relative to this file.", alias="envFile", default=None
     )
-    cwd: Text | None = _optional("The folder to start it in, relative to this file.")
-    url: Text | None = _optional("The address of a remote server (HTTP).")
-    headers: dict[str, Text] = _optional("HTTP headers to send with every request.", default_factory=dict)
+    cwd: TextValue | None = _optional("The folder to start it in, relative to this file.")
+    url: TextValue | None = _optional("The address of a remote server (HTTP).")
+    headers: dict[str, TextValue] = _optional("HTTP headers to send with every request.", default_factory=dict)
     auth: AuthSection | None = _optional("How it is logged in to, where it does not say so itself.")
     type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
     transport: Transport | None = _optional("Another name for `type`.")
@@ -204,20 +204,20 @@ class ServerSection(Section):
     limits: LimitsSection | None = _optional("What it may send.")
     idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
     disabled: Flag = _optional("Do not use the server.", default=False)
-    auto_approve: Names = _optional(
+    auto_approve: NameList = _optional(
         "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list
     )
-    always_allow: Names = _optional(
+    always_allow: NameList = _optional(
         "What a client calls without asking; read by the client alone.", alias="alwaysAllow", default_factory=list
     )
-    description: Text = _optional("What the server is for.", default="")
+    description: TextValue = _optional("What the server is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
-    prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
+    prefix: TextValue | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _optional("Let several principals share one process: `instance: all`.", default=False)
     instance: InstanceOfServer | None = _optional(INSTANCE_OF_SERVER)
-    confine: Confined = _optional(CONFINE)
-    requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
-    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
+    confine: ConfineValue = _optional(CONFINE)
+    requires: dict[str, NameList] = _optional("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, TextValue] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
@@ -226,7 +226,7 @@ class ServerSection(Section):
         "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
-    pins: Pins | None = _optional(PINS)
+    pins: PinsValue | None = _optional(PINS)
     record: RecordSection | None = _optional(RECORD)
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
@@ -249,11 +249,11 @@ class PluginSection(Section):
     python: Name | None = _optional(
         "A module, or module:object (a function, a class or a factory); without it, the plugin registered by this name."
     )
-    description: Text = _optional("What the plugin is for.", default="")
+    description: TextValue = _optional("What the plugin is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
-    prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
-    requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
-    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
+    prefix: TextValue | None = _optional("What stands before `__` in the names of its tools.")
+    requires: dict[str, NameList] = _optional("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, TextValue] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
@@ -265,15 +265,15 @@ class PluginSection(Section):
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
     instance: InstanceOf | None = _optional(INSTANCE)
     idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
-    confine: Confined = _optional(CONFINE)
+    confine: ConfineValue = _optional(CONFINE)
     record: RecordSection | None = _optional(RECORD)
 
 
 class FocusRule(Section):
     """When to narrow a step to some tools."""
 
-    when: Text | None = _optional("A regular expression; the rule applies where the message matches it.")
-    tools: Names = _optional("The tools to narrow to; without it, all of the toolkit.", default_factory=list)
+    when: TextValue | None = _optional("A regular expression; the rule applies where the message matches it.")
+    tools: NameList = _optional("The tools to narrow to; without it, all of the toolkit.", default_factory=list)
     choice: Literal["auto", "required"] = _optional("Whether the model must call one of them.", default="auto")
     python: Name | None = _optional("A hook instead of a rule: module:function.")
 
@@ -299,18 +299,18 @@ class FocusRule(Section):
 class ToolkitSection(Section):
     """Tools that are granted, loaded and switched as one."""
 
-    description: Text = _optional("What the model reads of it in lists.", default="")
+    description: TextValue = _optional("What the model reads of it in lists.", default="")
     tools: Entries = _optional("Its members.", default_factory=list)
-    policy: Policy = _optional(
+    policy: PolicyValue = _optional(
         "Policy text for the model while a member is visible, {tools} being the visible ones; or its hook.",
         default="",
     )
     focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
     )
-    label: Text = _optional("How people see it.", default="")
-    icon: Text = _optional("The picture that people see.", default="")
-    share_with: Names = _optional(
+    label: TextValue = _optional("How people see it.", default="")
+    icon: TextValue = _optional("The picture that people see.", default="")
+    share_with: NameList = _optional(
         "Agents, two at least, for which its loads and unloads count together in one session.", default_factory=list
     )
 
@@ -319,10 +319,10 @@ class LoadoutSection(Section):
     """What a kind of agent has."""
 
     extends: Name | None = _optional("The loadout that this one builds on.")
-    categories: Names = _optional("Categories whose plugins are active.", default_factory=list)
-    plugins: Names = _optional("Plugins that are active.", default_factory=list)
-    discoverable: Names = _optional("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
-    disabled: Names = _optional("Plugins that are never there, whatever else grants them.", default_factory=list)
+    categories: NameList = _optional("Categories whose plugins are active.", default_factory=list)
+    plugins: NameList = _optional("Plugins that are active.", default_factory=list)
+    discoverable: NameList = _optional("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
+    disabled: NameList = _optional("Plugins that are never there, whatever else grants them.", default_factory=list)
 
 
 class SubAppSection(Section):
@@ -339,7 +339,7 @@ class AnticipateSection(Section):
 
 
 Anticipated = Annotated[AnticipateSection, SwitchedBounds]
-Dialect = Literal["pegboard", "toolkits", "invokeother", "discovery"]
+DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
 ANTICIPATE = "What a message may load before anybody asks for it, or false; by default in the pegboard dialect only."
 
 
@@ -365,9 +365,9 @@ class DefaultsSection(Section):
         "Static tools of every agent; its own entry of the same name wins.", default_factory=list
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
-    dialect: Dialect | None = _optional("The dialect of every agent that states none.")
+    dialect: DialectName | None = _optional("The dialect of every agent that states none.")
     lease: LeaseSection | None = _optional("The lease of every agent that states none.")
-    pins: Pins = _optional("`pins` of every server that states none.", default="additions")
+    pins: PinsValue = _optional("`pins` of every server that states none.", default="additions")
     remember: Flag = _optional(
         "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
     )
@@ -404,25 +404,25 @@ class SelfConfigSection(Section):
 class AgentSection(Section):
     """The profile of an agent."""
 
-    display_name: Text = _optional("How people see it.", default="")
-    role: Text = _optional("What it is for.", default="")
+    display_name: TextValue = _optional("How people see it.", default="")
+    role: TextValue = _optional("What it is for.", default="")
     model: Name | None = _optional("One of `models`.")
-    rooms: Names = _optional("Where it takes part.", default_factory=list)
+    rooms: NameList = _optional("Where it takes part.", default_factory=list)
     tools: Entries = _optional("Static tools: always loaded.", default_factory=list)
     essential: Entries = _optional("Tools that nothing takes away.", default_factory=list)
-    allowed_toolkits: Names = _optional("Toolkits that it may load.", default_factory=list)
-    initial_toolkits: Names = _optional(
+    allowed_toolkits: NameList = _optional("Toolkits that it may load.", default_factory=list)
+    initial_toolkits: NameList = _optional(
         "Toolkits that are loaded from the start and stay; all of them allowed ones.", default_factory=list
     )
     loadout: Name | None = _optional("Its loadout.")
-    discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
-    sub_apps: Names = _optional("Sub-apps that clients may open of it.", default_factory=list)
-    permissions: dict[str, Switch] = _optional(
+    discoverable: NameList = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    sub_apps: NameList = _optional("Sub-apps that clients may open of it.", default_factory=list)
+    permissions: dict[str, SwitchValue] = _optional(
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )
     worker_scope: Literal["shared", "user", "user_agent"] = _optional("Who shares one worker.", default="shared")
     private: PrivateSection | None = _optional("Work apart for each of these.")
-    dialect: Dialect | None = _optional(
+    dialect: DialectName | None = _optional(
         "The family of meta-tools through which the model manages its tools. [default: as `defaults` says, else "
         "toolkits where it has toolkits and nothing else to load from, else pegboard]"
     )
@@ -434,7 +434,7 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="safe"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
-    may_delegate: Names = _optional(
+    may_delegate: NameList = _optional(
         "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
     )
     self_config: SelfConfigSection | None = _optional("What it may change of itself, where it lists `self_config`.")
@@ -476,7 +476,7 @@ class NotifySection(Section):
 class StoreSection(Section):
     """Where state is stored, and for how long calls go on without it."""
 
-    url: Text = Field(description="Where state is stored: sqlite:///path, relative to this file.")
+    url: TextValue = Field(description="Where state is stored: sqlite:///path, relative to this file.")
     grace: Seconds = _optional(
         "For how long tools that are loaded can be called while the server of the store cannot be reached.",
         default=STORE_GRACE,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pegboard.config.documents.document import Document, Key, is_list, is_mapping
+from pegboard.config.documents.document import Document, PathKey, is_list, is_mapping
 from pegboard.config.problem_codes import ProblemCode
 from pegboard.config.schema.sections import known_keys
 from pegboard.config.schema.values import found
@@ -42,9 +42,9 @@ class ValidatedDocument(Generic[S]):
     section: S
     raw: Mapping[str, Any]
     problems: tuple[Problem, ...] = ()
-    indexes: Mapping[tuple[Key, ...], list[int]] = field(default_factory=dict[tuple[Key, ...], list[int]])
+    indexes: Mapping[tuple[PathKey, ...], list[int]] = field(default_factory=dict[tuple[PathKey, ...], list[int]])
 
-    def place(self, *path: Key, key: bool = False) -> Place:
+    def place(self, *path: PathKey, key: bool = False) -> Place:
         """Return where something of the section, or its key, stands in the file."""
         return self.document.place(_written(path, self.indexes), key=key)
 
@@ -61,7 +61,7 @@ class ValidatedDocument(Generic[S]):
 
 
 def validate(
-    model: type[S], document: Document, value: dict[str, Any], *, gone: Sequence[tuple[Key, ...]] = ()
+    model: type[S], document: Document, value: dict[str, Any], *, gone: Sequence[tuple[PathKey, ...]] = ()
 ) -> ValidatedDocument[S]:
     """Return the file as a section.
 
@@ -69,7 +69,7 @@ def validate(
     that are wrong for another reason: they are dropped, and not missed.
     """
     raw = {name: _outline(part) for name, part in value.items()}
-    indexes: dict[tuple[Key, ...], list[int]] = {}
+    indexes: dict[tuple[PathKey, ...], list[int]] = {}
     problems: list[Problem] = []
     missed = set(gone)
     _drop(value, list(gone), indexes)
@@ -77,7 +77,7 @@ def validate(
         try:
             section = model.model_validate(value)
         except ValidationError as error:
-            wrong: list[tuple[Key, ...]] = []
+            wrong: list[tuple[PathKey, ...]] = []
             for detail in error.errors(include_url=False):
                 path = _path(detail, value)
                 written = _written(path, indexes)
@@ -98,16 +98,16 @@ def _outline(part: Any) -> Any:
     return {name: dict(one) if is_mapping(one) else one for name, one in part.items()} if is_mapping(part) else part
 
 
-def _follows(code: str, written: tuple[Key, ...], missed: AbstractSet[tuple[Key, ...]]) -> bool:
+def _follows(code: str, written: tuple[PathKey, ...], missed: AbstractSet[tuple[PathKey, ...]]) -> bool:
     """Return whether a problem only stands because something that was wrong has been dropped."""
     if code == "missing":
         return written in missed
     return code == "bad_value" and any(path[:-1] == written for path in missed)
 
 
-def _path(detail: ErrorDetails, value: Any) -> tuple[Key, ...]:
+def _path(detail: ErrorDetails, value: Any) -> tuple[PathKey, ...]:
     """Return where a problem stands; what was written as one thing is no list of one."""
-    path: tuple[Key, ...] = ()
+    path: tuple[PathKey, ...] = ()
     for part in detail["loc"][:-1] if detail["loc"][-1:] == ("[key]",) else detail["loc"]:
         unnamed = part == "" and not (is_mapping(value) and part in value)
         if unnamed or (isinstance(part, int) and not is_list(value)):  # what a validator has put in between
@@ -116,11 +116,11 @@ def _path(detail: ErrorDetails, value: Any) -> tuple[Key, ...]:
     return path
 
 
-def _written(path: Sequence[Key], indexes: Mapping[tuple[Key, ...], list[int]]) -> tuple[Key, ...]:
+def _written(path: Sequence[PathKey], indexes: Mapping[tuple[PathKey, ...], list[int]]) -> tuple[PathKey, ...]:
     """Return the path in the file of something in what is left of it."""
     if not indexes:
         return tuple(path)
-    written: tuple[Key, ...] = ()
+    written: tuple[PathKey, ...] = ()
     for part in path:
         remaining = indexes.get(written) if isinstance(part, int) else None
         written = (
@@ -130,7 +130,7 @@ def _written(path: Sequence[Key], indexes: Mapping[tuple[Key, ...], list[int]]) 
     return written
 
 
-def _drop(value: Any, paths: list[tuple[Key, ...]], indexes: dict[tuple[Key, ...], list[int]]) -> None:
+def _drop(value: Any, paths: list[tuple[PathKey, ...]], indexes: dict[tuple[PathKey, ...], list[int]]) -> None:
     """Take what stands at these paths out, deepest and last first."""
     for path in sorted(set(paths), key=_descending, reverse=True):
         owner: Any = value
@@ -148,18 +148,22 @@ def _drop(value: Any, paths: list[tuple[Key, ...]], indexes: dict[tuple[Key, ...
             owner.pop(str(last), None)
 
 
-def _descending(path: tuple[Key, ...]) -> list[tuple[int, str]]:
+def _descending(path: tuple[PathKey, ...]) -> list[tuple[int, str]]:
     return [(part, "") if isinstance(part, int) else (-1, part) for part in path]
 
 
-def _inner(owner: Any, part: Key) -> Any:
+def _inner(owner: Any, part: PathKey) -> Any:
     if is_mapping(owner):
         return owner.get(str(part))
     return owner[part] if is_list(owner) and isinstance(part, int) and part < len(owner) else None
 
 
 def _problem(
-    detail: ErrorDetails, path: tuple[Key, ...], written: tuple[Key, ...], model: type[BaseModel], document: Document
+    detail: ErrorDetails,
+    path: tuple[PathKey, ...],
+    written: tuple[PathKey, ...],
+    model: type[BaseModel],
+    document: Document,
 ) -> Problem:
     code, message, hint = _words(detail, path, model)
     named = code == "unknown_key" or detail["loc"][-1:] == ("[key]",)
@@ -171,7 +175,7 @@ def _problem(
     return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) -> tuple[ProblemCode, str, str]:
+def _words(detail: ErrorDetails, path: tuple[PathKey, ...], model: type[BaseModel]) -> tuple[ProblemCode, str, str]:
     """Return code, message and hint for what pydantic found."""
     value, context = detail.get("input"), detail.get("ctx", {})
     match detail["type"]:
@@ -202,7 +206,7 @@ def _choice(value: Any, expected: str) -> tuple[ProblemCode, str, str]:
     return "wrong_type", f"expected {one}{expected}, found {found(value)}.", ""
 
 
-def _listed(path: tuple[Key, ...]) -> str:
+def _listed(path: tuple[PathKey, ...]) -> str:
     return "a list" if path[-1:] in (("args",), ("focus",), ("allow",), ("deny",)) else "a list of names"
 
 
@@ -212,7 +216,7 @@ def _list_hint(value: Any) -> str:
     return "Write each name as an entry `- name`." if is_mapping(value) else ""
 
 
-def _keys_hint(path: tuple[Key, ...], value: Any, model: type[BaseModel]) -> str:
+def _keys_hint(path: tuple[PathKey, ...], value: Any, model: type[BaseModel]) -> str:
     section = section_at(model, path[:-1])
     keys = known_keys(section) if section is not None else ()
     wrong = str(path[-1])
@@ -224,7 +228,7 @@ def _keys_hint(path: tuple[Key, ...], value: Any, model: type[BaseModel]) -> str
     return did_you_mean(wrong, keys) or (f"Known keys: {', '.join(keys)}." if keys else "")
 
 
-def section_at(model: type[BaseModel], path: Sequence[Key]) -> type[BaseModel] | None:
+def section_at(model: type[BaseModel], path: Sequence[PathKey]) -> type[BaseModel] | None:
     """Return the section that stands at a path."""
     kind: Any = model
     for part in path:

@@ -175,7 +175,7 @@ def _free(value: Any) -> dict[str, Any]:
     return plain(value)
 
 
-class Entry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no slots
+class ToolEntry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no slots
     """An entry of a list of tools: a name, and the overrides that stand with it (T1).
 
     ``written`` is the text of overrides that refer to variables, with the references, and nothing for others.
@@ -187,9 +187,9 @@ class Entry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no 
 _FILTERS: Final = ("include_tools", "exclude_tools")
 
 
-def _entry(value: Any) -> Entry:
+def _entry(value: Any) -> ToolEntry:
     if isinstance(value, str):
-        return Entry((_name(value), {}))
+        return ToolEntry((_name(value), {}))
     hint = "Write a name, or one name with its settings: {name: {key: value}}."
     if not is_mapping(value):
         raise wrong("a tool", value, hint)
@@ -200,7 +200,7 @@ def _entry(value: Any) -> Entry:
     ((name, settings),) = value.items()
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
-    entry = Entry((_name(name), _settings(settings or {})))
+    entry = ToolEntry((_name(name), _settings(settings or {})))
     if (written := as_written(settings)) is not None:
         entry.written = json.dumps(written, sort_keys=True, default=str)
     return entry
@@ -386,12 +386,12 @@ _SIZE_SCHEMA: Final = {
     ]
 }
 
-Text = Annotated[str, BeforeValidator(_text)]
+TextValue = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
-Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
+ByteSize = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 KeptSize = Annotated[
     int,
     BeforeValidator(_kept_size),
@@ -457,12 +457,12 @@ Network = Annotated[
         }
     ),
 ]
-Names = list[Name]
+NameList = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)
 SwitchedBounds = BeforeValidator(_bounds)
 NeedsOfPlugin = BeforeValidator(_needs)
-Policy = Annotated[
+PolicyValue = Annotated[
     Any,
     BeforeValidator(_policy),
     WithJsonSchema(
