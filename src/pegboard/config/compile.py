@@ -26,7 +26,7 @@ from pegboard.config.schema.sections import (
     ServerSection,
 )
 from pegboard.config.schema.validation import ValidatedDocument
-from pegboard.config.schema.values import HookName, ToolEntry
+from pegboard.config.schema.values import EntryWithOverrides, HookName
 from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
@@ -170,7 +170,9 @@ def _agents(
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
-def _members(entries: Iterable[ToolEntry], validated: ValidatedDocument[Any], *path: PathKey) -> Iterable[Member]:
+def _members(
+    entries: Iterable[EntryWithOverrides], validated: ValidatedDocument[Any], *path: PathKey
+) -> Iterable[Member]:
     for index, entry in enumerate(entries):
         yield member(*entry, place=validated.place(*path, index), written=entry.written)
 

@@ -9,7 +9,7 @@ from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey
 from pegboard.config.problem_codes import error
-from pegboard.config.schema.values import ToolEntry
+from pegboard.config.schema.values import EntryWithOverrides
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import variant_key
 from pegboard.problems import Problem
@@ -37,10 +37,12 @@ def check_overrides(config: UncheckedConfig, names: MemberNames, misfits: Sequen
             yield error("bad_override", misfit.message, place, misfit.hint)
 
 
-def _entries(config: UncheckedConfig) -> Iterator[tuple[tuple[PathKey, ...], ToolEntry]]:
+def _entries(config: UncheckedConfig) -> Iterator[tuple[tuple[PathKey, ...], EntryWithOverrides]]:
     """Yield every entry of a list of tools with its path in the file."""
     file = config.validated.section
-    lists: list[tuple[tuple[PathKey, ...], Sequence[ToolEntry]]] = [(("defaults", "tools"), file.defaults.tools)]
+    lists: list[tuple[tuple[PathKey, ...], Sequence[EntryWithOverrides]]] = [
+        (("defaults", "tools"), file.defaults.tools)
+    ]
     lists += [(("toolkits", name, "tools"), part.tools) for name, part in file.toolkits.items()]
     lists += [(("sub_apps", name, "tool_names"), part.tool_names) for name, part in file.sub_apps.items()]
     for name, part in (file.agents or {}).items():

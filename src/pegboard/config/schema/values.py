@@ -175,7 +175,7 @@ def _free(value: Any) -> dict[str, Any]:
     return plain(value)
 
 
-class ToolEntry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no slots
+class EntryWithOverrides(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have no slots
     """An entry of a list of tools: a name, and the overrides that stand with it (T1).
 
     ``written`` is the text of overrides that refer to variables, with the references, and nothing for others.
@@ -187,9 +187,9 @@ class ToolEntry(tuple[str, dict[str, Any]]):  # noqa: SLOT001 - a tuple can have
 _FILTERS: Final = ("include_tools", "exclude_tools")
 
 
-def _entry(value: Any) -> ToolEntry:
+def _entry(value: Any) -> EntryWithOverrides:
     if isinstance(value, str):
-        return ToolEntry((_name(value), {}))
+        return EntryWithOverrides((_name(value), {}))
     hint = "Write a name, or one name with its settings: {name: {key: value}}."
     if not is_mapping(value):
         raise wrong("a tool", value, hint)
@@ -200,7 +200,7 @@ def _entry(value: Any) -> ToolEntry:
     ((name, settings),) = value.items()
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
-    entry = ToolEntry((_name(name), _settings(settings or {})))
+    entry = EntryWithOverrides((_name(name), _settings(settings or {})))
     if (written := as_written(settings)) is not None:
         entry.written = json.dumps(written, sort_keys=True, default=str)
     return entry
