@@ -111,7 +111,7 @@ async def pydantic_ai(given: Tools | HandedOn | Session, answers: Answers) -> Ta
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.usage import UsageLimits
 
-    from pegboard.frameworks.pydantic_ai import SessionTools
+    from pegboard.frameworks.pydantic_ai import SessionToolsMiddleware
 
     clock = Clock()
 
@@ -125,7 +125,7 @@ async def pydantic_ai(given: Tools | HandedOn | Session, answers: Answers) -> Ta
         client = AnsweringClient(clock.called, clock.answers)
         model = OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client))
     if isinstance(given, Session):
-        agent = Agent(model, capabilities=[SessionTools(given)])
+        agent = Agent(model, capabilities=[SessionToolsMiddleware(given)])
     else:
         assert not isinstance(given, HandedOn)
         defined = [Tool.from_schema(never, one.wire, one.description, dict(one.input_schema)) for one in given[1]]
@@ -191,7 +191,7 @@ async def langchain(given: Tools | HandedOn | Session, answers: Answers) -> Take
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langchain_openai import ChatOpenAI
 
-    from pegboard.frameworks.langchain import SessionTools
+    from pegboard.frameworks.langchain import SessionToolsMiddleware
 
     clock = Clock()
     call = {"id": "call", "name": "tool_0", "args": {"text": "x"}}
@@ -215,7 +215,7 @@ async def langchain(given: Tools | HandedOn | Session, answers: Answers) -> Take
         given_client: Any = {"api_key": "none", "async_client": client.chat.completions, "root_async_client": client}
         model = ChatOpenAI(model=MODEL, **given_client)
     if isinstance(given, Session):
-        agent: Any = create_agent(model, middleware=[SessionTools(given)])
+        agent: Any = create_agent(model, middleware=[SessionToolsMiddleware(given)])
     elif isinstance(given, HandedOn):
         agent = create_agent(model, middleware=[_langchain_hooks(given.tools)])
     else:
