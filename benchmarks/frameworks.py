@@ -111,7 +111,7 @@ async def pydantic_ai(given: Tools | HandedOn | Session, answers: Answers) -> Ta
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.usage import UsageLimits
 
-    from pegboard.frameworks.pydantic_ai import SessionToolsMiddleware
+    from pegboard.frameworks.pydantic_ai import SessionTools
 
     clock = Clock()
 
@@ -125,7 +125,7 @@ async def pydantic_ai(given: Tools | HandedOn | Session, answers: Answers) -> Ta
         client = AnsweringClient(clock.called, clock.answers)
         model = OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client))
     if isinstance(given, Session):
-        agent = Agent(model, capabilities=[SessionToolsMiddleware(given)])
+        agent = Agent(model, capabilities=[SessionTools(given)])
     else:
         assert not isinstance(given, HandedOn)
         defined = [Tool.from_schema(never, one.wire, one.description, dict(one.input_schema)) for one in given[1]]

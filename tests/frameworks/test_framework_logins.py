@@ -19,7 +19,7 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.frameworks.langchain import SessionToolsMiddleware
 from pegboard.frameworks.langchain.approvals import decided_by
 from pegboard.frameworks.loop import Loop
-from pegboard.frameworks.pydantic_ai import SessionToolsMiddleware as PydanticTools
+from pegboard.frameworks.pydantic_ai import SessionTools as PydanticTools
 
 __all__ = ["running_site", "site"]
 
