@@ -305,14 +305,14 @@ class _SessionFunction(Function):
         def call(**arguments: Any) -> ToolResult:
             calling = _CALLING.set(context)
             try:
-                return one.answered(run.wait(partial(use, arguments)))
+                return one.answered(run.with_session_sync(partial(use, arguments)))
             finally:
                 _CALLING.reset(calling)
 
         async def acall(**arguments: Any) -> ToolResult:
             calling = _CALLING.set(context)
             try:
-                return one.answered(await run.come(partial(use, arguments)))
+                return one.answered(await run.with_session(partial(use, arguments)))
             finally:
                 _CALLING.reset(calling)
 
@@ -330,15 +330,15 @@ class _Steps:
         if function is None:
             return own.invoke(*args, **request)
         run = function.run
-        given = run.wait(partial(function.prepared, run, request))
+        given = run.with_session_sync(partial(function.prepared, run, request))
         answer: ModelResponse | None = None
         while answer is None or run.asks_again():
             try:
                 answer = _seen(run, own.invoke(*args, **given))
             except ModelProviderError as error:
-                if not run.wait(partial(_dropped, run, given["tools"], error)):
+                if not run.with_session_sync(partial(_dropped, run, given["tools"], error)):
                     raise
-        answer.content = f"{answer.content or ''}{run.wait(run.close)}" or None
+        answer.content = f"{answer.content or ''}{run.with_session_sync(run.close)}" or None
         return answer
 
     async def ainvoke(self, *args: Any, **request: Any) -> ModelResponse:
@@ -346,15 +346,15 @@ class _Steps:
         if function is None:
             return await own.ainvoke(*args, **request)
         run = function.run
-        given = await run.come(partial(function.prepared, run, request))
+        given = await run.with_session(partial(function.prepared, run, request))
         answer: ModelResponse | None = None
         while answer is None or run.asks_again():
             try:
                 answer = _seen(run, await own.ainvoke(*args, **given))
             except ModelProviderError as error:
-                if not await run.come(partial(_dropped, run, given["tools"], error)):
+                if not await run.with_session(partial(_dropped, run, given["tools"], error)):
                     raise
-        answer.content = f"{answer.content or ''}{await run.come(run.close)}" or None
+        answer.content = f"{answer.content or ''}{await run.with_session(run.close)}" or None
         return answer
 
     def invoke_stream(self, *args: Any, **request: Any) -> Iterator[ModelResponse]:
@@ -363,15 +363,15 @@ class _Steps:
             yield from own.invoke_stream(*args, **request)
             return
         run, again = function.run, True
-        given = run.wait(partial(function.prepared, run, request))
+        given = run.with_session_sync(partial(function.prepared, run, request))
         while again:
             try:
                 yield from map(partial(_seen, run), own.invoke_stream(*args, **given))
                 again = run.asks_again()
             except ModelProviderError as error:
-                if not run.wait(partial(_dropped, run, given["tools"], error)):
+                if not run.with_session_sync(partial(_dropped, run, given["tools"], error)):
                     raise
-        yield ModelResponse(content=run.wait(run.close) or None)
+        yield ModelResponse(content=run.with_session_sync(run.close) or None)
 
     async def ainvoke_stream(self, *args: Any, **request: Any) -> AsyncIterator[ModelResponse]:
         own, function = _any(super()), _function_of(request)
@@ -380,16 +380,16 @@ class _Steps:
                 yield part
             return
         run, again = function.run, True
-        given = await run.come(partial(function.prepared, run, request))
+        given = await run.with_session(partial(function.prepared, run, request))
         while again:
             try:
                 async for part in own.ainvoke_stream(*args, **given):
                     yield _seen(run, part)
                 again = run.asks_again()
             except ModelProviderError as error:
-                if not await run.come(partial(_dropped, run, given["tools"], error)):
+                if not await run.with_session(partial(_dropped, run, given["tools"], error)):
                     raise
-        yield ModelResponse(content=await run.come(run.close) or None)
+        yield ModelResponse(content=await run.with_session(run.close) or None)
 
     def get_function_calls_to_run(
         self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None

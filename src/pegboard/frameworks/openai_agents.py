@@ -242,9 +242,9 @@ class _Run:
     async def offered(self, context: AnyContext, taken: set[str]) -> list[Tool]:
         """Return the session's tools for a step, or for what is decided before one."""
         if not context.turn_input:  # a state is read, and no run goes on
-            return await self._run.come(self._known)
+            return await self._run.with_session(self._known)
         message = _text_of(context.turn_input) if self._run.begins else None
-        return await self._run.come(partial(self._stepped, message, taken))
+        return await self._run.with_session(partial(self._stepped, message, taken))
 
     async def _stepped(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
         begins = self._run.begins
@@ -290,7 +290,7 @@ class _Run:
         shown = {one["function"]["name"] for one in step.functions}
         tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name not in shown)]
         items = [{"role": "user", "content": items}] if isinstance(items, str) else [*map(self._as_written, items)]
-        await self._run.come(partial(self._record, items))
+        await self._run.with_session(partial(self._record, items))
         if step.fixed and not _is_kept(request):
             behind = self.host.kept.behind(self._key, self._history.read(items), step.surface, step.change)
             items = _with_notes(items, behind)
@@ -315,7 +315,7 @@ class _Run:
     async def rejects(self, request: Mapping[str, Any], error: Exception) -> bool:
         """Return whether a request is to be made again: its tools lose those that the provider does not take."""
         tools: list[Tool] = request["tools"]
-        rejected = await self._run.come(partial(self._run.rejects, error, [tool.name for tool in tools]))
+        rejected = await self._run.with_session(partial(self._run.rejects, error, [tool.name for tool in tools]))
         tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name in rejected)]
         return bool(rejected)
 
@@ -404,7 +404,7 @@ class _Run:
 
     async def close(self) -> None:
         """End the turn where the newest answer calls nothing (S6)."""
-        await self._run.come(self._run.close)
+        await self._run.with_session(self._run.close)
 
     def _bind(self, tools: list[Tool], items: Sequence[Any]) -> None:
         """Let the session answer the calls of tools that the model was not shown (X1, P9)."""
@@ -441,10 +441,10 @@ class _Run:
 
     async def _needs_approval(self, name: str, context: AnyContext, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
         """Return whether a person approves a call first, who is asked by this (A1)."""
-        if await self._run.come(lambda session: session.runs_unasked(name)):
+        if await self._run.with_session(lambda session: session.runs_unasked(name)):
             return False
         called, given = self._of_session(call_id, name, arguments)
-        decision = await self._run.come(lambda session: session.decide(called, given, ask=True))
+        decision = await self._run.with_session(lambda session: session.decide(called, given, ask=True))
         if decision.status != "needs_approval" or decision.approval is None:
             return False
         self._asked[call_id] = (name, decision.approval.id)
@@ -464,7 +464,7 @@ class _Run:
         arrived = time.monotonic() if approved else self._arrived
         called, given = self._of_session(call_id, name, arguments)
         made = partial(self._run.call, called, arrived, {} if approved else None, given, call_id=call_id)
-        answer = await self._run.come(partial(_allowed_for_all, made) if for_all else made)
+        answer = await self._run.with_session(partial(_allowed_for_all, made) if for_all else made)
         if answer.status == "needs_approval" and (approved or asked is None):
             self._again.append((name, text, self.host.passed.get(call_id)))
         return _returned(answer)

@@ -187,7 +187,7 @@ class SessionTools(AbstractCapability[Any]):
             raise error
         plain = self._plain[id(_bare(ctx.model))] = _without_additions(model)
         reason = str(error)
-        await self._toolset.come(lambda session: _reported(session, reason))
+        await self._toolset.with_session(lambda session: _reported(session, reason))
         raise RetryModelRequest(model=plain) from error
 
     async def after_model_request(
@@ -217,7 +217,7 @@ class SessionTools(AbstractCapability[Any]):
         finally:
             if over and self._toolset is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._toolset.come(partial(_ended, self._toolset.reported))
+                    await self._toolset.with_session(partial(_ended, self._toolset.reported))
 
 
 class SessionToolset(AbstractToolset[Any]):
@@ -255,8 +255,8 @@ class SessionToolset(AbstractToolset[Any]):
         """Return the capability's name, which makes its instructions addressable."""
         return self._name
 
-    async def come(self, use: Callable[[Session], Awaitable[T]], ctx: AnyContext | None = None) -> T:
-        """Return what comes of using the session, in the event loop that it belongs to.
+    async def with_session(self, use: Callable[[Session], Awaitable[T]], ctx: AnyContext | None = None) -> T:
+        """Call a function with the session, in the session's event loop, and return its result.
 
         Args:
             use: what uses the session.
@@ -284,7 +284,7 @@ class SessionToolset(AbstractToolset[Any]):
             revealed=frozenset(ctx.discovered_tool_names),
             defined=all_defined_in(_defining(ctx.messages)),
         )
-        self._surface, tools, reveals, beside = await self.come(step.taken, ctx)
+        self._surface, tools, reveals, beside = await self.with_session(step.taken, ctx)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
         retries = ctx.max_retries
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
@@ -294,7 +294,7 @@ class SessionToolset(AbstractToolset[Any]):
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
-        unlisted = (waiting & self._awaiting) | await self.come(partial(_asked_about, waiting), ctx)
+        unlisted = (waiting & self._awaiting) | await self.with_session(partial(_asked_about, waiting), ctx)
         hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
         return listed | {one.name: self._made(one, retries) for one in hidden}
 
@@ -305,7 +305,7 @@ class SessionToolset(AbstractToolset[Any]):
         async def reported(session: Session) -> Collection[str]:
             return reject_tools(error, sent, own, session)
 
-        names = await self.come(reported)
+        names = await self.with_session(reported)
         self.rejected.update(names)
         return bool(names)
 
@@ -328,7 +328,7 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def get_instructions(self, ctx: AnyContext) -> list[InstructionPart]:
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
-        surface = self._surface or await self.come(lambda session: session.surface(), ctx)
+        surface = self._surface or await self.with_session(lambda session: session.surface(), ctx)
         hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
         prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
@@ -391,7 +391,7 @@ class SessionToolset(AbstractToolset[Any]):
         names = {call.tool_name for call in response.tool_calls} - (known or {}).keys()
         if ctx.tool_manager is None or known is None or ours is None or not names:
             return
-        defined = await self.come(partial(_definitions, names, self._name), ctx)
+        defined = await self.with_session(partial(_definitions, names, self._name), ctx)
         self.unlisted = {one.name: self._made(one, ours.max_retries) for one in defined}
         try:
             tools = await ctx.tool_manager.toolset.get_tools(ctx)
@@ -418,11 +418,11 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: AnyContext) -> CallAnswer:
         called, given = _of_session(ctx, name, tool_args)
-        if why := await self.come(lambda session: _misnamed(called, given, session), ctx):
+        if why := await self.with_session(lambda session: _misnamed(called, given, session), ctx):
             raise ToolFailed(why)
         since, answer = (
             time.time(),
-            await self.come(lambda session: session.call(called, given, call_id=ctx.tool_call_id), ctx),
+            await self.with_session(lambda session: session.call(called, given, call_id=ctx.tool_call_id), ctx),
         )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
@@ -440,7 +440,7 @@ class SessionToolset(AbstractToolset[Any]):
                 decided = (
                     cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
                 )
-                answer = await self.come(partial(_approved, approval, decided), ctx)
+                answer = await self.with_session(partial(_approved, approval, decided), ctx)
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         login = about_login(answer)
@@ -461,7 +461,7 @@ class SessionToolset(AbstractToolset[Any]):
             responses = (message for message in messages if isinstance(message, ModelResponse))
             calls = {call.tool_call_id: call for response in responses for call in response.tool_calls}
             made = [(calls[part.tool_call_id], part) for part in returned if part.tool_call_id in calls]
-            await self.come(partial(_decided, made), ctx)
+            await self.with_session(partial(_decided, made), ctx)
 
 
 @dataclass

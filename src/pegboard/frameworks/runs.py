@@ -113,8 +113,8 @@ class SessionRun:
         """Why the model's newest answer is not whole, or nothing."""
         self._answered: float | None = None
 
-    async def come(self, use: SessionFunction[T]) -> T:
-        """Return what comes of using the session."""
+    async def with_session(self, use: SessionFunction[T]) -> T:
+        """Call a function with the session, in the session's event loop, and return its result."""
         if self._session is None:
             opened = self._opens()
             self._session = opened if isinstance(opened, AnySession) else await opened
@@ -122,8 +122,8 @@ class SessionRun:
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
 
-    def wait(self, use: SessionFunction[T]) -> T:
-        """Return what comes of using the session, in a run that blocks.
+    def with_session_sync(self, use: SessionFunction[T]) -> T:
+        """Call a function with the session in a run that blocks, and return its result.
 
         Raises:
             UsageError: the session does not block.

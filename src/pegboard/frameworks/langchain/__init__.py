@@ -99,33 +99,33 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
-        given, note = run.wait(partial(_prepared, run, request))
+        given, note = run.with_session_sync(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
                 response = _seen(run, handler(given))
             except Exception as error:
-                rejected = run.wait(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                rejected = run.with_session_sync(partial(run.rejects, error, [*map(_name_of, given.tools)]))
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(_named(response, request), note), run.wait(run.close))
+        return self._ended(run, _noted(_named(response, request), note), run.with_session_sync(run.close))
 
     @awaited
     async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
-        given, note = await run.come(partial(_prepared, run, request))
+        given, note = await run.with_session(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
                 response = _seen(run, await handler(given))
             except Exception as error:
-                rejected = await run.come(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                rejected = await run.with_session(partial(run.rejects, error, [*map(_name_of, given.tools)]))
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(_named(response, request), note), await run.come(run.close))
+        return self._ended(run, _noted(_named(response, request), note), await run.with_session(run.close))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
@@ -136,9 +136,9 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
         def answered(call: ToolCall) -> ToolMessage:
             name, arguments = _of_session(request, call)
             with _calling(request):
-                answer = run.wait(partial(run.call, name, run.arrived, None, arguments))
+                answer = run.with_session_sync(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
-                    answer = run.wait(partial(decided_by, answer, decision))
+                    answer = run.with_session_sync(partial(decided_by, answer, decision))
             return _message(answer, call["name"], call["id"])
 
         return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
@@ -155,9 +155,9 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
         async def answered(call: ToolCall) -> ToolMessage:
             name, arguments = _of_session(request, call)
             with _calling(request):
-                answer = await run.come(partial(run.call, name, run.arrived, None, arguments))
+                answer = await run.with_session(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
-                    answer = await run.come(partial(decided_by, answer, decision))
+                    answer = await run.with_session(partial(decided_by, answer, decision))
             return _message(answer, call["name"], call["id"])
 
         return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
