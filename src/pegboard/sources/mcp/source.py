@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pegboard.sources.mcp.login.logins import McpLogins
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
-_SPARE = ""  # the scope of a connection that has only been asked for its tools
+_UNASSIGNED = ""  # the scope of a connection that has only been asked for its tools
 _SHARED = "shared"
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -246,13 +246,13 @@ class McpSource:
 
     async def stop_owned(self, server: OwnedServer) -> None:
         """Stop a server that is another replica's from now on."""
-        scopes = (server.scope, _SPARE) if server.scope == _SHARED else (server.scope,)
+        scopes = (server.scope, _UNASSIGNED) if server.scope == _SHARED else (server.scope,)
         found = (self._pool.pop((server.name, server.fingerprint, scope), None) for scope in scopes)
         await self._close([connection for connection in found if connection is not None])
 
     def runs(self, server: OwnedServer) -> bool:
         """Return whether a server is up, or is starting."""
-        scopes = (server.scope, _SPARE) if server.scope == _SHARED else (server.scope,)
+        scopes = (server.scope, _UNASSIGNED) if server.scope == _SHARED else (server.scope,)
         found = (self._pool.get((server.name, server.fingerprint, scope)) for scope in scopes)
         return any(one is not None and (one.live is not None or one.starting) for one in found)
 
@@ -312,7 +312,7 @@ class McpSource:
             raise AttributeError("logins")
         return McpLogins(self._store, self._settings.learn)
 
-    async def call_beside(
+    async def call_in_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Run one tool for a scope without a connection of its own: on the one that it has, else on one of nobody's.
@@ -325,19 +325,19 @@ class McpSource:
         self._check(server, EMPTY)
         scope = context.scope
         found = self._pool.get((server.name, self.fingerprint(server), scope)) if scope else self._any(server)
-        return await call(found or self._spare(server), server, tool, arguments, context)
+        return await call(found or self._unassigned_connection(server), server, tool, arguments, context)
 
     def starts(self, spec: PluginSpec, scope: str) -> tuple[int, int]:
         """Return how often the connection of a scope came up, and how often it failed or ended by itself."""
         found = self._pool.get((spec.name, self.fingerprint(spec), scope))
         return (0, 0) if found is None else (found.history.starts, found.history.failures)
 
-    async def stop_spare(self, spec: PluginSpec) -> None:
+    async def stop_unassigned_process(self, spec: PluginSpec) -> None:
         """Stop the connection of a server that no scope has yet."""
-        spare = self._pool.pop((spec.name, self.fingerprint(spec), _SPARE), None)
-        if spare is not None:
-            self._stopped[spec.name, spare.fingerprint] = spare
-            await self._close([spare])
+        unassigned = self._pool.pop((spec.name, self.fingerprint(spec), _UNASSIGNED), None)
+        if unassigned is not None:
+            self._stopped[spec.name, unassigned.fingerprint] = unassigned
+            await self._close([unassigned])
 
     def read_refusals(self, spec: PluginSpec, scope: str, text: str) -> None:
         """Note what the text of an error says was refused to the process of a scope, or to that of no scope yet."""
@@ -377,8 +377,8 @@ class McpSource:
         key = (spec.name, fingerprint, scope)
         found = self._pool.get(key)
         if found is None or (owner is not None and (found.login is None or found.login.owner != owner)):
-            spare = None if owner is not None else self._pool.pop((spec.name, fingerprint, _SPARE), None)
-            found = spare or self._connection(spec, fingerprint, owner)
+            unassigned = None if owner is not None else self._pool.pop((spec.name, fingerprint, _UNASSIGNED), None)
+            found = unassigned or self._connection(spec, fingerprint, owner)
             self._pool[key] = found
             idle = None if scope == _SHARED else self._idle_after
             found.usage.stop_after(idle if spec.idle is None else spec.idle)
@@ -389,17 +389,17 @@ class McpSource:
         server = _server(spec)
         fingerprint = self.fingerprint(server)
         own = self._pool.get((server.name, fingerprint, scope))
-        return own or self._pool.get((server.name, fingerprint, _SPARE))
+        return own or self._pool.get((server.name, fingerprint, _UNASSIGNED))
 
     def _any(self, spec: ServerSpec) -> Connection:
-        """Return a connection that may be asked for its tools: any that is there, else a spare one."""
-        same = [connection for _, connection in self._of(spec)] or [self._spare(spec)]
+        """Return a connection that may be asked for its tools: any that is there, else the unassigned one."""
+        same = [connection for _, connection in self._of(spec)] or [self._unassigned_connection(spec)]
         return next((c for c in same if c.live is not None), same[0])
 
-    def _spare(self, spec: ServerSpec) -> Connection:
+    def _unassigned_connection(self, spec: ServerSpec) -> Connection:
         """Return the connection that no scope has yet."""
         fingerprint = self.fingerprint(spec)
-        key = (spec.name, fingerprint, _SPARE)
+        key = (spec.name, fingerprint, _UNASSIGNED)
         found = self._pool.get(key)
         if found is None:
             found = self._pool[key] = self._connection(spec, fingerprint)
@@ -485,7 +485,7 @@ class McpSource:
         """Return the connections of a server, with the one that was stopped, where there is none since."""
         found = self._of(spec)
         stopped = self._stopped.get((spec.name, self.fingerprint(spec)))
-        return found if stopped is None or found else [(_SPARE, stopped)]
+        return found if stopped is None or found else [(_UNASSIGNED, stopped)]
 
     async def aclose(self) -> None:
         """Stop every server that was started."""

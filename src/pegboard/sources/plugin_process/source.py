@@ -45,7 +45,7 @@ class Processes(Protocol):
         """Call in the process of the call's scope, which is started where there is none."""
         ...
 
-    async def call_beside(
+    async def call_in_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Call in the process that a scope has, else in one that no scope has yet."""
@@ -55,7 +55,7 @@ class Processes(Protocol):
         """Return how often the process of a scope came up, and how often it ended by itself."""
         ...
 
-    async def stop_spare(self, spec: PluginSpec) -> None:
+    async def stop_unassigned_process(self, spec: PluginSpec) -> None:
         """Stop the process that no scope has yet."""
         ...
 
@@ -162,13 +162,13 @@ class PluginProcessSource:
             async with asyncio.timeout(self._constructed_within):
                 described = cast("dict[str, str]", await self._value(variant, "describe", "describe"))
         except TimeoutError:
-            await self._processes.stop_spare(variant.process)
+            await self._processes.stop_unassigned_process(variant.process)
             message = f"plugin '{spec.name}' was not constructed within {self._constructed_within:g} s: it is stopped."
             raise ToolUnavailableError(message, location=spec.place) from None
         except UpstreamError as error:
             raise ToolUnavailableError(error.message, hint=error.hint, location=spec.place) from error
         except ToolUnavailableError:
-            await self._processes.stop_spare(variant.process)  # what is corrected is seen by a new one
+            await self._processes.stop_unassigned_process(variant.process)  # what is corrected is seen by a new one
             raise
         manifest = manifest_from_json(described["manifest"])
         if manifest is None:
@@ -259,7 +259,7 @@ class PluginProcessSource:
         """Return what a process answers that is no call."""
         asked = {**_asked(what, _NOBODY), "given": list(given)}
         tool = Tool(plugin=variant.spec.name, name=name)
-        result = await self._processes.call_beside(variant.process, tool, EMPTY, _along(asked, scope))
+        result = await self._processes.call_in_unassigned_process(variant.process, tool, EMPTY, _along(asked, scope))
         _, answer = _parted(result)
         if "error" in answer:
             raise self._failed(variant, scope, answer["error"])

@@ -68,12 +68,12 @@ class _Instance:
 class _Family:
     """The objects of one plugin under its overrides, by scope.
 
-    ``spare`` is one that nobody has used; ``asked`` answers predicates for scopes without an object, and no call
+    ``unassigned`` is one that nobody has used; ``asked`` answers predicates for scopes without an object, and no call
     reaches it. ``closed`` are the scopes whose object was closed unused.
     """
 
     found: asyncio.Task[tuple[object, bool]]
-    spare: asyncio.Task[LocalPlugin] | None = None
+    unassigned: asyncio.Task[LocalPlugin] | None = None
     asked: asyncio.Task[LocalPlugin] | None = None
     manifest: Manifest | None = None
     instances: dict[str, _Instance] = field(default_factory=dict[str, _Instance])
@@ -105,9 +105,9 @@ class Instances:
         family = await self._family(making)
         if family.manifest is None:
             ready = (instance.task for instance in family.instances.values() if _is_ready(instance.task))
-            task = next(ready, None) or family.asked or family.spare
+            task = next(ready, None) or family.asked or family.unassigned
             if task is None or _failed(task):
-                task = family.spare = self._begin(family, making)
+                task = family.unassigned = self._begin(family, making)
             family.manifest = (await asyncio.shield(task)).manifest(making.plugin)
         return family.manifest
 
@@ -130,13 +130,13 @@ class Instances:
         """
         family = await self._family(making)
         instance = family.instances.get(_name(family, scope))
-        known = (family.asked, family.spare) if instance is None else (instance.task,)
+        known = (family.asked, family.unassigned) if instance is None else (instance.task,)
         task = next((one for one in known if one is not None and not _failed(one)), None)
         if task is None:
             task = self._begin(family, making)
         if instance is None:
             family.asked = task
-            family.spare = None if family.spare is task else family.spare
+            family.unassigned = None if family.unassigned is task else family.unassigned
         function = (await asyncio.shield(task)).predicate(condition)
         if function is None:
             raise ToolUnavailableError("its condition is not there any more.")
@@ -167,7 +167,7 @@ class Instances:
         families, self._families = list(self._families.values()), {}
         for family in families:
             family.found.cancel()
-            every = (*(one.task for one in family.instances.values()), family.spare, family.asked)
+            every = (*(one.task for one in family.instances.values()), family.unassigned, family.asked)
             for task in filter(None, every):
                 if _is_ready(task):
                     self._close(task)
@@ -213,8 +213,8 @@ class Instances:
                 self._look_in(instance.idle)
 
     def _instance(self, family: _Family, name: str, making: Making) -> _Instance:
-        """Return the object of a scope that has none: the spare one if there is one, else one that is made now."""
-        task, family.spare = family.spare, None
+        """Return the object of a scope that has none: the unassigned one if there is one, else one that is made now."""
+        task, family.unassigned = family.unassigned, None
         if task is None or _failed(task):
             task = self._begin(family, making)
         idle = self._idle if making.idle is None else making.idle
