@@ -20,7 +20,7 @@ from pegboard import Pegboard
 from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext
-from pegboard.sources.late import local_sources
+from pegboard.sources.lazy import local_sources
 from pegboard.sources.registry import registered
 
 PRINCIPALS = 500

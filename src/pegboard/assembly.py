@@ -39,7 +39,7 @@ from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
-from pegboard.sources.late import LateHooks, local_sources
+from pegboard.sources.lazy import LazyHooks, local_sources
 from pegboard.support import user_folders
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
@@ -139,7 +139,7 @@ class Pegboard(Board):
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        hooks = LateHooks(source.path.absolute().parent, apart)
+        hooks = LazyHooks(source.path.absolute().parent, apart)
         meaning = Embedding()
         board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
@@ -419,7 +419,7 @@ def _parts(
     sources: tuple[Source, ...],
     counter: TokenCounter,
     own: Adapters,
-    hooks: LateHooks | None = None,
+    hooks: LazyHooks | None = None,
     meaning: Embedding | None = None,
 ) -> Parts:
     return Parts(
@@ -446,7 +446,7 @@ def trial(sources: Sequence[Source], masker: Masker) -> Board:
 class _FocusRules:
     """The focus rules of a configuration: its patterns and hooks (F3)."""
 
-    def __init__(self, hooks: LateHooks) -> None:
+    def __init__(self, hooks: LazyHooks) -> None:
         self._hooks = hooks
 
     def matches(self, pattern: str, message: str) -> bool:

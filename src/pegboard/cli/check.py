@@ -299,7 +299,7 @@ async def _board(config: Path | None, configuration: Configuration, *, stored: b
     from pegboard.core.model.catalog import Catalog
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.late import local_sources
+    from pegboard.sources.lazy import local_sources
 
     if stored:
         async with Pegboard.open(config) as opened:

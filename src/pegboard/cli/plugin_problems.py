@@ -48,11 +48,11 @@ async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem
     from pegboard.core.access.settings.predicates import fault_of_error
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.naming import one_line
-    from pegboard.sources.late import LateHooks
+    from pegboard.sources.lazy import LazyHooks
 
     masker, found = Masker(configuration.secrets), list[Problem]()
     apart = processes_of(configuration, masker, os.environ)
-    hooks = LateHooks(configuration.path.absolute().parent, apart)
+    hooks = LazyHooks(configuration.path.absolute().parent, apart)
     try:
         for spec in configuration.specs.values():
             for tool, condition in spec.when.items():

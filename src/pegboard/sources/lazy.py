@@ -35,7 +35,7 @@ _THEIRS: Final = {
 """By the module without which nothing can be of a framework: what knows its tools; nothing for Agno's toolkits."""
 
 
-class LateSource:
+class LazySource:
     """A source in front of another one, which ``make`` imports and returns.
 
     It brings in plugins of the ``kind``; of registered ones those whose loader begins like one of ``loaders``.
@@ -151,7 +151,7 @@ class HooksElsewhere(Protocol):
         ...
 
 
-class LateHooks:
+class LazyHooks:
     """The hooks of a configuration, imported when the first is asked; those of ``elsewhere`` are not imported here."""
 
     def __init__(self, folder: Path, elsewhere: HooksElsewhere | None = None) -> None:
@@ -207,13 +207,13 @@ def local_sources(
         return None
 
     return (
-        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt, idle=idle)),
-        LateSource(
+        LazySource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt, idle=idle)),
+        LazySource(
             RegisteredSpec,
             lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt, idle=idle),
             loaders=("entry_point:", "packaged:", NAME_ONLY),
         ),
-        LateSource(
+        LazySource(
             RegisteredSpec,
             lambda: import_module("pegboard.sources.agno").AgnoSource(theirs(), idle=idle),
             loaders=("agno:",),

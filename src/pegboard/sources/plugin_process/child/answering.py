@@ -15,7 +15,7 @@ from pegboard.core.model.tools import CallResult, Tool
 from pegboard.errors import OverrideError, PegboardError, ToolUnavailableError
 from pegboard.ports import CallContext, ConditionalSource, HasHooks, SessionKey
 from pegboard.sources.code import fingerprint
-from pegboard.sources.late import LateHooks, LateSource, local_sources
+from pegboard.sources.lazy import LazyHooks, LazySource, local_sources
 from pegboard.sources.plugin_process.forms import ANSWERED, ASKED
 from pegboard.sources.plugin_process.process_spec import spec_of
 from pegboard.sources.signatures import Built, LocalSource, blocks, run_here
@@ -37,7 +37,7 @@ class Answering:
         self._spec = spec
         self._source = next(source for source in sources if source.handles(spec))
         self._plugin: Built | None = None
-        self._hooks = LateHooks(Path(given["spec"].get("folder") or "."))
+        self._hooks = LazyHooks(Path(given["spec"].get("folder") or "."))
 
     async def answer(self, params: Message) -> Message:
         """Return the result of one request; what is raised is an answer too."""
@@ -76,7 +76,7 @@ class Answering:
             return _also({"error": _described(error)})
 
     def _constructed(self) -> Built | None:
-        source = self._source.made if isinstance(self._source, LateSource) else None
+        source = self._source.made if isinstance(self._source, LazySource) else None
         found = source.ready(self._spec, self._overrides, _SCOPE) if isinstance(source, LocalSource) else None
         self._plugin = found if isinstance(found, Built) else None
         return self._plugin
