@@ -54,7 +54,7 @@ class App:
 
     def __init__(
         self,
-        door: Authenticator,
+        authenticator: Authenticator,
         clock: Callable[[], float] = monotonic,
         peers: Peers | None = None,
         drain: Drain | None = None,
@@ -62,27 +62,29 @@ class App:
     ) -> None:
         drain = drain or Drain()
         streams = streams or OpenStreams(ConnectionLimits().most)
-        gateway = self._gateway = Gateway(door.board, clock, peers)
+        gateway = self._gateway = Gateway(authenticator.board, clock, peers)
         self._manager = _sessions(gateway, peers)
-        mcp = _Mcp(gateway, door, self._manager, drain, streams)
+        mcp = _Mcp(gateway, authenticator, self._manager, drain, streams)
         routed = Starlette(
             routes=[
                 Route("/mcp", mcp),
                 Route("/mcp/{agent:path}", mcp),
-                Route("/healthz", _Health(door)),
-                Route("/readyz", Ready(door, drain)),
-                Route("/metrics", _Metrics(gateway, door)),
-                Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
+                Route("/healthz", _Health(authenticator)),
+                Route("/readyz", Ready(authenticator, drain)),
+                Route("/metrics", _Metrics(gateway, authenticator)),
+                Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, authenticator), methods=["POST"]),
             ],
-            middleware=[Middleware(OriginCheck, host=door.host)],
+            middleware=[Middleware(OriginCheck, host=authenticator.host)],
         )
-        self._states = None if peers is None else StateRouting(routed, peers, door)
+        self._states = None if peers is None else StateRouting(routed, peers, authenticator)
         app: ASGIApp = routed if self._states is None else self._states
         self._app = app
-        if door.board.fast_path:
+        if authenticator.board.fast_path:
             from pegboard.gateway.fast.http_middleware import FastCallMiddleware
 
-            identified = partial(identify, authenticator=door, origins=OriginCheck(routed, host=door.host))
+            identified = partial(
+                identify, authenticator=authenticator, origins=OriginCheck(routed, host=authenticator.host)
+            )
             self._app = FastCallMiddleware(app, gateway, identified)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,13 +145,13 @@ class _Mcp:
     def __init__(
         self,
         gateway: Gateway,
-        door: Authenticator,
+        authenticator: Authenticator,
         manager: StreamableHTTPSessionManager,
         drain: Drain,
         streams: OpenStreams,
     ) -> None:
         self._gateway = gateway
-        self._door = door
+        self._authenticator = authenticator
         self._manager = manager
         self._drain = drain
         self._streams = streams
@@ -158,7 +160,7 @@ class _Mcp:
         request = Request(scope)
         note_arrival(scope)
         ask = partial(
-            self._door.caller,
+            self._authenticator.caller,
             request.headers.get("authorization"),
             scope["path_params"].get("agent"),
             request.query_params,
@@ -168,7 +170,7 @@ class _Mcp:
             if self._gateway.closing.is_set() or (self._drain.begun and _begins_something(request)):
                 raise too_late()
             caller = ask()
-            self._door.reached(caller, scope, request.headers["host"])
+            self._authenticator.reached(caller, scope, request.headers["host"])
             await self._gateway.schemas.prepare(caller)
             receive = await _counted(scope, receive)
         except Refusal as refusal:
@@ -262,16 +264,16 @@ def _user(caller: Caller) -> AuthenticatedUser:
 class _Health:
     """The endpoint that reports that the gateway is up, and the upstreams to those who may know them."""
 
-    def __init__(self, door: Authenticator) -> None:
-        self._door = door
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from importlib.metadata import version
 
-        board = self._door.board
+        board = self._authenticator.board
         health: dict[str, Any] = {"status": "ok", "version": version("pegboard")}
         try:
-            token = self._door.principal(Request(scope).headers.get("authorization"))
+            token = self._authenticator.principal(Request(scope).headers.get("authorization"))
         except Refusal:
             pass
         else:
@@ -307,13 +309,13 @@ def _states(board: BoardPort, token: Token | None) -> Iterator[Mapping[str, Any]
 class _Metrics:
     """The endpoint of the metrics, for those who may use the gateway."""
 
-    def __init__(self, gateway: Gateway, door: Authenticator) -> None:
+    def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
         self._gateway = gateway
-        self._door = door
+        self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._door.principal(Request(scope).headers.get("authorization"))
+            self._authenticator.principal(Request(scope).headers.get("authorization"))
         except Refusal as refusal:
             await refusal(scope, receive, send)
         else:
@@ -324,9 +326,9 @@ class _Metrics:
 class _EndTurn:
     """The endpoint that ends the turn of a session (G3)."""
 
-    def __init__(self, gateway: Gateway, door: Authenticator) -> None:
+    def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
         self._gateway = gateway
-        self._door = door
+        self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -343,7 +345,7 @@ class _EndTurn:
     async def _ended(self, request: Request) -> Response:
         session_id = request.path_params["session"]
         query = request.query_params
-        caller = self._door.caller(request.headers.get("authorization"), query.get("agent"), {})
+        caller = self._authenticator.caller(request.headers.get("authorization"), query.get("agent"), {})
         if problem := label_problem(session_id):
             raise Refusal(400, f"The session id {problem}", code=INVALID_PARAMS)
         session = await self._gateway.sessions.get(caller, session_id, modern=True)

@@ -60,8 +60,8 @@ def _closing(send: Send) -> Send:
 class Ready:
     """The endpoint that says whether requests are to be sent here; it needs no token, and names nothing."""
 
-    def __init__(self, door: Authenticator, drain: Drain) -> None:
-        self._door = door
+    def __init__(self, authenticator: Authenticator, drain: Drain) -> None:
+        self._authenticator = authenticator
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +79,7 @@ class Ready:
         """Return the code of what stands against serving, or nothing."""
         try:
             async with asyncio.timeout(STORE_WITHIN):
-                await self._door.board.services.store.change_token()
+                await self._authenticator.board.services.store.change_token()
         except StoreError as error:
             return error.code
         except TimeoutError:

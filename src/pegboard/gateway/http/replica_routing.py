@@ -34,11 +34,11 @@ class SessionRouting:
     What another replica has sent on is handed on, too, once it has proved that.
     """
 
-    def __init__(self, app: GatewayApp, peers: Peers, door: Authenticator) -> None:
+    def __init__(self, app: GatewayApp, peers: Peers, authenticator: Authenticator) -> None:
         self._app = app
         self._own = peers.own.encode() + b"-"
         self._credentials = peers.credentials
-        self._elsewhere = Elsewhere(app, peers, door, principals=True)
+        self._elsewhere = Elsewhere(app, peers, authenticator, principals=True)
         self._arrived = OpenRequests()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,10 +91,10 @@ class StateRouting:
     Such a request has a ``requestState`` in its body (2026-07-28 era); nothing is lost where it is not found.
     """
 
-    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, peers: Peers, authenticator: Authenticator) -> None:
         self._app = app
         self._seal = peers.seal
-        self._elsewhere = Elsewhere(app, peers, door, principals=True)
+        self._elsewhere = Elsewhere(app, peers, authenticator, principals=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -137,12 +137,12 @@ class Elsewhere:
     ``principals``: only those of principals who are known here are.
     """
 
-    def __init__(self, app: ASGIApp, peers: Peers, door: Authenticator, *, principals: bool = False) -> None:
+    def __init__(self, app: ASGIApp, peers: Peers, authenticator: Authenticator, *, principals: bool = False) -> None:
         self._app = app
         self._principals = principals
         self._forwarder = peers.forwarder
-        self._door = door
-        self._origins = OriginCheck(app, host=door.host)
+        self._authenticator = authenticator
+        self._origins = OriginCheck(app, host=authenticator.host)
         self._requests = OpenRequests()
 
     async def serve(self, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,7 +154,7 @@ class Elsewhere:
                 raise refusal
             if self._principals:
                 authorization = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-                self._door.principal(None if authorization is None else authorization.decode("latin-1"))
+                self._authenticator.principal(None if authorization is None else authorization.decode("latin-1"))
             body = await _body(scope, receive)
         except Refusal as refusal:
             await refusal(scope, receive, send)

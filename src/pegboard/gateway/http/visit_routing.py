@@ -27,11 +27,11 @@ _REPLICA: Final = re.compile("[a-z0-9]{1,16}")
 class VisitRouting:
     """An ASGI app that sends on the visits of other replicas to pages below some paths, and hands on all else."""
 
-    def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, door: Authenticator) -> None:
+    def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, authenticator: Authenticator) -> None:
         self._app = app
         self._prefixes = tuple(prefixes)
         self._peers = peers
-        self._elsewhere = Elsewhere(self._begin, peers, door)
+        self._elsewhere = Elsewhere(self._begin, peers, authenticator)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life of the server."""
