@@ -121,7 +121,7 @@ class Finder:
                     entry=server.entry,
                     variables=server.variables,
                     rule=server.rule,
-                    staying=server.staying,
+                    unsupported_reason=server.unsupported_reason,
                     confine=held.servers[server.name].get("confine"),
                 )
                 for server in read.servers

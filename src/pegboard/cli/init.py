@@ -312,7 +312,7 @@ async def _put_in(printer: Printer, change: _Change, given: _Given) -> int:
         "keyring": list(kept.names),
         "checked": [start.name for start in starts],
         "logins": logins,
-        "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
+        "staying": [{"name": name, "reason": why} for name, why in file.client_only_servers().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
@@ -414,7 +414,7 @@ def _require_servers(config: Path, file: ServerFile) -> None:
     from pegboard.config.clients.installing import no_configuration
 
     if not config.is_file():
-        staying = " ".join(f"{name} stays: {why}." for name, why in file.only_its_own().items())
+        staying = " ".join(f"{name} stays: {why}." for name, why in file.client_only_servers().items())
         message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
         raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
 
@@ -426,7 +426,7 @@ def _heading(file: ServerFile) -> dict[str, Any]:
 def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
     """Return what follows an installation; without a backup nothing was changed."""
     client = file.spot.client
-    lines = [f"{name} stays where it is: {why}." for name, why in file.only_its_own().items()]
+    lines = [f"{name} stays where it is: {why}." for name, why in file.client_only_servers().items()]
     if backup is None:
         return [*lines, "Nothing was changed."]
     return [
@@ -440,11 +440,11 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     from pegboard.config.clients import installing
 
     names, used = installing.own_names(file, machine), installing.configuration_in_use(file, machine)
-    beside = [other for other in file.entries if other not in names and other not in file.only_its_own()]
+    beside = [other for other in file.entries if other not in names and other not in file.client_only_servers()]
     more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
-    staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
+    staying = [{"name": name, "reason": why} for name, why in file.client_only_servers().items()]
     found = {
         "status": "already_installed",
         "config": str(used),

@@ -31,7 +31,7 @@ Grant = Literal["needed", "always", "toolkit"]
 class FoundServer:
     """A server in our own shape, with a reference in place of each secret; ``variables`` are those, by name.
 
-    ``rule`` is which of its tools its client showed, ``staying`` why it cannot be added, ``confine`` what it is
+    ``rule`` is which of its tools its client showed, ``unsupported_reason`` why it cannot be added, ``confine`` what it is
     confined to where nobody says otherwise, None where it is not.
     """
 
@@ -39,7 +39,7 @@ class FoundServer:
     entry: Mapping[str, Any] = field(repr=False)
     variables: Mapping[str, str] = field(default=EMPTY, repr=False)
     rule: Mapping[str, Any] = field(default=EMPTY)
-    staying: str = ""
+    unsupported_reason: str = ""
     confine: Any = None
 
 
@@ -265,8 +265,8 @@ class AddingServers:
         toolkits: dict[str, Any] = {}
         for one in chosen:
             server, name = _server(kept, one.server), one.name or _suggested(one.server)
-            if server.staying:
-                raise UsageError(f"'{server.name}' cannot be added: {server.staying}.", code="edit_form")
+            if server.unsupported_reason:
+                raise UsageError(f"'{server.name}' cannot be added: {server.unsupported_reason}.", code="edit_form")
             there = await self._editing.entry(editor, "servers", name)
             if there.value is not None and not one.replace:
                 hint = "Give it another name, or say that it takes the place of that one."
@@ -349,7 +349,7 @@ class AddingServers:
             headers=tuple(_names_of(entry.get("headers"))),
             variables=tuple(DraftVariable(name=one, is_set=self._finder.has(one)) for one in server.variables),
             taken=server.name in there,
-            staying=server.staying,
+            staying=server.unsupported_reason,
             confined=server.confine is not None,
             confinable=bool(entry.get("command")),
             trial=kept.trials.get(server.name),

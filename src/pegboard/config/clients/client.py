@@ -54,7 +54,7 @@ def plain_entry(entry: Server, _references: References) -> Server:
     return entry
 
 
-def nothing_of_its_own(_entry: Mapping[str, Any], _found: Server) -> str:
+def never_client_only(_entry: Mapping[str, Any], _found: Server) -> str:
     """Return nothing: what this client can start, anybody can."""
     return ""
 
@@ -85,7 +85,7 @@ class McpClient:
 
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
     ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
-    it as most clients write it; ``only_its_own`` gets it and that, and says why it is for nobody else, or nothing;
+    it as most clients write it; ``client_only_reason`` gets it and that, and says why only this client can start it, or nothing;
     ``entry`` completes the entry under which Pegboard itself is put in.
     """
 
@@ -98,7 +98,7 @@ class McpClient:
     ignored: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default=EMPTY)
     translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
-    only_its_own: Callable[[Mapping[str, Any], Server], str] = nothing_of_its_own
+    client_only_reason: Callable[[Mapping[str, Any], Server], str] = never_client_only
     entry: Callable[[Server, References], Server] = plain_entry
 
     def server(self, entry: Any) -> Any:
@@ -114,7 +114,7 @@ class McpClient:
         """Return why a server is for this client only, or nothing."""
         if not is_mapping(entry):
             return ""
-        return self.only_its_own(entry, self.server(entry)) or _own_login(entry, self.title)
+        return self.client_only_reason(entry, self.server(entry)) or _own_login(entry, self.title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

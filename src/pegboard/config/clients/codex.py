@@ -35,7 +35,7 @@ def _pairs(value: Any) -> dict[str, Any] | None:
     return {} if value is None else dict(value) if is_mapping(value) else None
 
 
-def _only_its_own(entry: Mapping[str, Any], _found: Server) -> str:
+def _client_only_reason(entry: Mapping[str, Any], _found: Server) -> str:
     """Return why a login stays with Codex: ours is always for the address of the server."""
     other = entry.get(_RESOURCE) not in (None, "", entry.get("url"))
     return f"its login is for another address than its own ({_RESOURCE}), which Pegboard asks none for" if other else ""
@@ -72,6 +72,6 @@ CODEX: Final = McpClient(
         "disabled_tools": "disabledTools",
     },
     translate=_translate,
-    only_its_own=_only_its_own,
+    client_only_reason=_client_only_reason,
     entry=_entry,
 )

@@ -101,9 +101,9 @@ def read_client(path: Path) -> Taken:
         if value is None:
             hint = 'It should hold {"mcpServers": {"name": {"command": …}}}.'
             raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
-    staying = file.only_its_own()
-    entries = {name: entry for name, entry in file.entries.items() if name not in staying}
-    return replace(taken_from(replace(file, entries=entries)), excluded=staying)
+    client_only = file.client_only_servers()
+    entries = {name: entry for name, entry in file.entries.items() if name not in client_only}
+    return replace(taken_from(replace(file, entries=entries)), excluded=client_only)
 
 
 def taken_from(file: ServerFile) -> Taken:

@@ -31,7 +31,7 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     return found if headers is None else {**found, "headers": headers}
 
 
-def _only_its_own(entry: Mapping[str, Any], _found: Server) -> str:
+def _client_only_reason(entry: Mapping[str, Any], _found: Server) -> str:
     return "" if entry.get("type") in _SERVERS else "Goose itself has it"
 
 
@@ -58,6 +58,6 @@ GOOSE: Final = McpClient(
     ignored=frozenset({"name", "display_name", "description", "bundled", _KEYS}),
     renamed={"cmd": "command", "uri": "url", "envs": "env", "available_tools": "enabledTools"},
     translate=_translate,
-    only_its_own=_only_its_own,
+    client_only_reason=_client_only_reason,
     entry=_entry,
 )

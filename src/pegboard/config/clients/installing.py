@@ -92,8 +92,8 @@ def own_names(file: ServerFile, machine: Machine) -> tuple[str, ...]:
 
 def movable(file: ServerFile) -> ServerFile:
     """Return a file without the servers that are for its own client only."""
-    staying = file.only_its_own()
-    return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in staying})
+    client_only = file.client_only_servers()
+    return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in client_only})
 
 
 def configuration_in_use(file: ServerFile, machine: Machine) -> Path | None:
@@ -144,12 +144,12 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dic
 
 def installation(file: ServerFile, entry: Mapping[str, Any]) -> Edit:
     """Return the edit after which Pegboard is the client's only server, but for those that are for it only."""
-    staying = {name: file.entries[name] for name in file.only_its_own()}
-    return edited(file, installed(file, entry, staying=staying), {ENTRY: entry, **staying})
+    kept_servers = {name: file.entries[name] for name in file.client_only_servers()}
+    return edited(file, installed(file, entry, kept_servers=kept_servers), {ENTRY: entry, **kept_servers})
 
 
-def installed(file: ServerFile, entry: Mapping[str, Any], *, staying: Container[str], name: str = ENTRY) -> str:
+def installed(file: ServerFile, entry: Mapping[str, Any], *, kept_servers: Container[str], name: str = ENTRY) -> str:
     """Return the text of a file in which Pegboard stands in place of the servers, but for some as they are written."""
     text = editable(file)
-    kept = {n: raw for n, raw in text.members(file.root).items() if n in staying}
+    kept = {n: raw for n, raw in text.members(file.root).items() if n in kept_servers}
     return text.with_object(file.root, {name: entry, **kept})

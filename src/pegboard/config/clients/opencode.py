@@ -30,7 +30,7 @@ def _referring(text: str) -> str:
     return _VALUE.sub(lambda m: f"${{{m[2] if m[1] == 'env' else f'file:{m[2]}'}}}", text.replace("${", "$${"))
 
 
-def _only_its_own(entry: Mapping[str, Any], found: Server) -> str:
+def _client_only_reason(entry: Mapping[str, Any], found: Server) -> str:
     if not (found.get("command") or found.get("url")):
         return "opencode has the rest of it from elsewhere"
     if any(_BESIDE.search(text) for text in texts_in(entry)):
@@ -54,6 +54,6 @@ OPENCODE: Final = McpClient(
     project=("opencode.json", "opencode.jsonc"),
     user=("{opencode}/opencode.json", "{opencode}/opencode.jsonc"),
     translate=_translate,
-    only_its_own=_only_its_own,
+    client_only_reason=_client_only_reason,
     entry=_entry,
 )

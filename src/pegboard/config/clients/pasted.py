@@ -35,14 +35,14 @@ class ReadServer:
     """A server in our own shape, with a reference in place of each secret that was written into it.
 
     ``variables`` are those secrets by the name of the reference, ``rule`` is which of its tools its client showed.
-    ``staying`` is why nobody but its client can start it, or nothing.
+    ``unsupported_reason`` says why only its client can start it; empty where Pegboard can.
     """
 
     name: str
     entry: Mapping[str, Any] = field(repr=False)
     variables: Mapping[str, str] = field(default=EMPTY, repr=False)
     rule: Mapping[str, Any] = field(default=EMPTY)
-    staying: str = ""
+    unsupported_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +93,26 @@ def read_servers(file: ServerFile, machine: Machine) -> ReadServers:
     file = replace(file, entries={name: entry for name, entry in file.entries.items() if name not in own})
     if not file.entries:
         raise _nothing()
-    staying, taken = dict(file.only_its_own()), taken_from(file)
+    client_only, taken = dict(file.client_only_servers()), taken_from(file)
     servers = dict(inputs_as_variables(dict(taken.servers)))
-    found = [_server(name, servers.get(name), taken, staying.get(name, "")) for name in map(str, file.entries)]
+    found = [_server(name, servers.get(name), taken, client_only.get(name, "")) for name in map(str, file.entries)]
     return ReadServers(
         title=file.spot.client.title, file=file.label, servers=tuple(found), problems=tuple(taken.problems)
     )
 
 
-def _server(name: str, entry: Any, taken: Taken, staying: str) -> ReadServer:
+def _server(name: str, entry: Any, taken: Taken, unsupported_reason: str) -> ReadServer:
     if not is_mapping(entry):
-        why = staying or taken.excluded.get(name, "") or "it is written wrongly"
-        return ReadServer(name=name, entry={}, staying=why)
+        why = unsupported_reason or taken.excluded.get(name, "") or "it is written wrongly"
+        return ReadServer(name=name, entry={}, unsupported_reason=why)
     plain, variables = with_references(name, entry)
-    return ReadServer(name=name, entry=plain, variables=variables, rule=taken.filters.get(name, EMPTY), staying=staying)
+    return ReadServer(
+        name=name,
+        entry=plain,
+        variables=variables,
+        rule=taken.filters.get(name, EMPTY),
+        unsupported_reason=unsupported_reason,
+    )
 
 
 def _whole(text: str) -> tuple[str, str]:

@@ -40,8 +40,8 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     if kept is None:
         raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
     was = _read_copy(kept, file, config)
-    staying = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
-    if installed(was, written_now[names[0]], name=names[0], staying=staying) == file.text:
+    kept_servers = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
+    if installed(was, written_now[names[0]], name=names[0], kept_servers=kept_servers) == file.text:
         require_writable(file.label, path)
         return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", kept.path
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}

@@ -61,7 +61,7 @@ class ServerFile:
     def translated(self) -> ParsedClientFile:
         """Return the servers in our own shape."""
         found = self._client_file()
-        return replace(found, unavailable={**found.unavailable, **self._only_its_own(found)})
+        return replace(found, unavailable={**found.unavailable, **self._client_only_servers(found)})
 
     def _client_file(self) -> ParsedClientFile:
         value: Any = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
@@ -76,11 +76,11 @@ class ServerFile:
         """Return the servers that the client runs in a sandbox: why no confinement keeps it, nothing where one does."""
         return self._client_file().sandboxed
 
-    def only_its_own(self) -> Mapping[str, str]:
-        """Return the servers that are for nobody but this client, and why."""
-        return self._only_its_own(self._client_file())
+    def client_only_servers(self) -> Mapping[str, str]:
+        """Return the servers that only this client can start, each with the reason."""
+        return self._client_only_servers(self._client_file())
 
-    def _only_its_own(self, found: ParsedClientFile) -> Mapping[str, str]:
+    def _client_only_servers(self, found: ParsedClientFile) -> Mapping[str, str]:
         client = self.spot.client
         here = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {self.unconfinable}"
         reasons = {

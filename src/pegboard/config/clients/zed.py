@@ -19,7 +19,7 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     return found
 
 
-def _only_its_own(_entry: Mapping[str, Any], found: Server) -> str:
+def _client_only_reason(_entry: Mapping[str, Any], found: Server) -> str:
     return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
 
 
@@ -37,6 +37,6 @@ ZED: Final = McpClient(
     marker="context_servers",
     ignored=frozenset({"source", "settings", "remote"}),
     translate=_translate,
-    only_its_own=_only_its_own,
+    client_only_reason=_client_only_reason,
     entry=_entry,
 )
