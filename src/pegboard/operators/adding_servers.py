@@ -31,8 +31,8 @@ Grant = Literal["needed", "always", "toolkit"]
 class FoundServer:
     """A server in our own shape, with a reference in place of each secret; ``variables`` are those, by name.
 
-    ``rule`` is which of its tools its client showed, ``unsupported_reason`` why it cannot be added, ``confine`` what it is
-    confined to where nobody says otherwise, None where it is not.
+    ``rule`` is which of its tools its client showed, ``unsupported_reason`` why it cannot be added, ``confine`` what it
+    is confined to by default, None where it is not.
     """
 
     name: str

@@ -85,8 +85,8 @@ class McpClient:
 
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
     ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
-    it as most clients write it; ``client_only_reason`` gets it and that, and says why only this client can start it, or nothing;
-    ``entry`` completes the entry under which Pegboard itself is put in.
+    it as most clients write it; ``client_only_reason`` gets both, and says why only this client can start it, or
+    nothing; ``entry`` completes the entry under which Pegboard itself is put in.
     """
 
     name: str
