@@ -111,8 +111,8 @@ def serve_with(options: ServeOptions) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
         named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
-        cache, told = _Cache(board), _Told(board, at_once=options.stdio)
-        console = None if options.stdio or options.no_console else _console(board, told)
+        cache, notifier = _Cache(board), _OperatorNotifier(board, at_once=options.stdio)
+        console = None if options.stdio or options.no_console else _console(board, notifier)
 
         def reloaded(_: object) -> None:
             printer.masker = board.services.masker
@@ -130,7 +130,7 @@ def serve_with(options: ServeOptions) -> int:
             board.services.pins.note_waiting()
             if console is not None:
                 printer.note(console.began(url))
-            told.follow()
+            notifier.follow()
 
         given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = [
@@ -150,7 +150,7 @@ def serve_with(options: ServeOptions) -> int:
                 console.ended()
             for end in unsubscribe:
                 end()
-            await told.aclose()
+            await notifier.aclose()
             cache.fill()
         return DONE
 
@@ -188,12 +188,12 @@ def noting_logins(board: Pegboard, printer: Printer) -> Callable[[object], None]
     return note
 
 
-def _console(board: Pegboard, told: _Told) -> ServedConsole:
+def _console(board: Pegboard, notifier: _OperatorNotifier) -> ServedConsole:
     """Return the console; over stdio nothing of it is imported."""
     from pegboard.console.served_console import ServedConsole
 
-    told.console = ServedConsole(board, told.faults)
-    return told.console
+    notifier.console = ServedConsole(board, notifier.faults)
+    return notifier.console
 
 
 def _mounts(console: ServedConsole | None) -> list[Mount]:
@@ -205,8 +205,8 @@ def _mounts(console: ServedConsole | None) -> list[Mount]:
     return [Mount(prefixes=PREFIXES, build=console.app)]
 
 
-class _Told:
-    """Who is told outside of the console what waits; nothing of it is imported before the configuration names one."""
+class _OperatorNotifier:
+    """The messages to operators outside of the console; imports nothing for it before the configuration names a hook."""
 
     def __init__(self, board: Pegboard, *, at_once: bool) -> None:
         self._board = board
