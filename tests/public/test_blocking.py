@@ -1,4 +1,4 @@
-"""Test the blocking twins: what they offer, and what interrupting and closing them does."""
+"""Test the blocking classes: what they offer, and what interrupting and closing them does."""
 
 import inspect
 import os
@@ -42,7 +42,7 @@ async def hang() -> None:
 async def wait_until_it_hangs() -> None:
     await asyncio.wait_for(hanging.wait(), 10)
 """
-TWINS: list[tuple[type, type]] = [
+PAIRS: list[tuple[type, type]] = [
     (Session, SyncSession),
     (Pegboard, SyncPegboard),
     (Permissions, SyncPermissions),
@@ -72,16 +72,24 @@ def shape(value: Any) -> tuple[list[inspect.Parameter], object]:
     return list(signature.parameters.values()), RENAMED.get(returned, returned)
 
 
-@pytest.mark.parametrize(("plain", "blocking"), TWINS, ids=lambda twin: twin.__name__)
-def test_a_blocking_twin_has_the_same_methods_with_the_same_arguments_and_returns(plain: type, blocking: type) -> None:
+@pytest.mark.parametrize(("plain", "blocking"), PAIRS, ids=lambda face: face.__name__)
+def test_a_blocking_class_has_the_methods_of_the_plain_one_with_their_arguments(plain: type, blocking: type) -> None:
     for_users = public_names.of(plain) - public_names.for_adapters(plain) - {"open", "open_sync"}
     assert public_names.of(blocking) - {"wait"} == for_users  # for adapters
-    attributes = {"permissions", "approvals", "pins", "toolkits", "loadouts"}  # of the one, a property of the other
+    attributes = {"permissions", "approvals", "pins", "toolkits", "loadouts"}
     for name in for_users - attributes:
         mine, other = inspect.getattr_static(blocking, name), inspect.getattr_static(plain, name)
+        assert inspect.unwrap(mine) is other or not hasattr(mine, "__wrapped__"), f"{name} calls another method"
         assert shape(mine) == shape(other), name
         assert not inspect.iscoroutinefunction(mine), name
         assert isinstance(mine, property) == isinstance(other, property), name
+
+
+def test_a_method_that_returns_a_session_says_that_it_blocks() -> None:
+    assert [inspect.signature(opened).return_annotation for opened in (SyncPegboard.session, SyncSession.child)] == [
+        "SyncSession",
+        "SyncSession",
+    ]
 
 
 def test_open_sync_takes_what_open_takes() -> None:

@@ -37,8 +37,7 @@ def functions() -> Iterator[tuple[str, Any]]:
                 yield f"{owner}.{name}", function
 
 
-FUNCTIONS = dict(functions())
-PLAIN = {name: function for name, function in FUNCTIONS.items() if not name.startswith("Sync")}
+FUNCTIONS = {name: function for name, function in functions() if not name.startswith("Sync")}
 
 
 def sections(value: object) -> dict[str, set[str]]:
@@ -58,9 +57,9 @@ def raised(function: Any) -> set[str]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_arguments_returns_and_raises_are_documented(name: str) -> None:
-    function = PLAIN[name]
+    function = FUNCTIONS[name]
     written, text = sections(function), inspect.getdoc(function) or ""
     signature = inspect.signature(inspect.unwrap(function))
     assert text.partition("\n")[0].endswith("."), "one line, one sentence"
@@ -69,11 +68,6 @@ def test_arguments_returns_and_raises_are_documented(name: str) -> None:
         assert "Returns:" in text
     assert raised(function) <= written.get("Raises", set())
     assert not re.search(r"[Rr]aises ``", text), "a section of its own"
-
-
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.startswith("Sync") and name != "SyncSession.wait"])
-def test_a_blocking_method_refers_to_its_twin(name: str) -> None:
-    assert f"see ``{name.removeprefix('Sync')}``." in (inspect.getdoc(FUNCTIONS[name]) or "")
 
 
 @pytest.mark.parametrize("name", classes())

@@ -1,13 +1,18 @@
-"""The board, its sessions and its permissions for code without an event loop."""
+"""The board, its sessions and its permissions for code without an event loop.
+
+Each class has the methods of the plain one, made blocking by :func:`blocking`; what is not awaited is written out.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from pegboard.board.board import Board
 from pegboard.board.calls.approvals import Approvals
@@ -15,28 +20,19 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.pins import Pins
 from pegboard.board.session import Session
-from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.access.permissions import LOCAL
-from pegboard.core.access.pins import PinnedTool
-from pegboard.core.model.agents import Agent, WorkerScope
+from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
-from pegboard.core.model.toolkits import Toolkit
-from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer, CallDecision
-from pegboard.core.state.commands import Outcome
-from pegboard.core.surface.explanations import Explanation
-from pegboard.core.surface.run_cost import RunCost
-from pegboard.core.surface.surface_changes import SurfaceChanges
-from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.names import Found
 from pegboard.errors import UsageError, board_closed
-from pegboard.ports import UNCHECKED, Client, Progress, SessionKey, Unchecked
+from pegboard.ports import SessionKey
 from pegboard.ports.schedules import DueSchedule
 from pegboard.problems import Problem
 
 __all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncPins", "SyncSession"]
 
+P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 _OPEN = "Pegboard.open_sync"
 
@@ -51,7 +47,7 @@ class OwnLoop:
         self._ended = False
 
     def wait(self, start: Callable[[], Awaitable[T]]) -> T:
-        """Return what comes of it in the loop; whoever is interrupted cancels it, once."""
+        """Return what an awaitable gives that is started in the loop; an interrupt cancels it."""
         self._check()
 
         async def run() -> T:
@@ -74,7 +70,7 @@ class OwnLoop:
             raise
 
     def run(self, call: Callable[[], T]) -> T:
-        """Return what a function returns that does not wait, called in the loop."""
+        """Return what a plain function returns that is called in the loop."""
 
         async def called() -> T:
             return call()
@@ -105,134 +101,114 @@ class OwnLoop:
         return False
 
 
-class SyncSession:
-    """One conversation, blocking: the twin of ``Session``, method by method."""
+class Blocking(Generic[S]):
+    """An object that works in the event loop of its board, as other threads use it."""
 
-    def __init__(self, session: Session, loop: OwnLoop) -> None:
-        self._session = session
+    def __init__(self, plain: S, loop: OwnLoop) -> None:
+        self._plain = plain
         self._loop = loop
 
-    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
-        """Return what comes of using the session itself, in the board's event loop; for adapters.
+    def wait(self, use: Callable[[S], Awaitable[T]]) -> T:
+        """Return what comes of using the object itself in the event loop of its board; for adapters.
 
         Args:
-            use: takes the session that this one is the twin of.
+            use: takes the object that does not block.
         """
-        return self._loop.wait(lambda: use(self._session))
+        return self._loop.wait(lambda: use(self._plain))
+
+
+def blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> Callable[Concatenate[Blocking[S], P], T]:
+    """Return the method that waits for this one: the same arguments, and what comes of awaiting it."""
+
+    @wraps(method)
+    def wait(self: Blocking[S], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.wait(lambda plain: method(plain, *args, **kwargs))
+
+    return wait
+
+
+def opening(
+    method: Callable[Concatenate[S, P], Awaitable[Session]],
+) -> Callable[Concatenate[Blocking[S], P], SyncSession]:
+    """Return the method that waits for this one and returns its session as a blocking one."""
+
+    @wraps(method)
+    def wait(self: Blocking[S], *args: P.args, **kwargs: P.kwargs) -> SyncSession:
+        session = self.wait(lambda plain: method(plain, *args, **kwargs))
+        return SyncSession(session, self._loop)  # pyright: ignore[reportPrivateUsage]
+
+    vars(wait)["__signature__"] = inspect.signature(method).replace(return_annotation="SyncSession")
+    return wait
+
+
+class SyncApprovals(Blocking[Approvals]):
+    """The calls that wait for a person, blocking: as ``Approvals``, method by method."""
+
+    list = blocking(Approvals.list)
+    allow = blocking(Approvals.allow)
+    refuse = blocking(Approvals.refuse)
+
+
+class SyncPermissions(Blocking[Permissions]):
+    """The switches that are set at run time, blocking: as ``Permissions``, method by method."""
+
+    set = blocking(Permissions.set)
+    accept_claims = blocking(Permissions.accept_claims)
+    panel = blocking(Permissions.panel)
+    show = blocking(Permissions.show)
+
+
+class SyncPins(Blocking[Pins]):
+    """The definitions of servers' tools that count, blocking: as ``Pins``, method by method."""
+
+    list = blocking(Pins.list)
+    show = blocking(Pins.show)
+    accept = blocking(Pins.accept)
+
+
+class SyncSession(Blocking[Session]):
+    """One conversation, blocking: as ``Session``, method by method."""
+
+    def __init__(self, session: Session, loop: OwnLoop) -> None:
+        super().__init__(session, loop)
+        self.approvals = SyncApprovals(session.approvals, loop)
 
     @property
     def key(self) -> SessionKey:
         """Return principal, agent and session id; see ``Session.key``."""
-        return self._session.key
+        return self._plain.key
 
     @property
     def agent(self) -> Agent:
         """Return the agent's profile as it is configured now; see ``Session.agent``."""
-        return self._session.agent
-
-    @property
-    def approvals(self) -> SyncApprovals:
-        """Return the calls that wait for a person; see ``Session.approvals``."""
-        return SyncApprovals(self._session.approvals, self._loop)
+        return self._plain.agent
 
     @property
     def host(self) -> Host:
         """Return what the host can do with a change of tools; see ``Session.host``."""
-        return self._session.host
+        return self._plain.host
 
     @host.setter
     def host(self, host: Host) -> None:
-        self._session.host = host
+        self._plain.host = host
 
-    def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
-        """Return what goes to the model at this step; see ``Session.surface``."""
-        return self._loop.wait(lambda: self._session.surface(message=message, loaded=loaded))
-
-    def changes(self) -> SurfaceChanges:
-        """Return what joined and left since the newest surface; see ``Session.changes``."""
-        return self._loop.wait(self._session.changes)
-
-    def wire(self, *, revealed: Iterable[str] = ()) -> tuple[Tool, ...]:
-        """Return the tool list for the next request; see ``Session.wire``."""
-        return self._loop.wait(lambda: self._session.wire(revealed=revealed))
-
-    def instructions(self) -> str:
-        """Return what a client is to read once; see ``Session.instructions``."""
-        return self._loop.wait(self._session.instructions)
-
-    def load(self, *names: str, keep: str | None = None) -> Outcome:
-        """Load toolkits, plugins or tools; see ``Session.load``."""
-        return self._loop.wait(lambda: self._session.load(*names, keep=keep))
-
-    def unload(self, *names: str) -> Outcome:
-        """Unload toolkits, plugins or tools; see ``Session.unload``."""
-        return self._loop.wait(lambda: self._session.unload(*names))
-
-    def fallback(self) -> Outcome:
-        """Load everything permitted for this turn; see ``Session.fallback``."""
-        return self._loop.wait(self._session.fallback)
-
-    def use_loadout(self, name: str | None) -> Outcome:
-        """Narrow the session to a loadout at once; see ``Session.use_loadout``."""
-        return self._loop.wait(lambda: self._session.use_loadout(name))
-
-    def child(self, kind: str, *, agent: str | None = None) -> SyncSession:
-        """Return a session for a subagent; see ``Session.child``."""
-        return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
-
-    def end_turn(self, *, turn: int | None = None) -> Outcome:
-        """End the turn; see ``Session.end_turn``."""
-        return self._loop.wait(lambda: self._session.end_turn(turn=turn))
-
-    def mark_turn(self, label: str) -> Outcome:
-        """End the turn where the label is another one than before; see ``Session.mark_turn``."""
-        return self._loop.wait(lambda: self._session.mark_turn(label))
-
-    def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
-        """Return the permitted tools that answer these needs best; see ``Session.search``."""
-        return self._loop.wait(lambda: self._session.search(*queries, limit=limit, context=context))
-
-    def run_cost(self, *, read: int | None = None, of: int | None = None) -> RunCost:
-        """Return what the tools of the newest run came to; see ``Session.run_cost``."""
-        return self._loop.wait(lambda: self._session.run_cost(read=read, of=of))
-
-    def explain(self, name: str) -> Explanation:
-        """Return the four predicates for a tool or plugin; see ``Session.explain``."""
-        return self._loop.wait(lambda: self._session.explain(name))
-
-    def call(
-        self,
-        name: str,
-        arguments: JsonObject | None = None,
-        *,
-        progress: Progress | None = None,
-        request_meta: JsonObject | None = None,
-        client: Client | None = None,
-        arrived: float | None = None,
-        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
-        call_id: str | None = None,
-    ) -> CallAnswer:
-        """Call a tool or a meta-tool as the model does; see ``Session.call``."""
-        return self._loop.wait(
-            lambda: self._session.call(
-                name,
-                arguments,
-                progress=progress,
-                request_meta=request_meta,
-                client=client,
-                arrived=arrived,
-                waiting=waiting,
-                call_id=call_id,
-            ),
-        )
-
-    def decide(self, name: str, arguments: JsonObject | None = None, *, ask: bool = False) -> CallDecision:
-        """Return what a call would come to, without making it; see ``Session.decide``."""
-        return self._loop.wait(lambda: self._session.decide(name, arguments, ask=ask))
-
-    def resume(self, approval_id: str, *, result: object = None, call_id: str | None = None) -> CallAnswer:
-        """Go on with a call that waits for a person; see ``Session.resume``."""
-        return self._loop.wait(lambda: self._session.resume(approval_id, result=result, call_id=call_id))
+    surface = blocking(Session.surface)
+    changes = blocking(Session.changes)
+    wire = blocking(Session.wire)
+    instructions = blocking(Session.instructions)
+    load = blocking(Session.load)
+    unload = blocking(Session.unload)
+    fallback = blocking(Session.fallback)
+    use_loadout = blocking(Session.use_loadout)
+    child = opening(Session.child)
+    end_turn = blocking(Session.end_turn)
+    mark_turn = blocking(Session.mark_turn)
+    search = blocking(Session.search)
+    run_cost = blocking(Session.run_cost)
+    explain = blocking(Session.explain)
+    call = blocking(Session.call)
+    decide = blocking(Session.decide)
+    resume = blocking(Session.resume)
 
 
 SyncRunChild = Callable[[SyncSession, str], str]
@@ -241,118 +217,8 @@ SyncRunScheduled = Callable[[SyncSession, DueSchedule], object]
 """A function that does in a session what was planned there."""
 
 
-class SyncPermissions:
-    """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
-
-    def __init__(self, permissions: Permissions, loop: OwnLoop) -> None:
-        self._permissions = permissions
-        self._loop = loop
-
-    def set(
-        self,
-        agent: str,
-        name: str,
-        value: bool | None,
-        *,
-        by: str = LOCAL,
-        expected: bool | Unchecked | None = UNCHECKED,
-        principal: str | None = None,
-        may_grant: bool | None = None,
-    ) -> None:
-        """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(
-            lambda: self._permissions.set(
-                agent, name, value, by=by, expected=expected, principal=principal, may_grant=may_grant
-            )
-        )
-
-    def accept_claims(self, *, by: str = LOCAL, tools: Collection[str] | None = None) -> tuple[Tool, ...]:
-        """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return self._loop.wait(lambda: self._permissions.accept_claims(by=by, tools=tools))
-
-    def panel(self, agent: str, principal: str | None = None) -> tuple[JsonObject, ...]:
-        """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
-        return self._loop.wait(lambda: self._permissions.panel(agent, principal))
-
-    def show(self, principal: str | None = None) -> dict[str, dict[str, bool]]:
-        """Return the effective booleans of every agent by its name; see ``Permissions.show``."""
-        return self._loop.wait(lambda: self._permissions.show(principal))
-
-
-class SyncApprovals:
-    """The calls that wait for a person, blocking: the twin of ``Approvals``, method by method."""
-
-    def __init__(self, approvals: Approvals, loop: OwnLoop) -> None:
-        self._approvals = approvals
-        self._loop = loop
-
-    def list(self, *, agent: str | None = None, ended: bool = False) -> tuple[Approval, ...]:
-        """Return the approvals that something may still come of; see ``Approvals.list``."""
-        return self._loop.wait(lambda: self._approvals.list(agent=agent, ended=ended))
-
-    def allow(
-        self,
-        approval_id: str,
-        *,
-        by: str,
-        lasts: Lasting = "once",
-        fields: JsonObject | None = None,
-        expected: ApprovalStatus | None = None,
-    ) -> Approval:
-        """Allow a call that waits; see ``Approvals.allow``."""
-        return self._loop.wait(
-            lambda: self._approvals.allow(approval_id, by=by, lasts=lasts, fields=fields, expected=expected)
-        )
-
-    def refuse(
-        self, approval_id: str, *, by: str, reason: str = "", expected: ApprovalStatus | None = None
-    ) -> Approval:
-        """Refuse a call that waits, or take back what was allowed; see ``Approvals.refuse``."""
-        return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason, expected=expected))
-
-
-class SyncPins:
-    """The definitions of servers' tools that count, blocking: the twin of ``Pins``, method by method."""
-
-    def __init__(self, pins: Pins, loop: OwnLoop) -> None:
-        self._pins = pins
-        self._loop = loop
-
-    def list(self, *names: str, waiting: bool = False) -> tuple[PinnedTool, ...]:
-        """Return the tools of servers as they are pinned and listed; see ``Pins.list``."""
-        return self._loop.wait(lambda: self._pins.list(*names, waiting=waiting))
-
-    def show(self, *names: str, waiting: bool = False) -> tuple[PinnedTool, ...]:
-        """Return the same with the definitions; see ``Pins.show``."""
-        return self._loop.wait(lambda: self._pins.show(*names, waiting=waiting))
-
-    def accept(self, *names: str, by: str = LOCAL, shown: Iterable[PinnedTool] | None = None) -> tuple[PinnedTool, ...]:
-        """Let the definitions of now count; see ``Pins.accept``."""
-        return self._loop.wait(lambda: self._pins.accept(*names, by=by, shown=shown))
-
-
-class SyncToolkits:
-    """The toolkits in use, blocking: the twin of ``Toolkits``, method by method."""
-
-    def __init__(self, toolkits: Toolkits, loop: OwnLoop) -> None:
-        self._toolkits = toolkits
-        self._loop = loop
-
-    def register(self, toolkit: Mapping[str, Any]) -> None:
-        """Add a toolkit; see ``Toolkits.register``."""
-        self._loop.run(lambda: self._toolkits.register(toolkit))
-
-    def get(self, name: str) -> Toolkit | None:
-        """Return the toolkit of this name, or None; see ``Toolkits.get``."""
-        return self._toolkits.get(name)
-
-    def all(self) -> tuple[Toolkit, ...]:
-        """Return every toolkit; see ``Toolkits.all``."""
-        return self._toolkits.all()
-
-
-class SyncPegboard:
-    """Agents over one configuration, blocking: the twin of ``Pegboard``, method by method.
+class SyncPegboard(Blocking[Board]):
+    """Agents over one configuration, blocking: as ``Pegboard``, method by method.
 
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.
     """
@@ -365,45 +231,21 @@ class SyncPegboard:
         waiting: Callable[[], tuple[GrantChange, ...]],
         loop: OwnLoop,
     ) -> None:
-        self._board = board
+        super().__init__(board, loop)
         self._reload = reload
         self._accept = accept
         self._waiting = waiting
-        self._loop = loop
-        self._permissions = SyncPermissions(board.permissions, loop)
-        self._toolkits = SyncToolkits(board.toolkits, loop)
-        self._loadouts = Loadouts(
-            lambda: board.world.loadouts, lambda loadout: loop.run(lambda: board.loadouts.register(loadout))
-        )
-        self._approvals = SyncApprovals(board.approvals, loop)
-        self._pins = SyncPins(board.pins, loop)
         self._run_child: SyncRunChild | None = None
         self._run_scheduled: SyncRunScheduled | None = None
-
-    @property
-    def permissions(self) -> SyncPermissions:
-        """Return the switches that are set at run time; see ``Pegboard.permissions``."""
-        return self._permissions
-
-    @property
-    def approvals(self) -> SyncApprovals:
-        """Return the calls that wait for a person; see ``Pegboard.approvals``."""
-        return self._approvals
-
-    @property
-    def pins(self) -> SyncPins:
-        """Return the definitions of servers' tools that count; see ``Pegboard.pins``."""
-        return self._pins
-
-    @property
-    def toolkits(self) -> SyncToolkits:
-        """Return the toolkits in use; see ``Pegboard.toolkits``."""
-        return self._toolkits
-
-    @property
-    def loadouts(self) -> Loadouts:
-        """Return the loadouts in use; see ``Pegboard.loadouts``."""
-        return self._loadouts
+        self.permissions = SyncPermissions(board.permissions, loop)
+        self.approvals = SyncApprovals(board.approvals, loop)
+        self.pins = SyncPins(board.pins, loop)
+        self.toolkits = Toolkits(
+            lambda: board.world.toolkits, lambda toolkit: loop.run(lambda: board.toolkits.register(toolkit))
+        )
+        self.loadouts = Loadouts(
+            lambda: board.world.loadouts, lambda loadout: loop.run(lambda: board.loadouts.register(loadout))
+        )
 
     @property
     def on_delegate(self) -> SyncRunChild | None:
@@ -418,7 +260,7 @@ class SyncPegboard:
             assert run is not None
             return await asyncio.to_thread(run, SyncSession(child, self._loop), task)
 
-        self._board.on_delegate = run_child if run is not None else None
+        self._plain.on_delegate = run_child if run is not None else None
 
     @property
     def on_schedule(self) -> SyncRunScheduled | None:
@@ -433,44 +275,15 @@ class SyncPegboard:
             assert run is not None
             return await asyncio.to_thread(run, SyncSession(session, self._loop), due)
 
-        self._loop.run(lambda: setattr(self._board, "on_schedule", run_scheduled if run is not None else None))
+        self._loop.run(lambda: setattr(self._plain, "on_schedule", run_scheduled if run is not None else None))
 
-    def session(
-        self,
-        *,
-        agent: str | None = None,
-        session_id: str | None = None,
-        principal: str = "local",
-        host: Host | None = None,
-        sub_app: str | None = None,
-        worker_scope: WorkerScope | None = None,
-        client: str = "",
-    ) -> SyncSession:
-        """Return a session; see ``Pegboard.session``."""
-        session = self._loop.wait(
-            lambda: self._board.session(
-                agent=agent,
-                session_id=session_id,
-                principal=principal,
-                host=host,
-                sub_app=sub_app,
-                worker_scope=worker_scope,
-                client=client,
-            ),
-        )
-        return SyncSession(session, self._loop)
+    session = opening(Board.session)
+    ready = blocking(Board.ready)
+    forget = blocking(Board.forget)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile; see ``Pegboard.agent``."""
-        return self._board.agent(name)
-
-    def ready(self, *plugins: str) -> None:
-        """Start or construct plugins; see ``Pegboard.ready``."""
-        self._loop.wait(lambda: self._board.ready(*plugins))
-
-    def forget(self, *, principal: str | None = None, agent: str | None = None) -> int:
-        """Forget what was called after which need; see ``Pegboard.forget``."""
-        return self._loop.wait(lambda: self._board.forget(principal=principal, agent=agent))
+        return self._plain.agent(name)
 
     def reload(self) -> list[Problem]:
         """Take an edit up; see ``Pegboard.reload``."""
@@ -487,8 +300,8 @@ class SyncPegboard:
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event; see ``Pegboard.on``."""
-        return self._board.on(event, callback)
+        return self._plain.on(event, callback)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return what every session did since the board was opened; see ``Pegboard.metrics``."""
-        return self._board.metrics()
+        return self._plain.metrics()
