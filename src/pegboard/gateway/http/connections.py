@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -16,7 +15,6 @@ from pegboard.gateway.http.auth import PRINCIPAL, Refusal
 from pegboard.support.mcp_constants import INTERNAL_ERROR
 
 Phase = Literal["headers", "body", "idle"]
-Wrap = Callable[[asyncio.Transport], asyncio.Transport]
 
 HEAD_LIMIT: Final = 64 * 1024
 """How long the head of a request may be, in bytes: its first line and its headers; trailers by themselves."""
@@ -191,18 +189,17 @@ async def _refuse_busy(scope: Any, receive: Any, send: Any) -> None:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """The protocol of uvicorn, whose connections wait only as long as they may; ``wrap`` goes around transports.
+    """The protocol of uvicorn, whose connections wait only as long as they may.
 
     It is ``new`` until a request was answered. ``owner`` is whose it is when connections are counted: an address, or
     behind a trusted proxy a principal. One that is not ``served`` is told so by the answer to its first request.
     """
 
-    def __init__(self, connections: OpenConnections, wrap: Wrap | None, *, served: bool, **options: Any) -> None:
+    def __init__(self, connections: OpenConnections, *, served: bool, **options: Any) -> None:
         super().__init__(**options)
         if not served:
             self.app = _refuse_busy
         self._counted = connections
-        self._wrap = wrap
         self._phase: Phase = "headers"
         self._begun = False
         self._head = 0  # bytes since the last that belonged to a body
@@ -212,7 +209,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
-        super().connection_made(transport if self._wrap is None else self._wrap(transport))
+        super().connection_made(transport)
         self.owner = self.client[0] if self.client else ""
         self._counted.open(self)
         self._wait("headers")

@@ -26,7 +26,7 @@ from pegboard.gateway.http.auth import (
     is_loopback,
     require_tokens,
 )
-from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, OpenConnections, Wrap
+from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, OpenConnections
 from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.http.streams import OpenStreams
 from pegboard.gateway.process.setup import allow_more_files, quiet, stopping
@@ -52,10 +52,9 @@ LONGEST_DRAIN = 3600.0
 class _Uvicorn(uvicorn.Server):
     """A server whose connections are taken here, so that there are never more than there may be."""
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, wrap: Wrap | None) -> None:
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
         super().__init__(config)
         self._connections = OpenConnections(limits)
-        self._wrap = wrap
         self._accepting: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -84,7 +83,7 @@ class _Uvicorn(uvicorn.Server):
 
     def _protocol(self, served: bool) -> LimitedProtocol:
         state: Any = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        return LimitedProtocol(self._connections, self._wrap, served=served, config=self.config, **state)
+        return LimitedProtocol(self._connections, served=served, config=self.config, **state)
 
 
 @contextlib.asynccontextmanager
@@ -150,17 +149,15 @@ async def _serving(
             failed, drain = asyncio.Event(), Drain()
             limits = limits or ConnectionLimits()
             load = partial(_loaded, authenticator, clock, peers, drain, OpenStreams(limits.most))
-            app, wrap = _app(authenticator, load, settled, failed)
+            app = _app(authenticator, load, settled, failed)
             app = DrainingApp(_mounting(app, authenticator, mounts, peers, owners), drain)
-            async with _listening(app, listening, limits, wrap):
+            async with _listening(app, listening, limits):
                 yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
 
 
 @contextlib.asynccontextmanager
-async def _listening(
-    app: GatewayApp, listening: socket.socket, limits: ConnectionLimits, wrap: Wrap | None
-) -> AsyncGenerator[None]:
+async def _listening(app: GatewayApp, listening: socket.socket, limits: ConnectionLimits) -> AsyncGenerator[None]:
     """Serve an app on a socket while the context lasts; its requests may end after that."""
     server = _Uvicorn(
         uvicorn.Config(
@@ -168,7 +165,6 @@ async def _listening(
             server_header=False, http="httptools", timeout_keep_alive=math.ceil(limits.idle),
         ),
         limits,
-        wrap,
     )  # fmt: skip
     task = asyncio.create_task(server.run_on(listening))
     try:
@@ -232,18 +228,17 @@ def _loaded(
 
 def _app(
     authenticator: Authenticator, load: Callable[[], App], settled: Callable[[], None], failed: asyncio.Event
-) -> tuple[GatewayApp, Wrap | None]:
-    """Return the app of the protocol, and what is put around transports; both go by the fast path, or not."""
+) -> GatewayApp:
+    """Return the app of the protocol, loaded late where the fast path is on."""
     if not authenticator.board.fast_path:
         app = load()
         settled()
-        return app, None
-    from pegboard.gateway.fast.coalescing import coalescing
+        return app
     from pegboard.gateway.fast.lazy_app import LazyApp
 
     origins = OriginCheck(_nowhere, host=authenticator.host)
     identified = partial(identify, authenticator=authenticator, origins=origins)
-    return LazyApp(authenticator.board, identified, load, settled, failed), coalescing
+    return LazyApp(authenticator.board, identified, load, settled, failed)
 
 
 async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
