@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from agno.agent import Agent
-from agno.db.json import JsonDb
 from agno.run.agent import RunOutput, RunPausedEvent
 from agno.team import Team
 from agno_driver import ScriptedModel, agent_of
@@ -44,22 +43,6 @@ async def session(board: Pegboard) -> Session:
 
 def scripted(*steps: Step) -> ScriptedModel:
     return ScriptedModel(script=Script(*steps))
-
-
-async def test_only_the_call_that_a_rule_is_about_waits(session: Session) -> None:
-    """A1: the rule looks at the arguments, which Agno's own mark on a function cannot."""
-    model = scripted([call("shred", paper="bill"), call("shred", paper="draft 1")], "Both are gone.")
-    agent = equip(agent_of(model), session)
-
-    run = await agent.arun("Shred them.")
-    assert (run.is_paused, RAN) == (True, ["shred"])
-    [requirement] = run.active_requirements
-    assert requirement.needs_confirmation
-    requirement.confirm()
-    run = await agent.acontinue_run(run, requirements=run.requirements)
-
-    assert (run.content, RAN) == ("Both are gone.", ["shred", "shred"])
-    assert set(model.script.calls[1].results) == {"bill is shredded", "draft 1 is shredded"}
 
 
 async def test_a_person_fills_the_fields_in(session: Session) -> None:
@@ -104,21 +87,6 @@ async def test_a_run_that_waits_in_a_stream_goes_on_in_one(session: Session) -> 
     [run] = [event async for event in rest if isinstance(event, RunOutput)]
 
     assert (str(run.content).strip(), RAN) == ("Gone.", ["shred"])
-
-
-async def test_a_run_that_waits_is_decided_after_a_restart_of_the_host(session: Session, tmp_path: Path) -> None:
-    """A2: Agno's database has the run, the store has the approval; another agent object goes on."""
-
-    def agent(*steps: Step) -> Agent:
-        db = JsonDb(db_path=str(tmp_path / "agno"))
-        return equip(Agent(id="clerk", model=scripted(*steps), db=db, telemetry=False), session)
-
-    paused = await agent(call("shred", paper="draft")).arun("Shred it.", session_id="talk")
-    for requirement in paused.requirements or ():
-        requirement.confirm()
-    run = await agent("Gone.").acontinue_run(run_id=paused.run_id, session_id="talk", requirements=paused.requirements)
-
-    assert (run.content, RAN) == ("Gone.", ["shred"])
 
 
 async def test_an_operator_decides_what_agno_only_goes_on_with(session: Session, board: Pegboard) -> None:

@@ -212,15 +212,6 @@ async def test_in_the_dialect_of_the_seed_a_load_counts_from_the_next_run(board:
     assert "Toolkit 'notes' will be available on the next request in this session." in model.script.calls[1].results[0]
 
 
-async def test_a_call_in_the_batch_of_its_load_does_not_run(session: Session) -> None:
-    """D2: nor where Agno makes the calls of a batch one after the other."""
-    model = scripted([LOAD, LIST], LIST, "Milk.")
-
-    await equip(agent_of(model), session).arun("Go on.")
-
-    assert RAN == ["note_list"]
-
-
 async def test_members_of_a_team_load_for_themselves_and_go_on_with_their_model(board: Pegboard) -> None:
     """MR77, S1: each has its own state in the team's session; a model that is replaced meanwhile counts later."""
 

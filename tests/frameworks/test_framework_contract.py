@@ -315,17 +315,6 @@ async def test_a_turn_ends_with_its_run(driver: Driver, board: Pegboard) -> None
     assert (await session.surface()).turn == 3
 
 
-async def test_a_call_that_a_person_approves_waits(driver: Driver, board: Pegboard) -> None:
-    """A1, A3: nothing has run, the run waits, and so does its turn."""
-    session = await board.session(agent="clerk", session_id="s")
-
-    ran = await driver.talk(session).run("Shred it.", SHRED)
-
-    assert (ran.waiting, ran.answer, RAN) == (("shred",), "", [])
-    assert [waiting.tool for waiting in await board.approvals.list()] == ["shred"]
-    assert (await session.surface()).turn == 1
-
-
 async def test_an_approved_call_runs_once(driver: Driver, board: Pegboard) -> None:
     """A2, A3: the run goes on with its result; the same call made again waits again."""
     session = await board.session(agent="clerk", session_id="s")
@@ -338,18 +327,6 @@ async def test_an_approved_call_runs_once(driver: Driver, board: Pegboard) -> No
     assert (await session.surface()).turn == 2
     again = await talk.run("Once more.", SHRED)
     assert (again.waiting, RAN) == (("shred",), ["shred"])
-
-
-async def test_a_refused_call_does_not_run(driver: Driver, board: Pegboard) -> None:
-    """A3: the model reads the words of the person, and nothing waits any more."""
-    talk = driver.talk(await board.session(agent="clerk", session_id="s"))
-    await talk.run("Shred it.", SHRED)
-
-    done = await talk.decide("Then I leave it.", allow=False, reason="It is still needed.")
-
-    assert "It is still needed." in done.calls[0].results[0]
-    assert (done.answer, RAN) == ("Then I leave it.", [])
-    assert await board.approvals.list() == ()
 
 
 async def test_an_operator_s_refusal_stands(driver: Driver, board: Pegboard) -> None:

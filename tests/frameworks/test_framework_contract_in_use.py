@@ -151,31 +151,6 @@ async def test_a_history_may_name_tools_that_are_denied_today(driver: Driver, bo
     assert (ran.answer, RAN) == ("I cannot.", ["note_list"])
 
 
-async def test_two_runs_at_once_share_a_session(driver: Driver, board: Pegboard) -> None:
-    """S2: both load and call at the same time; neither loses what it loaded, nor gets the other's results."""
-    session = await board.session(agent="assistant", session_id="s")
-    first, second = driver.talk(session), driver.talk(session)
-    loaded = asyncio.Barrier(2)
-
-    def behind_both(answer: Answer) -> Callable[[], "asyncio.Future[Answer]"]:
-        async def met() -> Answer:
-            await loaded.wait()
-            return answer
-
-        return met  # type: ignore[return-value]
-
-    one, other = await asyncio.gather(
-        first.run("Go on.", LOAD_NOTES, behind_both(LIST_NOTES), "One note."),
-        second.run(
-            "Go on.", call("load_tools", names=["printer"]), behind_both(call("add_numbers", first=2, second=2))
-        ),
-    )
-
-    assert (one.answer, one.calls[2].results) == ("One note.", ('["ada: milk"]',))
-    assert (other.answer, other.calls[2].results) == ("done", ("4",))
-    assert {"note_list", "print_page"} <= set((await session.surface()).names)
-
-
 async def test_a_run_that_is_given_up_leaves_the_session_whole(driver: Driver, board: Pegboard) -> None:
     """S6: nothing is left of its turn; the next run of the conversation goes on as any other."""
     session = await board.session(agent="assistant", session_id="s")
@@ -271,16 +246,6 @@ async def test_a_model_that_only_changes_its_tools_has_to_answer(driver: Driver,
     assert "Answer now" in ran.calls[5].system
     assert "Answer now" not in ran.calls[4].system
     assert (await session.surface()).turn == 2
-
-
-async def test_a_load_that_fails_again_and_again_is_not_executed(driver: Driver, board: Pegboard) -> None:
-    """X3: the third equal failure says so, and the run goes on."""
-    session, wrong = await board.session(agent="assistant", session_id="s"), call("load_tools", names=["nothing"])
-
-    ran = await driver.talk(session).run("Go on.", wrong, wrong, wrong, SUM, "Four.")
-
-    assert ["not executed" in each.results[0] for each in ran.calls[1:4]] == [False, False, True]
-    assert (ran.calls[4].results, ran.answer) == (("4",), "Four.")
 
 
 def test_a_session_outlives_the_loop_of_a_run(driver: Driver, opened: Opened, tmp_path: Path) -> None:

@@ -260,20 +260,6 @@ async def test_a_person_answers_several_calls_of_one_step(board: Pegboard) -> No
     assert (script.calls[1].results[1], RAN) == ("copy is shredded", ["shred"])
 
 
-async def test_a_model_that_only_loads_has_to_answer(board: Pegboard) -> None:
-    """X3: after the limit its calls are taken away, and the user reads why."""
-    steps = [step for _ in range(4) for step in (LOAD_NOTES, call("unload_tools", names=["notes"]))]
-    script = Script(*steps)
-    session = await board.session(agent="assistant", session_id="s")
-    agent: Any = create_agent(ScriptedChat(script=script), middleware=[SessionToolsMiddleware(session, limit=2)])
-
-    messages = (await agent.ainvoke(said()))["messages"]
-
-    assert len(script.calls) == 4
-    assert "Stopped: the tools changed more than 2 times in a row" in messages[-1].text
-    assert messages[-1].tool_calls == []
-
-
 async def test_a_step_needs_no_thread(board: Pegboard) -> None:
     asyncio.get_running_loop().set_default_executor(NoThreads(1))
     agent, _ = agent_of(await board.session(agent="assistant"), LOAD_NOTES, LIST_NOTES, "Done.")

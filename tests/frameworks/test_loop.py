@@ -1,11 +1,9 @@
 """Plain loops: requests and replies of each provider's form, with its real client."""
 
-import asyncio
 import json
 import logging
-import sys
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
 from pathlib import Path
@@ -32,11 +30,6 @@ from loop_talk import (
 from pegboard import Host, Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
 
-SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-SERVERS = f"""
-servers:
-  slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
-"""
 CONFIG = """
 plugins:
   notes: {python: "framework_tools:Notes"}
@@ -44,7 +37,6 @@ plugins:
   printer: {python: "framework_tools:Printer"}
   pictures: {python: "framework_tools:Pictures"}
   shredder: {python: "framework_tools:Shredder", approve: {shred: always}}
-  large: {python: "loop_tools"}
   many: {python: "many_tools"}
 toolkits:
   notes: {description: The notes of the user, tools: [notes], policy: Read the notes before you add one.}
@@ -53,22 +45,13 @@ toolkits:
     {description: Arithmetic, tools: [sums], focus: [{when: "^sum", tools: [add_numbers], choice: required}]}
 defaults: {anticipate: false, dialect: pegboard}
 agents:
-  assistant: {tools: [sums, pictures, printer, large], allowed_toolkits: [notes]}
-  patient: {tools: [sums, slow]}
+  assistant: {tools: [sums, pictures, printer], allowed_toolkits: [notes]}
   eager: {tools: [printer], allowed_toolkits: [notes, sums], anticipate: {tools: 5}}
   clerk: {tools: [shredder]}
   focused: {allowed_toolkits: [sums], initial_toolkits: [sums]}
   housekeeper: {allowed_toolkits: [many, notes]}
   forgetful: {allowed_toolkits: [notes], lease: {kind: idle, turns: 1}}
 """
-TOOLS = '''
-import time
-
-
-def report() -> str:
-    """Write a report of fifty megabytes."""
-    return "x" * 50_000_000
-'''
 MANY = "\n\n".join(
     f'def clean_{room}(how: str) -> str:\n    """Clean the {room}.\n\n    Args:\n        how: With what.\n    """\n'
     f'    return "clean {room}"'
@@ -96,9 +79,8 @@ def form(request: pytest.FixtureRequest) -> Form:
 def opened(tmp_path: Path) -> Opened:
     """Return what opens a board over a stored file; opened again, it is as after a restart."""
     RAN.clear()
-    (tmp_path / "loop_tools.py").write_text(TOOLS)
     (tmp_path / "many_tools.py").write_text(MANY)
-    (tmp_path / "pegboard.yaml").write_text(SERVERS + CONFIG)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
     return lambda: Pegboard.open(tmp_path / "pegboard.yaml")
 
 
@@ -106,18 +88,6 @@ def opened(tmp_path: Path) -> Opened:
 async def board(opened: Opened) -> AsyncIterator[Pegboard]:
     async with opened() as board:
         yield board
-
-
-async def test_what_is_loaded_can_be_called_at_the_next_request(board: Pegboard, form: Form) -> None:
-    """S6: a reply without calls ends the turn."""
-    session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script(LOAD_NOTES, named(form, "note_list"), "Milk.")) as one:
-        assert await one.say("What did I note?") == "Milk."
-        assert results_of(one.messages)[-1] == MILK
-        assert len(one.server.bodies) == 3
-        assert one.server.breaks == 0
-        assert "You are Mira." in one.server.prefixes[0] or one.requests[0][0]["content"].startswith("You are Mira.")
-    assert (await session.surface()).turn == 2
 
 
 async def test_calls_in_parallel_are_answered_in_order_and_failures_are_marked(board: Pegboard, form: Form) -> None:
@@ -356,20 +326,6 @@ async def test_results_that_did_not_wait_are_kept_beside_a_call_that_does(board:
             assert [block["type"] for block in sent["content"]] == ["tool_result", "tool_result"]
 
 
-async def test_a_policy_that_changes_between_asking_and_resuming_is_asked_anew(board: Pegboard, form: Form) -> None:
-    """P4, A6: what was allowed does not run where it is denied by then."""
-    session = await board.session(agent="clerk", session_id="s")
-    async with talk(session, form, script(SHRED, "No.")) as one:
-        await one.say("Shred the draft.")
-        (approval,) = one.loop.waiting.values()
-        await session.approvals.allow(approval.id, by="grace")
-        await board.permissions.set("clerk", "shred", False)
-        one.stored = json.dumps([*one.messages, *await one.loop.resume(one.messages)])
-        assert await one.go_on() == "No."
-        assert "Tool 'shred' was not found." in results_of(one.messages)[-1][0]
-    assert RAN == []
-
-
 async def test_a_result_from_elsewhere_is_handed_in(board: Pegboard) -> None:
     """T13: by the id of the call."""
     session = await board.session(agent="clerk", session_id="s")
@@ -444,38 +400,6 @@ async def test_a_closed_board_is_one_clear_error(opened: Opened, form: Form) -> 
         await one.loop.request([{"role": "user", "content": "Add."}])
 
 
-async def test_two_loops_at_once_over_one_session_both_come_to_their_end(board: Pegboard, form: Form) -> None:
-    session = await board.session(agent="assistant", session_id="s")
-    again = await board.session(agent="assistant", session_id="s")
-    steps = (LOAD_NOTES, named(form, "note_list"), "Milk.")
-    async with talk(session, form, script(*steps)) as one, talk(again, form, script(*steps)) as other:
-        assert await asyncio.gather(one.say("Notes?"), other.say("Notes?")) == ["Milk.", "Milk."]
-        for each in (one, other):
-            assert results_of(each.messages)[-1] == MILK
-            assert each.server.breaks == 0
-    assert (await session.surface()).turn == 3
-
-
-async def test_a_result_of_fifty_megabytes_is_cut(board: Pegboard, form: Form) -> None:
-    session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script([("report", {})], "Long.")) as one:
-        assert await one.say("Write a report.") == "Long."
-        ((text, failed),) = results_of(one.messages)
-    assert (len(text) < 201_000, failed) == (True, False)
-    assert "more characters are not shown: the result is too long." in text
-
-
-async def test_a_tool_that_never_returns_ends_at_its_time_limit(board: Pegboard, form: Form) -> None:
-    """G8: the other call of the same reply is answered as ever."""
-    await board.ready("slow")
-    session = await board.session(agent="patient", session_id="s")
-    calls = [("slow__slow", {}), ("add_numbers", {"first": 1, "second": 2})]
-    async with talk(session, form, script(calls, "Slow.")) as one:
-        assert await one.say("Wait.") == "Slow."
-        slow, added = results_of(one.messages)
-    assert ("0.5" in slow[0], slow[1], added) == (True, True, ("3", False))
-
-
 async def test_objects_of_the_client_are_messages_too(board: Pegboard) -> None:
     session = await board.session(agent="assistant", session_id="s")
     async with talk(session, ANTHROPIC, script([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
@@ -486,20 +410,6 @@ async def test_objects_of_the_client_are_messages_too(board: Pegboard) -> None:
         await one.ask(await one.loop.request(messages))
     assert [message["role"] for message in one.requests[-1]] == ["user", "assistant", "user"]
     assert one.requests[-1][1]["content"][0]["name"] == "add_numbers"
-
-
-async def test_a_model_that_only_loads_has_to_answer(board: Pegboard, form: Form) -> None:
-    """X3: after four changes in a row without a tool being used; the user reads so behind the answer."""
-    session = await board.session(agent="assistant", session_id="s")
-    loads = iter([LOAD_NOTES, UNLOAD_NOTES] * 10)
-
-    def model(body: Mapping[str, Any]) -> Any:
-        return "I give up." if "none" in json.dumps(body.get("tool_choice")) else next(loads)
-
-    async with talk(session, form, model) as one:
-        said = await one.say("Load.")
-    assert said.startswith("I give up.\n\n(Stopped: the tools changed more than 4 times in a row")
-    assert len(one.server.bodies) == 6
 
 
 async def test_an_empty_answer_after_a_change_is_asked_for_once_more(board: Pegboard, form: Form) -> None:
@@ -584,8 +494,7 @@ async def test_a_reply_of_another_form_is_one_clear_error(board: Pegboard, form:
 
 
 def test_a_loop_that_blocks_is_the_twin(tmp_path: Path) -> None:
-    (tmp_path / "loop_tools.py").write_text(TOOLS)
-    (tmp_path / "pegboard.yaml").write_text(SERVERS + CONFIG)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
     RAN.clear()
     steps = (LOAD_NOTES, [("note_list", {})], "Milk.", Refusal(text="anthropic-beta is not known"), "Bye.")
     with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board, provider(script(*steps)) as server:

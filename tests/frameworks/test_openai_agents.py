@@ -1,6 +1,5 @@
 """What OpenAI Agents has and other frameworks have not: states of runs, handoffs, models by name."""
 
-import asyncio
 import base64
 import json
 import logging
@@ -30,7 +29,6 @@ from framework_tools import PICTURE, RAN
 from openai import AsyncOpenAI
 from openai_agents_driver import scripted
 from provider_server import provider
-from pydantic import BaseModel
 
 from pegboard import Host, Pegboard, Session
 from pegboard.frameworks.openai_agents import delegate_to, equip
@@ -108,24 +106,6 @@ async def paused(session: Session) -> str:
     return json.dumps(result.to_state().to_json())
 
 
-async def test_a_state_goes_on_in_a_new_process_and_its_call_runs_once(config: Path) -> None:
-    """A2, A3: the tools of that process are not known before the run goes on."""
-    async with Pegboard.open(config) as board:
-        text = await paused(await board.session(agent="clerk", session_id="s"))
-        assert RAN == []
-    async with Pegboard.open(config) as board:
-        session = await board.session(agent="clerk", session_id="s")
-        agent, script = equipped(session, "It is gone.")
-        state = await RunState.from_json(agent, json.loads(text))
-        state.approve(state.get_interruptions()[0])
-
-        result = await Runner.run(agent, state)
-
-        assert (result.final_output, RAN, script.calls[0].results) == ("It is gone.", ["shred"], ("draft is shredded",))
-        assert (await session.surface()).turn == 2
-        assert [one.status for one in await session.approvals.list(ended=True)] == ["used"]
-
-
 async def test_a_state_goes_on_where_its_tool_has_left_the_list(board: Pegboard) -> None:
     """X1: the lease ended with another turn; the call is answered, and the run goes on."""
     session = await board.session(agent="clerk", session_id="s")
@@ -141,69 +121,6 @@ async def test_a_state_goes_on_where_its_tool_has_left_the_list(board: Pegboard)
     assert "not loaded" in script.calls[0].results[0]
 
 
-async def test_a_tool_that_is_denied_before_the_answer_does_not_run(board: Pegboard) -> None:
-    """P3, P4: what a person approves is not found any more."""
-    session = await board.session(agent="clerk", session_id="s")
-    text = await paused(session)
-    await board.permissions.set("clerk", "shred", False)
-    agent, script = equipped(session, "Then not.")
-    state = await RunState.from_json(agent, json.loads(text))
-    state.approve(state.get_interruptions()[0])
-
-    result = await Runner.run(agent, state)
-
-    assert (result.final_output, RAN) == ("Then not.", [])
-    assert "not found" in script.calls[0].results[0]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_rule_that_changes_before_the_answer_is_asked_about_anew(config: Path, *, stream: bool) -> None:
-    """A2, A6: a person approved under another rule; the run waits again, and runs once with the second answer."""
-    async with Pegboard.open(config) as board:
-        text = await paused(await board.session(agent="clerk", session_id="s"))
-    written(config, '{paper: ["dr*"]}')
-    async with Pegboard.open(config) as board:
-        session = await board.session(agent="clerk", session_id="s")
-        agent, script = equipped(session, "It is gone.")
-        state = await RunState.from_json(agent, json.loads(text))
-        state.approve(state.get_interruptions()[0])
-
-        again = await gone_on(agent, state, stream=stream)
-        assert ([one.name for one in again.interruptions], RAN, script.calls) == (["shred"], [], [])
-        state = await RunState.from_json(agent, json.loads(json.dumps(again.to_state().to_json())))
-        state.approve(state.get_interruptions()[0])
-        done = await gone_on(agent, state, stream=stream)
-
-        assert (done.final_output, RAN) == ("It is gone.", ["shred"])
-        assert script.calls[0].results == ("draft is shredded",)
-
-
-async def gone_on(agent: Agent[Any], state: RunState[Any], *, stream: bool) -> Any:
-    if not stream:
-        return await Runner.run(agent, state)
-    result = Runner.run_streamed(agent, state)
-    async for _ in result.stream_events():
-        pass
-    return result
-
-
-async def test_words_of_a_refusal_reach_model_and_session_in_a_new_process(config: Path) -> None:
-    """A3: verbatim; nothing waits any more, and nothing has run."""
-    async with Pegboard.open(config) as board:
-        text = await paused(await board.session(agent="clerk", session_id="s"))
-    async with Pegboard.open(config) as board:
-        session = await board.session(agent="clerk", session_id="s")
-        agent, script = equipped(session, "I leave it.")
-        state = await RunState.from_json(agent, json.loads(text))
-        state.reject(state.get_interruptions()[0], rejection_message="It is still needed, says Grace.")
-
-        await Runner.run(agent, state)
-
-        assert (script.calls[0].results, RAN) == (("It is still needed, says Grace.",), [])
-        [refused] = await board.approvals.list(ended=True)
-        assert (refused.status, refused.message) == ("refused", "It is still needed, says Grace.")
-
-
 async def test_who_approves_a_tool_for_the_whole_run_is_not_asked_again(board: Pegboard) -> None:
     session = await board.session(agent="clerk", session_id="s")
     agent, _ = equipped(session, LOAD_PAPERS, SHRED, SHRED, [SHRED, call("shred", paper="letter")], "All gone.")
@@ -213,26 +130,6 @@ async def test_who_approves_a_tool_for_the_whole_run_is_not_asked_again(board: P
     result = await Runner.run(agent, state)
 
     assert (result.final_output, RAN) == ("All gone.", ["shred"] * 4)
-
-
-async def test_arguments_decide_which_of_two_calls_waits(config: Path) -> None:
-    """A1: the same tool, once with arguments that a rule names; the other one has run already."""
-    written(config, '{paper: ["secret*"]}')
-    async with Pegboard.open(config) as board:
-        session = await board.session(agent="clerk", session_id="s")
-        agent, script = equipped(session, LOAD_PAPERS, [SHRED, call("shred", paper="secret plan")], "Both.")
-        result = await Runner.run(agent, "Shred them.")
-        assert ([json.loads(str(one.arguments)) for one in result.interruptions], RAN) == (
-            [{"paper": "secret plan"}],
-            ["shred"],
-        )
-        state = result.to_state()
-        state.approve(state.get_interruptions()[0])
-
-        await Runner.run(agent, state)
-
-        assert script.calls[2].results == ("draft is shredded", "secret plan is shredded")
-        assert RAN == ["shred", "shred"]
 
 
 async def test_a_result_from_elsewhere_is_handed_in_with_the_words(board: Pegboard) -> None:
@@ -331,18 +228,6 @@ async def test_a_person_is_asked_about_the_real_tool_behind_call_tool(config: Pa
             assert (ended.status, ended.message) == (("used", "") if allow else ("refused", "Keep it."))
 
 
-async def test_a_focus_is_the_choice_of_its_step(board: Pegboard) -> None:
-    """F3: the list is not edited; the next step is free again."""
-    session = await board.session(agent="assistant", session_id="s")
-    add = [function_call("add_numbers", {"first": 1, "second": 2}, call_id="1")]
-    model = ScriptedModel([add, [assistant_message("3")]])
-
-    await Runner.run(equip(Agent(name="A", model=model), session), "Please add 1 and 2.")
-
-    assert [one.model_settings.tool_choice for one in model.calls] == ["required", None]
-    assert len({tuple(tool.name for tool in one.tools) for one in model.calls}) == 1
-
-
 async def test_a_picture_reaches_the_model(board: Pegboard) -> None:
     session = await board.session(agent="assistant", session_id="s")
     agent, _ = equipped(session, call("draw"), "Nice.")
@@ -375,35 +260,6 @@ async def test_the_agent_s_own_tools_stay_and_win(board: Pegboard) -> None:
 
     assert script.calls[2].results == ("mine",)
     assert [one.tools.count("note_list") for one in script.calls] == [1, 1, 1]
-
-
-class Sum(BaseModel):
-    """What is asked for."""
-
-    total: int
-
-
-async def test_structured_output_stands_beside_the_tools(board: Pegboard) -> None:
-    session = await board.session(agent="assistant", session_id="s")
-    agent, script = equipped(session, call("add_numbers", first=1, second=2), '{"total": 3}', output_type=Sum)
-
-    result = await Runner.run(agent, "How much is 1 and 2?")
-
-    assert (result.final_output, script.calls[1].results) == (Sum(total=3), ("3",))
-
-
-async def test_a_model_that_only_changes_its_tools_has_to_answer(board: Pegboard) -> None:
-    """X3: after four changes in a row none of its calls runs."""
-    session = await board.session(agent="assistant", session_id="s")
-    back = call("unload_tools", names=["notes"])
-    model = ScriptedModel(
-        [[function_call(one.name, dict(one.arguments), call_id=str(n))] for n, one in enumerate([LOAD, back] * 3)]
-    )
-
-    await Runner.run(equip(Agent(name="A", model=model), session), "Go on.")
-
-    assert [one.model_settings.tool_choice for one in model.calls] == [None] * 5 + ["none"]
-    assert "Answer now" in str(model.calls[-1].input[-1])
 
 
 # -- whose run it is
@@ -497,17 +353,6 @@ def test_a_run_that_blocks_takes_a_session_that_does(config: Path) -> None:
 
         assert (result.final_output, RAN, session.surface().turn) == ("Milk.", ["note_list"], 2)
         assert [("note_list" in one.tools) for one in script.calls] == [False, True, True]
-
-
-async def test_two_runs_of_one_agent_at_once_share_its_session(board: Pegboard) -> None:
-    session = await board.session(agent="assistant", session_id="s")
-    add = [call("add_numbers", first=1, second=n) for n in range(2)]
-    agents = [equipped(session, LOAD, one, "Done.") for one in add]
-
-    done = await asyncio.gather(*(Runner.run(agent, "Go on.") for agent, _ in agents))
-
-    assert [one.final_output for one in done] == ["Done.", "Done."]
-    assert [script.calls[2].results for _, script in agents] == [("1",), ("2",)]
 
 
 # -- models

@@ -16,7 +16,6 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelResponse,
     TextPart,
     ToolAvailabilityDeltaPart,
@@ -174,19 +173,6 @@ async def test_what_joins_is_announced_once_by_the_framework(session: Session) -
     assert added == [["note_list", "note_add"]]
 
 
-async def test_the_prefix_does_not_change_with_a_load(session: Session) -> None:
-    """F2: what is loaded follows the history; instructions and the tools before an addition stay byte for byte."""
-    talk = PydanticTalk(session)
-    ran = await talk.run("Go on.", call("load_tools", names=["notes"]), call("unload_tools", names=["notes"]))
-
-    instructions = [message.instructions for message in talk.messages if message.kind == "request"]
-    assert len(set(instructions)) == 1
-    assert "Loaded now: notes." in ran.calls[1].system
-    assert "Loaded now" not in (instructions[0] or "")
-    first, second, third = (each.tools for each in ran.calls)
-    assert second[: len(first)] == third == first
-
-
 @pytest.mark.parametrize(("message", "forced"), [("Please add.", True), ("Form a sum.", False)])
 async def test_a_focus_is_a_choice_of_tools_for_one_step(session: Session, message: str, forced: bool) -> None:
     """F3: the list of tools is not edited."""
@@ -252,22 +238,6 @@ def waiting_call(output: object) -> str:
 def clerk(session: Session | SyncSession, name: str = "shred", **arguments: Any) -> Agent[Any, Any]:
     model = Recorder(name, **arguments).model
     return Agent(model, output_type=[str, DeferredToolRequests], capabilities=[SessionTools(session)])
-
-
-async def test_a_call_that_waits_survives_a_restart_with_its_messages(tmp_path: Path, board: Pegboard) -> None:
-    """A2, A3: the application keeps the messages, Pegboard the approval, and who gave it."""
-    first = clerk(await board.session(agent="clerk", session_id="s"), name="shred", paper="draft")
-    asked = await first.run("Shred it.")
-    waits, messages = waiting_call(asked.output), asked.all_messages_json()
-
-    async with Pegboard.open(tmp_path / "pegboard.yaml") as other:
-        results = DeferredToolResults(approvals={waits: True}, metadata={waits: {"by": "grace"}})
-        done = await clerk(await other.session(agent="clerk", session_id="s"), name="").run(
-            message_history=ModelMessagesTypeAdapter.validate_json(messages), deferred_tool_results=results
-        )
-
-        assert (done.output, RAN) == ("done", ["shred"])
-        assert [(one.status, one.by) for one in await other.approvals.list(ended=True)] == [("used", "grace")]
 
 
 async def test_a_request_names_the_approval_and_why_it_is_needed(board: Pegboard) -> None:
