@@ -1,7 +1,8 @@
 """Fill in the tests of tests/behaviours.md from the tests that cite the behaviours.
 
 A test cites a behaviour as it cites a rule: at the start of its docstring, before the first colon (`"S2, MR51: …"`).
-Sentences, the verdicts `rule:` and `out:`, and tests that are named by hand stay as they are written.
+Sentences and the verdicts `rule:` and `out:` stay as they are written, and so do tests that are named by hand, while
+they exist.
 """
 
 import ast
@@ -86,7 +87,7 @@ def filled(text: str, tests: Mapping[str, tuple[str, ...]]) -> str:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         for row in read(line):
-            named = {*row.tests, *citations.get(row.id, ())}
+            named = {name for name in row.tests if name in tests} | {*citations.get(row.id, ())}
             if named and row.kind in ("test", "rule"):
                 lines[number] = str(_naming(row, sorted(named, key=lambda name: (places.get(name, len(places)), name))))
     return "\n".join(lines) + "\n"
