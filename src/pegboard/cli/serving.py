@@ -206,7 +206,7 @@ def _mounts(console: ServedConsole | None) -> list[Mount]:
 
 
 class _OperatorNotifier:
-    """The messages to operators outside of the console; imports nothing for it before the configuration names a hook."""
+    """The messages to operators outside of the console; imports nothing for it before the configuration has hooks."""
 
     def __init__(self, board: Pegboard, *, at_once: bool) -> None:
         self._board = board
