@@ -72,7 +72,7 @@ def test_a_folder_with_files_of_pegboards_own_is_granted_entry_by_entry() -> Non
         "/srv/app/notes.txt",
     )
     assert policy.read == ("/srv/app/tools.py", "/usr")
-    assert policy.parted == policy.listed == ("/srv/app", "/srv/app/.vscode")
+    assert policy.split_folders == policy.list_only == ("/srv/app", "/srv/app/.vscode")
     assert policy.writes("/srv/app/data/deep")
     assert not policy.reads("/srv/app/pegboard.yaml")
 
@@ -80,7 +80,7 @@ def test_a_folder_with_files_of_pegboards_own_is_granted_entry_by_entry() -> Non
 def test_a_folder_without_any_is_granted_whole() -> None:
     policy = plan(Confinement(write=("/srv/app/data",)), SUBJECT, APP, OWN, [])
     assert policy.write[2:] == ("/srv/app/data",)
-    assert policy.parted == ()
+    assert policy.split_folders == ()
 
 
 def test_of_a_home_what_is_hidden_is_left_out_and_true_gives_none_of_it() -> None:
@@ -90,7 +90,7 @@ def test_of_a_home_what_is_hidden_is_left_out_and_true_gives_none_of_it() -> Non
     for folder in ("/home/ada", "/home", "/"):
         policy = plan(CONFINE_DEFAULT, replace(SUBJECT, folder=folder), APP, OWN, [])
         assert policy.write == ("/caches/notes", "/tmp/notes")
-        assert policy.left_out == (".",)
+        assert policy.refused_paths == (".",)
 
 
 def test_nothing_of_pegboards_own_can_be_named() -> None:
@@ -160,7 +160,7 @@ def test_git_does_without_settings_that_it_may_not_read(tmp_path: Path, monkeypa
 def test_the_profile_of_macos_allows_what_the_policy_has_and_nothing_else() -> None:
     "A7: tried as text only."
     policy = ConfinementPolicy(
-        write=("/tmp/notes",), read=("/usr", '/odd "one"'), listed=("/srv",), devices=("/dev/null",), network=(443,)
+        write=("/tmp/notes",), read=("/usr", '/odd "one"'), list_only=("/srv",), devices=("/dev/null",), network=(443,)
     )
     assert profile(policy).splitlines() == [
         "(version 1)",

@@ -38,7 +38,7 @@ class Disk:
 def reader(network: tuple[int, ...] | None = None, own: OwnPaths | None = None) -> RefusalReader:
     """Return the reader of a process that may write `/srv/own` and read `/usr`."""
     policy = ConfinementPolicy(
-        write=("/srv/own",), read=("/usr",), listed=(), devices=(), network=network, parted=("/srv",)
+        write=("/srv/own",), read=("/usr",), list_only=(), devices=(), network=network, split_folders=("/srv",)
     )
     confinement = Confinement(folder="/srv/own", network=network)
     return RefusalReader(

@@ -132,12 +132,13 @@ def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[
     except ToolUnavailableError as refused:
         yield f"server '{spec.name}' is not available: {refused.message}.", refused.hint
         return
-    if policy.left_out:
+    if policy.refused_paths:
         message = f"server '{spec.name}' is confined, and its folder is all of the user's: it gets none of it."
         yield message, "Name what it needs: `confine: {write: [folder]}`, or give it a `cwd`."
-    if policy.parted:
+    if policy.split_folders:
+        folder = policy.split_folders[0]
         besides.append(
-            f"server '{spec.name}' is confined, and Pegboard's own files lie in '{policy.parted[0]}': it can change "
+            f"server '{spec.name}' is confined, and Pegboard's own files lie in '{folder}': it can change "
             "what else is there, and make nothing new beside it."
         )
     for what, path in named_paths(spec.args, spec.env, spec.cwd or ""):

@@ -2,7 +2,7 @@
 
 The standard library alone, and as little of it as will do: every start of a confined plugin waits for it. What is
 set here holds for the program and all that it starts, and nothing takes it back. POLICY is JSON: ``write``, ``read``,
-``listed`` and ``devices`` are paths without links, ``network`` is null or a list of TCP ports.
+``list_only`` and ``devices`` are paths without links, ``network`` is null or a list of TCP ports.
 
 Landlock rules files, TCP ports, signals; the filter on system calls rules the sockets that Landlock knows nothing of,
 what goes around either of them, and what a process may do to other processes of its user.
@@ -167,7 +167,7 @@ def _rule_files_and_ports(policy: dict[str, Any]) -> None:
     kinds = (
         ("write", handled & ~_NEVER),
         ("read", _READS),
-        ("listed", _READ_DIR),
+        ("list_only", _READ_DIR),
         ("devices", _DEVICES & handled),
     )
     for kind, rights in kinds:

@@ -60,8 +60,8 @@ class _Grants:
     subject: ConfinedPlugin
     write: dict[str, None] = field(default_factory=dict)
     read: dict[str, None] = field(default_factory=dict)
-    listed: dict[str, None] = field(default_factory=dict)
-    parted: dict[str, None] = field(default_factory=dict)
+    list_only: dict[str, None] = field(default_factory=dict)
+    split_folders: dict[str, None] = field(default_factory=dict)
     seen: int = 0
 
     def grant(self, path: str, *, writing: bool) -> None:
@@ -74,9 +74,9 @@ class _Grants:
         if not self._parts(path):
             (self.write if writing and kind is None else self.read)[path] = None
             return
-        self.listed[path] = None
+        self.list_only[path] = None
         if writing:
-            self.parted[path] = None
+            self.split_folders[path] = None
         for name, what in self.disk.entries(path):
             self.seen += 1
             hidden = path == self.subject.home and name.startswith(".")
@@ -111,8 +111,8 @@ def plan(
             the plugin could have set itself.
     """
     grants = _Grants(own, disk, subject)
-    left_out = list(_left_out(confinement, subject))
-    writes = [_stated(path, "write", subject, disk, own) for path in confinement.write if path not in left_out]
+    refused_paths = list(_refused_paths(confinement, subject))
+    writes = [_stated(path, "write", subject, disk, own) for path in confinement.write if path not in refused_paths]
     reads = [_stated(path, "read", subject, disk, own) for path in confinement.read]
     for section, paths in (("write", confinement.write), ("read", confinement.read)):
         for path in paths:
@@ -127,17 +127,17 @@ def plan(
     return ConfinementPolicy(
         write=(*own_folders, *_outermost(grants.write)),
         read=tuple(_outermost(grants.read)),
-        listed=tuple(grants.listed),
+        list_only=tuple(grants.list_only),
         devices=DEVICES,
         network=confinement.network,
-        parted=tuple(grants.parted),
-        left_out=tuple(left_out),
+        split_folders=tuple(grants.split_folders),
+        refused_paths=tuple(refused_paths),
         caches=subject.caches,
         temporary=subject.temporary,
     )
 
 
-def _left_out(confinement: Confinement, subject: ConfinedPlugin) -> Iterator[str]:
+def _refused_paths(confinement: Confinement, subject: ConfinedPlugin) -> Iterator[str]:
     """Yield its own folder where that is the user's, or above: nobody meant to give that away by `true`."""
     home = f"{subject.home.rstrip('/')}/"
     if OWN_FOLDER in confinement.write and subject.home and home.startswith(f"{subject.folder.rstrip('/')}/"):

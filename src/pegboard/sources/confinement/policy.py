@@ -16,19 +16,19 @@ _LONGEST: Final = 120_000
 class ConfinementPolicy:
     """What one process may reach: paths without links, each with what is below it.
 
-    ``write`` may be read, changed and run, ``read`` read and run; of ``listed`` the names can be seen, and ``devices``
-    are as they are. ``parted`` are the folders of which each entry is granted by itself, since Pegboard's own files
-    lie in them: nothing new can be made at their tops. ``left_out`` is what was asked for and is not granted.
-    ``caches`` and ``temporary`` are folders of the process's own, ``temporary`` for this one start.
+    ``write`` can be read, changed and run, ``read`` read and run; the entries of ``list_only`` can be listed, nothing
+    else. ``split_folders`` hold files of Pegboard's own: each of their other entries is granted separately, and nothing
+    new can be made directly in them. ``refused_paths`` were asked for and are not granted. ``caches`` and ``temporary``
+    are folders of the process's own, ``temporary`` for this one start.
     """
 
     write: tuple[str, ...]
     read: tuple[str, ...]
-    listed: tuple[str, ...]
+    list_only: tuple[str, ...]
     devices: tuple[str, ...]
     network: tuple[int, ...] | None
-    parted: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    split_folders: tuple[str, ...] = ()
+    refused_paths: tuple[str, ...] = ()
     caches: str = ""
     temporary: str = ""
 
@@ -37,7 +37,7 @@ class ConfinementPolicy:
         found = {
             "write": self.write,
             "read": self.read,
-            "listed": self.listed,
+            "list_only": self.list_only,
             "devices": self.devices,
             "network": self.network,
         }
@@ -49,7 +49,7 @@ class ConfinementPolicy:
 
         packed = f"z:{binascii.b2a_base64(zlib.compress(text.encode()), newline=False).decode()}"
         if len(packed) > _LONGEST:
-            folders = ", ".join(self.parted)
+            folders = ", ".join(self.split_folders)
             raise ToolUnavailableError(
                 f"it cannot be confined: too much lies in {folders} beside Pegboard's own files",
                 hint="Name the folders that it needs under `confine: {write: [...]}`.",

@@ -172,7 +172,7 @@ class RefusalReader:
         if kind is not None and (key == "write" or kind != "code"):
             return RefusedAccess(kind=key, what=path, why="It is Pegboard's own: nothing that is confined gets it.")
         home = f"{os.path.realpath(os.path.expanduser('~'))}/"  # noqa: PTH111
-        shared = place in self.policy.parted or home.startswith(f"{place.rstrip('/')}/")
+        shared = place in self.policy.split_folders or home.startswith(f"{place.rstrip('/')}/")
         if path == place and shared:
             return RefusedAccess(kind=key, what=path, why=f"Name what it needs there under `{key}`, not all of it.")
         if shared:

@@ -21,7 +21,7 @@ def _lines(policy: ConfinementPolicy) -> Iterator[str]:
     yield "(allow file-read-metadata)"
     yield '(allow file-read* (literal "/"))'
     yield from _rule("file-read*", "subpath", (*policy.read, *policy.write))
-    yield from _rule("file-read*", "literal", policy.listed)
+    yield from _rule("file-read*", "literal", policy.list_only)
     yield from _rule("file-read* file-write*", "literal", policy.devices)
     yield from _rule("file-write*", "subpath", policy.write)
     if policy.network is None:
