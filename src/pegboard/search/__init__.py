@@ -1,1 +1,1 @@
-"""Rankers: which tools answer a need best."""
+"""Rankers: which tools answer a query best."""

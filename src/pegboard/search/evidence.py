@@ -1,4 +1,4 @@
-"""What is known of the answers to a need: whether anything fits, and whether the best is clearly the best."""
+"""What is known of the answers to a query: whether anything fits, and whether the best is clearly the best."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from pegboard.ports import Evidence
 from pegboard.search.index import Index
 from pegboard.search.lexical import HIGHEST, LexicalScores, lexical_scores
-from pegboard.search.needs import Need, understood
 from pegboard.search.postings_block import Flags, Floats
+from pegboard.search.queries import ParsedQuery, parse_query
 
 MOST: Final = 0.99
 """No score is higher but that of an exact name, which is 1."""
 LEAD: Final = 1.2
 COVERED: Final = 0.9
-"""The best is clear where it leads the second by this factor and the need has this share of its name."""
+"""The best is clear where it leads the second by this factor and the query has this share of its name."""
 
 SAMPLE, OF_LARGE = 96, 16
 """So many names are asked for, each with its own tool left aside, to learn what nothing scores; fewer where many."""
@@ -34,7 +34,7 @@ _BASE_WITH_MEANING: Final = -3.82
 """With what is known of meaning: chosen on the first half of the development queries, with the table as shipped and
 with each set excluded from its training, so that with the shipped table at most one in ten of the searches whose tools
 are there has less than :data:`pegboard.ports.UNLIKELY`, whatever the set; `docs/retrieval.md` has how many of the
-others, and what it is with the set excluded. A need that says much and finds little is likelier to have no answer;
+others, and what it is with the set excluded. A query that says much and finds little is likelier to have no answer;
 where tools are near each other, another may do as well.
 """
 
@@ -106,8 +106,8 @@ class Fused:
 
     Attributes:
         blend: how well each row answers, and what that is made of.
-        cosines: how near it is to the need in meaning alone.
-        said: how much the need says: the length of the sum of its pieces' rows.
+        cosines: how near it is to the query in meaning alone.
+        said: how much the query says: the length of the sum of its pieces' rows.
         usual: how near the nearest other usually is to what one of the rows is for.
         background: how near texts about nothing in particular come to the rows.
     """
@@ -128,24 +128,24 @@ def calibrated(index: Index) -> Index:
     """Return the index with what the best wrong answer usually reaches: names of its own, each left aside in turn."""
     reached: list[float] = []
     for row in index.sample(SAMPLE, OF_LARGE):
-        need = understood(index.documents[row].name, index)
-        scores = lexical_scores(need, index).scores
+        query = parse_query(index.documents[row].name, index)
+        scores = lexical_scores(query, index).scores
         scores[row] = 0.0
-        reached.append(_reached(float(scores.max()), need))
+        reached.append(_reached(float(scores.max()), query))
     return replace(index, usual=max(float(np.percentile(reached, QUARTILE)), 1.0)) if reached else index
 
 
 def evidence(
-    need: Need,
+    query: ParsedQuery,
     lexical: LexicalScores,
     rows: Sequence[int],
     index: Index,
     fused: Fused | None = None,
 ) -> Evidence:
-    """Return what is known of the answers to one need.
+    """Return what is known of the answers to one query.
 
     Args:
-        need: The need as the index understands it.
+        query: The query as the index understands it.
         lexical: How well each row answers in words.
         rows: The best, in order.
         index: What may be found.
@@ -161,11 +161,11 @@ def evidence(
     if second is not None and scores[second] > 0:
         lead = min(MOST_LEAD, float(scores[first] / scores[second]))
     covered = float(lexical.coverage[first])
-    reached = _reached(float(lexical.scores[first]), need) / index.usual
+    reached = _reached(float(lexical.scores[first]), query) / index.usual
     if fused is None:
         odds = _REACHED * reached + _NAMED * covered + _LEADING * lead + _BASE
     else:
-        near, known = float(fused.cosines[first]), need.known / max(need.mass, 1e-9)
+        near, known = float(fused.cosines[first]), query.known / max(query.mass, 1e-9)
         odds = float(_WITH_MEANING @ (reached, near, known, fused.said, fused.usual)) + _BASE_WITH_MEANING
     return Evidence(
         fits=round(1 / (1 + math.exp(-odds)), 4),
@@ -175,7 +175,7 @@ def evidence(
 
 
 def _stands_out(reached: float, fused: Fused | None) -> bool:
-    """Return whether a need finds something better than what a text about nothing in particular finds.
+    """Return whether a query finds something better than what a text about nothing in particular finds.
 
     Args:
         reached: the words of the best answer, as a share of what wrong answers usually reach.
@@ -188,6 +188,6 @@ def _stands_out(reached: float, fused: Fused | None) -> bool:
     return above + _IN_WORDS * reached >= STANDS_OUT
 
 
-def _reached(score: float, need: Need) -> float:
-    """Return a score that counts more in a need of more words: chance reaches it less."""
-    return score * math.sqrt(need.mass)
+def _reached(score: float, query: ParsedQuery) -> float:
+    """Return a score that counts more in a query of more words: chance reaches it less."""
+    return score * math.sqrt(query.mass)

@@ -1,4 +1,4 @@
-"""The statistics of one set of what may be found, and how well each answers a need in words (P3)."""
+"""The statistics of one set of what may be found, and how well each answers a query in words (P3)."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.embedding import Embedding
-    from pegboard.search.needs import Need
     from pegboard.search.postings_block import Flags
+    from pegboard.search.queries import ParsedQuery
     from pegboard.search.score_parts import KeptDocumentWords
     from pegboard.search.vocabulary import Vocabulary
 
@@ -27,17 +27,17 @@ KEPT: Final = 8
 """So many indexes are kept: one for each set of what may be found that is in use."""
 AT_ONCE: Final = 300
 """So many documents are indexed at once rather than in a thread of their own."""
-MOST_NEEDS: Final = 50
-"""Further needs of one search are not ranked."""
+MOST_QUERIES: Final = 50
+"""Further queries of one search are not ranked."""
 
 
-class AnsweredNeed(NamedTuple):
-    """The answer to one need, kept until the next one: who asks what its scores are made of asks at once."""
+class AnsweredQuery(NamedTuple):
+    """The answer to one query, kept until the next one: who asks what its scores are made of asks at once."""
 
-    query: str
+    text: str
     context: RankContext
     of: Index
-    need: Need
+    parsed: ParsedQuery
     lexical: LexicalScores
     fused: Fused | None
     rows: Sequence[int]
@@ -51,7 +51,7 @@ class ToolRanker:
         self._vocabulary: Vocabulary | None = None
         self._indexes: tuple[Index, ...] = ()
         self._building: dict[Searchable, Future[Index]] = {}
-        self._newest: AnsweredNeed | None = None
+        self._newest: AnsweredQuery | None = None
         self._document_words: KeptDocumentWords | None = None
         self._hidden: tuple[Index, Searchable, Flags] | None = None
         self._lock = Lock()
@@ -83,7 +83,7 @@ class ToolRanker:
         limit: int,
         without: Searchable | None = None,
     ) -> Ranking:
-        """Return the best answers in turns: the best of each need, then the second best; an exact name first."""
+        """Return the best answers in turns: the best of each query, then the second best; an exact name first."""
         from pegboard.search.top_rows import in_turn
 
         index = self.index(among)
@@ -91,30 +91,30 @@ class ToolRanker:
         columns: list[list[int]] = []
         scores: list[dict[int, float]] = []
         evidence: list[Evidence] = []
-        for query in queries[:MOST_NEEDS]:
+        for query in queries[:MOST_QUERIES]:
             rows, known, found = self._one(query, index, context, limit, hidden)
             columns.append(rows)
             scores.append(known)
             evidence.append(found)
         evidence += [Evidence(fits=0.0)] * (len(queries) - len(evidence))
         hits = tuple(
-            Ranked(found=index.documents[row], score=scores[need][row], need=need)
-            for need, row in in_turn(columns, limit)
+            Ranked(found=index.documents[row], score=scores[number][row], need=number)
+            for number, row in in_turn(columns, limit)
         )
         return Ranking(hits=hits, needs=tuple(evidence))
 
     def _one(
-        self, query: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
+        self, text: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
-        """Return the best rows for one need, their scores, and what is known of them."""
+        """Return the best rows for one query, their scores, and what is known of them."""
         from pegboard.search.evidence import evidence, relevance
         from pegboard.search.lexical import lexical_scores
-        from pegboard.search.needs import understood
+        from pegboard.search.queries import parse_query
         from pegboard.search.top_rows import top_rows
 
-        need = understood(query, index, context.messages)
-        lexical = lexical_scores(need, index)
-        fused = None if self._embedding is None else self._embedding.fused(query, context, lexical, index)
+        query = parse_query(text, index, context.messages)
+        lexical = lexical_scores(query, index)
+        fused = None if self._embedding is None else self._embedding.fused(text, context, lexical, index)
         scores = lexical.scores if fused is None else fused.blend.scores
         exact = lexical.exact
         if hidden is not None:
@@ -122,28 +122,28 @@ class ToolRanker:
             exact = tuple(row for row in exact if not hidden[row])
         rows = top_rows(scores, exact, index, limit)
         known = {row: 1.0 if row in exact else relevance(float(scores[row])) for row in rows}
-        self._newest = AnsweredNeed(query, context, index, need, lexical, fused, rows)
-        return rows, known, evidence(need, lexical, rows, index, fused)
+        self._newest = AnsweredQuery(text, context, index, query, lexical, fused, rows)
+        return rows, known, evidence(query, lexical, rows, index, fused)
 
     def parts(
         self, query: str, among: Searchable, context: RankContext, found: Sequence[Tool | Group]
     ) -> tuple[tuple[ScorePart, ...], ...]:
-        """Return what the scores are made of that :meth:`rank` gives for one need."""
+        """Return what the scores are made of that :meth:`rank` gives for one query."""
         from pegboard.search.evidence import Shares
-        from pegboard.search.needs import asked_words
+        from pegboard.search.queries import query_words
         from pegboard.search.score_parts import KeptDocumentWords, Scored, parts_of, rows_of
 
         index = self.index(among)
         newest = self._newest
-        if newest is None or newest.of is not index or (newest.query, newest.context) != (query, context):
+        if newest is None or newest.of is not index or (newest.text, newest.context) != (query, context):
             self._one(query, index, context, 0, None)
             newest = self._newest
             assert newest is not None
         fused = newest.fused
         self._document_words = self._document_words or KeptDocumentWords()
         scored = Scored(
-            need=newest.need,
-            asked=asked_words(query, index, context.messages),
+            query=newest.parsed,
+            asked=query_words(query, index, context.messages),
             lexical=newest.lexical,
             index=index,
             read=self._document_words,

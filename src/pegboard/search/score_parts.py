@@ -16,8 +16,8 @@ from pegboard.search.documents import field_texts
 from pegboard.search.evidence import MOST, Shares
 from pegboard.search.index import Index, document_key
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
-from pegboard.search.needs import Asked, Need, Term
 from pegboard.search.postings_block import SENTENCES, Flags, field_weights
+from pegboard.search.queries import ParsedQuery, QueryWord, Term
 from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 500
@@ -34,18 +34,18 @@ _OF_GROUP: Final[Sequence[TextField]] = ("name", "description", "description", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """One need, and how well the rows of an index answer it.
+    """One query, and how well the rows of an index answer it.
 
     Attributes:
-        need: the need as the index understands it.
+        query: the query as the index understands it.
         asked: which word of it each of its words stands for.
         lexical: how well each row answers in words.
         index: what may be found.
         read: what its documents say, where they were looked at before.
     """
 
-    need: Need
-    asked: Mapping[int, Asked]
+    query: ParsedQuery
+    asked: Mapping[int, QueryWord]
     lexical: LexicalScores
     index: Index
     read: KeptDocumentWords
@@ -84,7 +84,7 @@ def parts_of(scored: Scored, row: int, shares: Shares) -> tuple[ScorePart, ...]:
     """Return the parts of the score of a row, the greatest first; they add up to it, but for its rounding.
 
     Args:
-        scored: The need, and how well the rows answer it.
+        scored: The query, and how well the rows answer it.
         row: Which of them.
         shares: What words, meaning and past use count in its score.
     """
@@ -113,7 +113,7 @@ _NOTHING: Final = 1e-6
 
 
 def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
-    """Return the words of a row that answer the need, what counts most first; a point counts ``unit``."""
+    """Return the words of a row that answer the query, what counts most first; a point counts ``unit``."""
     index = scored.index
     document, plugin_text, _ = index.entries[document_key(index.documents[row])]
     read = scored.read.of(document, plugin_text, index.vocabulary)
@@ -127,7 +127,7 @@ def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
 
 
 def _word(scored: Scored, read: DocumentWords, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
-    asked = scored.asked.get(root) or Asked(read.words[root], before=False)
+    asked = scored.asked.get(root) or QueryWord(read.words[root], before=False)
     total = sum(read.weights[root].values())
     by_field: dict[TextField, float] = {}
     for number, weight in read.weights[root].items():
@@ -143,26 +143,26 @@ def _word(scored: Scored, read: DocumentWords, root: int, value: float, kinds: S
 
 
 def _counted(scored: Scored, row: int) -> Iterator[tuple[int, float]]:
-    """Yield the words of the need that a row has, with what each counts: as :func:`lexical_scores` adds them up."""
-    index, need = scored.index, scored.need
+    """Yield the words of the query that a row has, with what each counts: as :func:`lexical_scores` adds them up."""
+    index, query = scored.index, scored.query
     block, position = index.entries[document_key(index.documents[row])][2]
     first, last = block.terms.starts[position], block.terms.starts[position + 1]
     numbers, impacts = block.terms.numbers[first:last], block.impacts[first:last]
     counting: list[tuple[Term, float]] = []
-    for term in need.terms:
+    for term in query.terms:
         place = int(np.searchsorted(numbers, term.number))
         if place < len(numbers) and numbers[place] == term.number:
             counting.append((term, float(impacts[place] * term.weight)))
     best = [
         (sum(value for term, value in counting if number in term.sentences) / mass, number, mass)
-        for number, mass in enumerate(need.sentences)
+        for number, mass in enumerate(query.sentences)
         if mass
     ]
     _, sentence, mass = max(best, default=(0.0, -1, 1.0))
-    whole = WHOLE if need.sentences else 1.0
+    whole = WHOLE if query.sentences else 1.0
     for term, value in counting:
         of_sentence = BEST_SENTENCE * value / mass if sentence in term.sentences else 0.0
-        yield term.number, whole * value / need.mass + of_sentence
+        yield term.number, whole * value / query.mass + of_sentence
 
 
 class DocumentWords:

@@ -1,4 +1,4 @@
-"""From scores to answers: the best of each need in turn, without what is the same twice over."""
+"""From scores to answers: the best of each query in turn, without what is the same twice over."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _without_repeats(rows: Sequence[int], index: Index) -> tuple[list[int], list
 
 
 def in_turn(columns: Sequence[Sequence[int]], limit: int) -> list[tuple[int, int]]:
-    """Return needs and rows: the best of each need, then the second best; each row once."""
+    """Return numbers of queries and rows: the best of each query, then the second best; each row once."""
     chosen: dict[int, int] = {}
     for place in range(max(map(len, columns), default=0)):
-        for need, column in enumerate(columns):
+        for number, column in enumerate(columns):
             if place < len(column) and len(chosen) < limit:
-                chosen.setdefault(column[place], need)
-    return [(need, row) for row, need in chosen.items()]
+                chosen.setdefault(column[place], number)
+    return [(number, row) for row, number in chosen.items()]

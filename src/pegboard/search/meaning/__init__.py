@@ -1,1 +1,1 @@
-"""What a need and a tool have in common beyond their words: vectors, without a network."""
+"""What a query and a tool have in common beyond their words: vectors, without a network."""

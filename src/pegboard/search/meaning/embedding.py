@@ -1,4 +1,4 @@
-"""What a ranker knows of needs and documents beyond their words (P3); nothing heavy is imported before it is asked."""
+"""What a ranker knows of queries and documents beyond their words (P3); it imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from pegboard.search.evidence import BackgroundNearness, Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
-    from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors
+    from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors
 
 log = logging.getLogger("pegboard")
 
 LARGE: Final = 10_000
-"""In what is larger the sentences of a need are not compared one by one: each takes half a millisecond."""
+"""In what is larger the sentences of a query are not compared one by one: each takes half a millisecond."""
 
 
 class Embedding:
-    """What a need and a document have in common in meaning, in one score with their words and past use.
+    """What a query and a document have in common in meaning, in one score with their words and past use.
 
     The table is read when it is needed for the first time.
     """
@@ -34,7 +34,7 @@ class Embedding:
     def __init__(self, table: Path | None = None) -> None:
         """Make it of the table in a file, or of the one of this package."""
         self._table = table
-        self._read: tuple[DocumentVectors, NeedVectors] | None = None
+        self._read: tuple[DocumentVectors, QueryVectors] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
@@ -51,11 +51,11 @@ class Embedding:
             self._usual_in(index, *parts)
             self._background_of(index, parts[0])
 
-    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
-        """Return how well each row answers a need, by words, by meaning and by past use.
+    def fused(self, query: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
+        """Return how well each row answers a query, by words, by meaning and by past use.
 
         Args:
-            need: What is needed.
+            query: What is searched for.
             context: What the host knows of the conversation.
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
@@ -70,23 +70,23 @@ class Embedding:
         parts = self._parts()
         if parts is None or not index.size:
             return None
-        vectors, needs = parts
-        vector = needs.in_conversation(need, context.messages)
-        gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
-        sentences = needs.sentences(need) if index.size <= LARGE else []
+        vectors, queries = parts
+        vector = queries.in_conversation(query, context.messages)
+        gained = gains(context.used, vector, queries, self._by_id(index), index.size) if context.used else None
+        sentences = queries.sentences(query) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
         blend = blended(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
-        usual = self._usual_in(index, vectors, needs)
-        said_in_need, background = said(need, vectors.table), self._background_of(index, vectors)
-        return Fused(blend=blend, cosines=cosines[0], said=said_in_need, usual=usual, background=background)
+        usual = self._usual_in(index, vectors, queries)
+        said_in_query, background = said(query, vectors.table), self._background_of(index, vectors)
+        return Fused(blend=blend, cosines=cosines[0], said=said_in_query, usual=usual, background=background)
 
-    def _usual_in(self, index: Index, vectors: DocumentVectors, needs: NeedVectors) -> float:
+    def _usual_in(self, index: Index, vectors: DocumentVectors, queries: QueryVectors) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
         from pegboard.search.meaning.vectors import usually_nearest
 
         known = self._usual.get(index)
         if known is None:
-            known = self._usual[index] = usually_nearest(vectors, needs, index)
+            known = self._usual[index] = usually_nearest(vectors, queries, index)
         return known
 
     def _background_of(self, index: Index, vectors: DocumentVectors) -> BackgroundNearness:
@@ -98,9 +98,9 @@ class Embedding:
             known = self._background[index] = background(vectors, index)
         return known
 
-    def _parts(self) -> tuple[DocumentVectors, NeedVectors] | None:
+    def _parts(self) -> tuple[DocumentVectors, QueryVectors] | None:
         if self._read is None and not self._unreadable:
-            from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors, by_table
+            from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors, by_table
             from pegboard.search.meaning.word_vectors import WrongTableError, read_vectors, shipped
 
             try:
@@ -109,7 +109,7 @@ class Embedding:
                 self._unreadable = True
                 log.warning("searches go by words alone: %s; install pegboard anew", error)
             else:
-                self._read = DocumentVectors(table), NeedVectors(partial(by_table, table=table))
+                self._read = DocumentVectors(table), QueryVectors(partial(by_table, table=table))
         return self._read
 
     def _by_id(self, index: Index) -> Mapping[str, int]:

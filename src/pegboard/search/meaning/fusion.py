@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from pegboard.ports import PastUse
 from pegboard.search.evidence import Blend
 from pegboard.search.lexical import HIGHEST, LexicalScores
-from pegboard.search.meaning.vectors import NeedVectors, Vector
+from pegboard.search.meaning.vectors import QueryVectors, Vector
 from pegboard.search.postings_block import Floats
 
 LEAST_WORDS: Final = 0.45
 LEAST_IN_CONVERSATION: Final = 0.35
 COVERED_NAME: Final = 0.3
-"""The share of the words: the least, less where it is read with messages, more where the need names a tool in full."""
+"""The share of the words: the least, less where it is read with messages, more where it names a tool in full."""
 WHOLE: Final = 0.6
 SENTENCE: Final = 0.4
 NEAR_TOP: Final = 0.6
@@ -26,20 +26,20 @@ LITTLE_WORDS: Final = 0.8
 LITTLE_MEANING: Final = 0.5
 """Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
 UNRELATED: Final = 0.15
-"""A tool that shares no word with the need and no more meaning than this is no answer."""
+"""A tool that shares no word with the query and no more meaning than this is no answer."""
 PAST_USE: Final = 0.5
-"""How much a tool gains that alone was called after every need like this one; the best row's score counts 1."""
+"""How much a tool gains that alone was called after every query like this one; the best row's score counts 1."""
 LIKE: Final = 0.2
-"""Needs with a lower cosine say nothing about each other."""
+"""Queries with a lower cosine say nothing about each other."""
 DOUBT: Final = 0.5
-"""How much speaks against all of them: a single past need that is the same counts two thirds."""
+"""How much speaks against all of them: a single past query that is the same counts two thirds."""
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how near each row is to a need: to all of it, and to the sentence that is nearest.
+    """Return how near each row is to a query: to all of it, and to the sentence that is nearest.
 
     Args:
-        cosines: A line for the whole need, then one for each of its sentences.
+        cosines: A line for the whole query, then one for each of its sentences.
     """
     return cosines[0] if len(cosines) == 1 else WHOLE * cosines[0] + SENTENCE * cosines[1:].max(axis=0)
 
@@ -60,7 +60,7 @@ def blended(
         lexical: How well each row answers in words.
         cosines: How near each row is in meaning.
         gained: What each row gains by past use, where anything was used.
-        in_conversation: Whether the need was read with what was said before it.
+        in_conversation: Whether the query was read with what was said before it.
     """
     top = float(lexical.scores.max())
     near, high = _share(cosines), float(cosines.max())
@@ -93,13 +93,13 @@ def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
     return (cosines - low) / max(high - low, LITTLE_MEANING)
 
 
-def gains(used: Sequence[PastUse], vector: Vector, needs: NeedVectors, rows: Mapping[str, int], size: int) -> Floats:
-    """Return what each row gains by past use: the share of it among what was called after similar needs.
+def gains(used: Sequence[PastUse], vector: Vector, queries: QueryVectors, rows: Mapping[str, int], size: int) -> Floats:
+    """Return what each row gains by past use: the share of it among what was called after similar queries.
 
     Args:
-        used: What was called after which need; a tool that is not found here counts nothing.
-        vector: The need's vector.
-        needs: The vectors of past needs.
+        used: What was called after which query; a tool that is not found here counts nothing.
+        vector: The query's vector.
+        queries: The vectors of past queries.
         rows: The row of each tool, by id.
         size: How many rows there are.
     """
@@ -108,8 +108,8 @@ def gains(used: Sequence[PastUse], vector: Vector, needs: NeedVectors, rows: Map
     length = float(np.linalg.norm(vector))
     if not known or not length:
         return found
-    number = {need: at for at, need in enumerate(dict.fromkeys(need for need, _ in known))}
-    cosines = np.stack([needs.vector(need) for need in number]) @ (vector / np.float32(length))
+    number = {query: at for at, query in enumerate(dict.fromkeys(query for query, _ in known))}
+    cosines = np.stack([queries.vector(query) for query in number]) @ (vector / np.float32(length))
     alike = (np.maximum(cosines - LIKE, 0) / (1 - LIKE)) ** 2
-    np.add.at(found, [row for _, row in known], alike[[number[need] for need, _ in known]])
+    np.add.at(found, [row for _, row in known], alike[[number[query] for query, _ in known]])
     return found * (PAST_USE / (DOUBT + float(alike.sum())))

@@ -1,4 +1,4 @@
-"""The vectors of needs and of what may be found, kept as long as somebody needs them."""
+"""The vectors of queries and of what may be found, kept as long as somebody needs them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pegboard.search.evidence import BackgroundNearness
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
-from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
 from pegboard.search.postings_block import Block
+from pegboard.search.queries import MOST_SENTENCES, head_and_tail, history_weight, weighted_words
 
 SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
@@ -30,9 +30,9 @@ LEAST_SPREAD: Final = 0.04
 _STRIDE: Final = 7_919
 """A prime: neighbours in the table are alike."""
 VALUES: Final = 0.3
-"""How much the values in a need (names, numbers, dates) count beside its words."""
+"""How much the values in a query (names, numbers, dates) count beside its words."""
 BEFORE: Final = (2.0, 1.0)
-"""How much the last message counts beside a need, and the one before it, before their weight by the need's length."""
+"""How much the last message counts beside a query, and the one before it, before their weight by its length."""
 LEAST_WORDS: Final = 3
 """A sentence of fewer words has no vector of its own."""
 KEPT: Final = 2_000
@@ -42,8 +42,8 @@ VectorRows = NDArray[np.float32]
 Vector = NDArray[np.float32]
 
 
-class NeedVectors:
-    """The vectors of needs; those asked for last are kept."""
+class QueryVectors:
+    """The vectors of queries; those asked for last are kept."""
 
     def __init__(self, made: Callable[[str], Vector]) -> None:
         self._made = made
@@ -51,7 +51,7 @@ class NeedVectors:
         self._lock = Lock()
 
     def vector(self, text: str) -> Vector:
-        """Return the vector of a need by itself, of length one, or zeros where it says nothing."""
+        """Return the vector of a query by itself, of length one, or zeros where it says nothing."""
         with self._lock:
             known = self._known.get(text)
             if known is not None:
@@ -65,34 +65,34 @@ class NeedVectors:
         return made
 
     def in_conversation(self, text: str, messages: Sequence[str]) -> Vector:
-        """Return the vector of a need with the two messages before it: the shorter the need, the more they count."""
+        """Return the vector of a query with the two messages before it: the shorter the query, the more they count."""
         found = self.vector(text)
         if not messages:
             return found
-        weight = history_weight(len(weighted_words(ends_of(text))))
+        weight = history_weight(len(weighted_words(head_and_tail(text))))
         for message, share in zip(reversed(messages[-len(BEFORE) :]), BEFORE, strict=False):
             found = np.add(found, np.float32(weight * share) * self.vector(message), dtype=np.float32)
         return found
 
     def sentences(self, text: str) -> list[Vector]:
-        """Return the vectors of a need's sentences, where it has more than one that says something."""
-        found = [each for each in sentences(ends_of(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
+        """Return the vectors of a query's sentences, where it has more than one that says something."""
+        found = [each for each in sentences(head_and_tail(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
         return [self.vector(each) for each in found] if len(found) > 1 else []
 
 
 def by_table(text: str, table: WordVectors) -> Vector:
-    """Return the vector of a need by the table, of length one, or zeros where it says nothing."""
+    """Return the vector of a query by the table, of length one, or zeros where it says nothing."""
     if not any(map(str.isalnum, text)):
         return np.zeros(table.columns, np.float32)
-    rest, values, kinds = split_values(ends_of(text))
+    rest, values, kinds = split_values(head_and_tail(text))
     plain = table.sum(" ".join((rest, *kinds)))
     total = plain + np.float32(VALUES) * table.sum(" ".join(values)) if values else plain
     return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
 
 
 def said(text: str, table: WordVectors) -> float:
-    """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
-    return float(np.linalg.norm(table.sum(ends_of(text))))
+    """Return how much a query says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
+    return float(np.linalg.norm(table.sum(head_and_tail(text))))
 
 
 class DocumentVectors:
@@ -165,14 +165,14 @@ def cosines_of(
     return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
 
 
-def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) -> float:
+def usually_nearest(vectors: DocumentVectors, queries: QueryVectors, index: Index) -> float:
     """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
     nearest: list[float] = []
     if index.size > 1:
         for row in index.sample(SAMPLE, OF_LARGE):
             document = index.documents[row]
             purpose = field_texts(document, "")[FIRST] or spaced_name(document.name)
-            cosines = vectors.cosines([needs.vector(purpose)], index)[0]
+            cosines = vectors.cosines([queries.vector(purpose)], index)[0]
             nearest.append(float(np.delete(cosines, row).max()))
     return float(np.median(nearest)) if nearest else 0.0
 

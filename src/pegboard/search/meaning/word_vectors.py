@@ -21,7 +21,7 @@ STEPS: Final = 2048
 """A component of a vector is a whole number of so many parts.
 
 Sums of products of two vectors stay below 2**24, so single precision is exact in whatever order they are added up: a
-score depends on nothing but need and tool (P3).
+score depends on nothing but query and tool (P3).
 """
 LONGEST: Final = 64
 """So many pieces of a text are read."""

@@ -1,4 +1,4 @@
-"""What is needed, as weighted words."""
+"""What is searched for, as weighted words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHORT: Final = 8
 """With fewer words that say something, what was said before counts more."""
 LEAST_HISTORY: Final = 0.1
 SYNONYM: Final = 0.6
-"""How much a word counts that may stand for one of the need."""
+"""How much a word counts that may stand for one of the query."""
 LACKING: Final = 1.6
 """How much more a synonym counts of a word that nothing has."""
 RELATED: Final = 0.6
@@ -44,7 +44,7 @@ _PROPER: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b")
 
 @dataclass(slots=True, kw_only=True)
 class WeightedWord:
-    """A word of a need.
+    """A word of a query.
 
     Attributes:
         count: how often it stands there, values and kinds of values counting less.
@@ -61,7 +61,7 @@ WeightedWords: TypeAlias = dict[str, WeightedWord]
 
 
 class Term(NamedTuple):
-    """A word or stem that stands in what may be found, and how much it counts in a need."""
+    """A word or stem that stands in what may be found, and how much it counts in a query."""
 
     number: int
     weight: float
@@ -69,8 +69,8 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A need as an index understands it.
+class ParsedQuery:
+    """A query as an index understands it.
 
     Attributes:
         text: what was asked.
@@ -89,7 +89,7 @@ class Need:
     sentences: tuple[float, ...] = ()
 
 
-def ends_of(text: str) -> str:
+def head_and_tail(text: str) -> str:
     """Return a text of at most 4,000 characters: its beginning and its end."""
     return text if len(text) <= BEGINNING + END else f"{text[:BEGINNING]} {text[-END:]}"
 
@@ -126,10 +126,10 @@ def history_weight(content: int) -> float:
 
 
 def _with_history(current: WeightedWords, messages: Sequence[str]) -> WeightedWords:
-    """Return the words of a need with those of the two messages before it, the older one half as heavy."""
+    """Return the words of a query with those of the two messages before it, the older one half as heavy."""
     weight = history_weight(len(current))
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
-        for word, earlier in weighted_words(ends_of(message)).items():
+        for word, earlier in weighted_words(head_and_tail(message)).items():
             entry = current.setdefault(word, WeightedWord())
             entry.count += weight * share * _dampened(earlier.count)
     return current
@@ -139,54 +139,54 @@ def _dampened(count: float) -> float:
     return 1 + math.log(count) if count > 1 else count
 
 
-def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
-    """Return a need as weighted words and stems of an index.
+def parse_query(text: str, index: Index, messages: Sequence[str] = ()) -> ParsedQuery:
+    """Return a query as weighted words and stems of an index.
 
     Args:
-        text: What is needed.
+        text: What is searched for.
         index: What may be found.
         messages: What was said before, the newest last.
     """
     reading = _Reading(index)
     for word, entry in _words_of(text, messages).items():
         reading.add(word, entry)
-    return reading.need(text)
+    return reading.query(text)
 
 
 def _words_of(text: str, messages: Sequence[str]) -> WeightedWords:
-    current = weighted_words(ends_of(text))
+    current = weighted_words(head_and_tail(text))
     return _with_history(current, messages) if messages else current
 
 
-class Asked(NamedTuple):
-    """A word of a need, and whether it stands only in what was said before."""
+class QueryWord(NamedTuple):
+    """A word of a query, and whether it stands only in what was said before."""
 
     word: str
     before: bool
 
 
-def asked_words(text: str, index: Index, messages: Sequence[str] = ()) -> dict[int, Asked]:
-    """Return for each word and stem of a need as an index understands it the word that was asked: itself, or another.
+def query_words(text: str, index: Index, messages: Sequence[str] = ()) -> dict[int, QueryWord]:
+    """Return for each word and stem of a query as an index understands it the word that was asked: itself, or another.
 
     Args:
-        text: What is needed.
+        text: What is searched for.
         index: What may be found.
         messages: What was said before, the newest last.
     """
-    now = weighted_words(ends_of(text))
-    found: dict[int, Asked] = {}
-    instead: dict[int, Asked] = {}
+    now = weighted_words(head_and_tail(text))
+    found: dict[int, QueryWord] = {}
+    instead: dict[int, QueryWord] = {}
     for word, entry in _words_of(text, messages).items():
-        reading, asked = _Reading(index), Asked(word, word not in now)
+        reading, asked = _Reading(index), QueryWord(word, word not in now)
         reading.add(word, entry)
-        need = reading.need(word)
-        for term in need.terms:
-            (found if term.number in need.stems or term.sentences else instead).setdefault(term.number, asked)
+        query = reading.query(word)
+        for term in query.terms:
+            (found if term.number in query.stems or term.sentences else instead).setdefault(term.number, asked)
     return instead | found
 
 
 class _Reading:
-    """The words of a need so far, as an index knows them."""
+    """The words of a query so far, as an index knows them."""
 
     def __init__(self, index: Index) -> None:
         self._index, self._vocabulary = index, index.vocabulary
@@ -239,9 +239,9 @@ class _Reading:
         for root in self._vocabulary.related(word, self._index.frequency):
             self._related[root] = max(self._related.get(root, 0.0), RELATED * count * self._index.weight(root) / 2)
 
-    def need(self, text: str) -> Need:
-        """Return the need of all words, with words that may stand for them."""
-        return Need(
+    def query(self, text: str) -> ParsedQuery:
+        """Return the query of all words, with words that may stand for them."""
+        return ParsedQuery(
             text=text,
             terms=(*self._terms, *self._beside(), *self._names()),
             stems=tuple({**self._stems, **dict.fromkeys(self._related)}),
@@ -253,7 +253,7 @@ class _Reading:
         )
 
     def _beside(self) -> list[Term]:
-        """Return stems that may stand for those of the need; what stands everywhere tells nothing."""
+        """Return stems that may stand for those of the query; what stands everywhere tells nothing."""
         index, vocabulary = self._index, self._vocabulary
         most = index.size // RARE + 1
         added = {root: weight for root, weight in self._related.items() if root not in self._stems}
@@ -267,7 +267,7 @@ class _Reading:
         return [Term(number, weight) for number, weight in added.items()]
 
     def _names(self) -> list[Term]:
-        """Return the word for names, where the need has a name that the index does not know."""
+        """Return the word for names, where the query has a name that the index does not know."""
         root = self._vocabulary.known_stem("name") if self._proper else None
         if root is None or root in self._stems or not self._index.frequency(root):
             return []
