@@ -7,11 +7,12 @@ ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 PATH = re.compile(r"`((?:src|tests|docs|tools|benchmarks)/[\w./-]*|[\w-]+\.(?:toml|md))`")
-LINK = re.compile(r"\]\(([^)#]+)\)")
+LINK = re.compile(r"\]\(([^)#]+)")
+PLACEHOLDER = re.compile(r"NAME|NNNN")
 
 
 def test_every_path_exists() -> None:
-    named = {*PATH.findall(TEXT), *LINK.findall(TEXT)} - {"docs/decisions/NNNN-title.md"}
+    named = {path for path in (*PATH.findall(TEXT), *LINK.findall(TEXT)) if not PLACEHOLDER.search(path)}
     assert len(named) > 20
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
@@ -20,8 +21,3 @@ def test_every_target_of_make_exists() -> None:
     named = set(re.findall(r"`make (\w+)", TEXT))
     assert {"test", "rules", "bench", "pins"} <= named
     assert named - TARGETS == set()
-
-
-def test_every_folder_of_the_package_has_its_line() -> None:
-    folders = {path.parent.name for path in (ROOT / "src" / "pegboard").glob("*/__init__.py")}
-    assert {name for name in folders if f"src/pegboard/{name}/" not in TEXT} == set()
