@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from gateway.clients import ADA, ERAS, edit, until
+from gateway.clients import HANDSHAKE, MODERN, edit, until
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
 from .browser import findings, looks, opened, tab_to
 from .running import Console, running
-from .waiting_calls import TOKENS, asked, ran, set_up
+from .waiting_calls import asked, ran, set_up
 
 HOSTILE = "<script>alert(1)</script>\u202egpj.exe\u0007"
 PAGE = "/console/approvals"
@@ -38,12 +38,11 @@ def badge(page: Page) -> Locator:
     return page.locator("#waiting")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_of_a_client_is_allowed_by_keyboard_and_the_same_call_finishes(
-    browser: Browser, config: Path, era: str
+    browser: Browser, config: Path
 ) -> None:
     """A3: it appears at once on the open page; made again after the approval it runs once."""
-    async with running(config) as console, opened(browser, console.origin) as page, console.client(era) as client:
+    async with running(config) as console, opened(browser, console.origin) as page, console.client(MODERN) as client:
         await shown(console, page)
         await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
         await expect(badge(page)).to_have_text("")
@@ -60,12 +59,9 @@ async def test_a_call_of_a_client_is_allowed_by_keyboard_and_the_same_call_finis
     assert ran(config) == ["deleted a.txt"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_refusal_reaches_the_model_in_the_words_of_the_operator(
-    browser: Browser, config: Path, era: str
-) -> None:
+async def test_a_refusal_reaches_the_model_in_the_words_of_the_operator(browser: Browser, config: Path) -> None:
     """A3: typed into a dialog without a mouse; Escape leaves it, and nothing was decided."""
-    async with running(config) as console, opened(browser, console.origin) as page, console.client(era) as client:
+    async with running(config) as console, opened(browser, console.origin) as page, console.client(HANDSHAKE) as client:
         await client.call("delete_file", path="a.txt")
         await shown(console, page)
         opener = page.get_by_role("link", name="Refuse … delete_file")
@@ -315,28 +311,6 @@ async def test_everything_works_without_a_script(browser: Browser, config: Path)
         await page.goto(f"{PAGE}/one?id={approval.id}")
         await expect(page.get_by_text("refused", exact=True)).to_be_visible()
         await context.close()
-
-
-async def test_an_operator_of_some_agents_neither_sees_nor_answers_for_others(browser: Browser, config: Path) -> None:
-    """G2: an address that names one is not found, and a form changes nothing."""
-    edit(config, "plugins:", f"{TOKENS}plugins:")
-    async with running(config) as console, opened(browser, console.origin, expected="404") as page:
-        other, mine = await asked(console.board, path="other.txt"), await asked(console.board, agent="mailer")
-        await console.sign_in(page, ADA)
-        await page.goto(PAGE)
-        await expect(badge(page)).to_have_text("1 waiting")
-        await expect(page.get_by_role("article")).to_have_count(1)
-        await expect(card(page, "other.txt")).to_have_count(0)
-        for path in ("one", "allow", "refuse"):
-            await page.goto(f"{PAGE}/{path}?id={other.id}")
-            await expect(page.get_by_role("heading", level=1)).to_have_text("That did not work")
-            await expect(page.get_by_text(f"There is no approval '{other.id}'.")).to_be_visible()
-        await page.goto(PAGE)
-        await page.locator("article input[name=id]").evaluate(f"input => {{ input.value = '{other.id}' }}")
-        await page.get_by_role("button", name="Allow once").click()
-        await expect(page.get_by_role("alert").first).to_contain_text("There is no approval")
-        waiting = [one.id for one in await console.board.approvals.list() if one.status == "waiting"]
-        assert waiting == [mine.id, other.id]
 
 
 MANY = {f"harmless_{number}": "yes" for number in range(1, 9)}

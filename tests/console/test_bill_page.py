@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, expect
 from gateway.clients import edit
 from pegboard import Pegboard
 
-from .browser import Theme, broken_words, findings, opened, tab_to
+from .browser import opened
 from .programs import program, serving
 from .running import Console, running
 
@@ -90,23 +90,6 @@ async def work(board: Pegboard) -> None:
         await session.call("notes__notes_1", {"text": "minutes of the meeting"})
 
 
-async def test_what_an_agent_cost_this_week_is_two_clicks_away(browser: Browser, config: Path) -> None:
-    """F4: from the start page; by keyboard too, and what the money stands on is beside it."""
-    async with shown(config, browser) as (_, page):
-        await tab_to(page, page.get_by_role("link", name="Bill", exact=True))
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
-        row = page.locator("tbody tr", has=page.get_by_role("link", name="assistant")).first
-        await expect(row).to_contain_text(re.compile(r"USD \d[\d,]*\.\d\d"))
-        await expect(page.locator("#bill")).to_contain_text("At the prices that the configuration has now.")
-        await tab_to(page, row.get_by_role("link", name="assistant"))
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Bill of agent assistant")
-        await expect(page.locator("#bill .figures li").first).to_contain_text(re.compile(r"USD .* in all$"))
-        await expect(page.get_by_role("img", name=re.compile("^Cost, .* to now: USD"))).to_be_visible()
-        await expect(page.get_by_role("img", name=re.compile("^Tokens, .* of arguments"))).to_be_visible()
-
-
 async def test_what_has_no_prices_is_in_tokens_with_the_line_that_adds_them(browser: Browser, config: Path) -> None:
     """F4: the line is one that the configuration takes, and the page follows the edit."""
     async with shown(config, browser) as (_, page):
@@ -134,23 +117,6 @@ async def test_servers_say_how_their_last_day_was_and_what_does_not_run_comes_fi
         await expect(first).to_contain_text("notes")
         await expect(first).to_contain_text(re.compile(r"2 calls, 95% within [\d.]+ ms"))
         await expect(first.get_by_role("img", name=re.compile("^How long calls took, by hour"))).to_be_visible()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_the_bill_is_accessible_and_no_word_is_broken_at_any_width(
-    browser: Browser, config: Path, axe_core: str, theme: Theme
-) -> None:
-    """F4: nothing is wider than the window."""
-    pages = ("/console/bill", "/console/bill?by=session&days=1", "/console/agent?agent=assistant", "/console/servers")
-    async with shown(config, browser, theme=theme) as (_, page):
-        for width in (400, 1_000, 1_440, 1_920):
-            await page.set_viewport_size({"width": width, "height": 900})
-            for address in pages:
-                await page.goto(address)
-                if width in (400, 1_440):
-                    assert await findings(page, axe_core) == [], (width, address)
-                assert await broken_words(page) == [], (width, address)
-                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, address)
 
 
 async def test_an_operator_of_some_agents_sees_the_sums_of_these_alone(config_with_tokens: Path) -> None:

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
 
-from .browser import Theme, findings, opened
+from .browser import findings, opened
 from .programs import Program, program, serving
 from .running import running
 
@@ -34,12 +34,11 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.mark.parametrize(("theme", "width"), [("dark", 1600), ("light", 400)])
 async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
-    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
+    browser: Browser, config: Path, axe_core: str
 ) -> None:
     """F5: file, line, column, what would be right and the lines around it; the last good one stays meanwhile."""
-    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+    async with running(config) as console, opened(browser, console.origin, theme="dark", width=400) as page:
         await console.sign_in(page, "ada-ada-ada-ada-ada-ada")
         await page.goto("/console/configuration")
         part = page.locator("#configuration")

@@ -12,9 +12,9 @@ from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
 from pegboard.operators.operations import Operations
 
-from .browser import findings, looks, opened, tab_to
+from .browser import opened, tab_to
 from .programs import ORIGIN, serving
-from .running import Console, running
+from .running import running
 
 MAIL = '''
 def send_mail(to: str, text: str) -> str:
@@ -51,14 +51,6 @@ tokens:
   ada: {token: ada-ada-ada-ada-ada-ada, console: true, agents: ["*"]}
   bob: {token: bob-bob-bob-bob-bob-bob, console: true, agents: [writer]}
 """
-ADDRESSES = (
-    "/console/explain",
-    "/console/explain?q=send+mail",
-    "/console/explain?agent=mailer&q=send+mail",
-    "/console/explain?agent=writer&q=mail&tool=send_mail",
-    "/console/explain?agent=mailer&tool=toolkit:post",
-    "/console/explain?agent=writer&tool=ships&session=s",
-)
 
 
 @pytest.fixture
@@ -109,39 +101,6 @@ async def text_at(app: ConsoleApp, address: str, operator: str = "ada", status: 
 def names_in(part: str) -> list[str]:
     """Return the names of the hits of a table, in their order."""
     return re.findall(r'<th scope="row">.*?<code class="name"><bdi>(.*?)</bdi>', part, re.DOTALL)
-
-
-async def test_the_page_fits_its_window_in_both_themes(browser: Browser, config: Path, axe_core: str) -> None:
-    async with running(config) as console, opened(browser, console.origin) as page:
-        await console.sign_in(page)
-        for address in ADDRESSES:
-            await page.goto(address)
-            await expect(page.get_by_role("heading", level=1)).to_have_text("Explain")
-            async for look in looks(page):
-                assert await findings(page, axe_core) == [], (address, look)
-                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (address, look)
-
-
-async def test_f5_the_agent_cannot_send_mail_and_can_after_two_clicks(browser: Browser, config: Path) -> None:
-    """F5, P2: what is typed leads to the reason and the fix; one click shows what that changes, one does it."""
-    async with running(config) as console, opened(browser, console.origin) as page:
-        await console.sign_in(page)
-        assert not await permitted(console, "mailer")
-        await page.keyboard.press("/")
-        await page.keyboard.type("send mail")
-        await expect(page.locator("#hits [role=option]").first).to_contain_text("send_mail")
-        await page.keyboard.press("Enter")
-        row = page.locator("#explanation").get_by_role("row", name="mailer")
-        await expect(row).to_contain_text("The tool 'send_mail' is switched off for agent 'mailer'.")
-        await row.get_by_role("link", name="Switch send_mail on").click()
-        await page.get_by_role("dialog").get_by_role("button", name="Switch on").click()
-        await expect(row.get_by_text("yes", exact=True)).to_be_visible()
-        assert await permitted(console, "mailer")
-
-
-async def permitted(console: Console, agent: str) -> bool:
-    session = await console.board.session(agent=agent, session_id="s")
-    return (await session.explain("send_mail")).permitted
 
 
 async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(browser: Browser, config: Path) -> None:
@@ -240,21 +199,6 @@ async def test_a_name_that_nothing_has_is_answered_with_the_nearest(served: Cons
     assert "There is no tool &#39;write_nore&#39; in the catalog. Did you mean &#39;write_note&#39;?" in page
     everyone = await text_at(served, "/console/explain?tool=write_nore")
     assert "Nothing that is known has this name." in everyone
-
-
-async def test_g2_an_operator_of_some_agents_learns_nothing_of_others(board: Pegboard, served: ConsoleApp) -> None:
-    """G2: the only agent is chosen, another one does not exist, also for forms; a server is not theirs."""
-    page = await text_at(served, "/console/explain?q=send_mail", "bob")
-    assert "Agent &#39;writer&#39; may not use &#39;send_mail&#39;." in page
-    assert "mailer" not in page
-    refused = await text_at(served, "/console/explain?agent=mailer&q=mail", "bob", status=404)
-    assert "There is no agent" in refused
-    assert "Start it again" not in await text_at(served, "/console/explain?agent=writer&tool=ships", "bob")
-    form = {"agent": "mailer", "principal": "local", "session": "s", "name": "list_folders", "back": "/"}
-    async with client(served, "bob") as bob:
-        assert (await bob.post("/console/explain/load", data=form)).status_code == 404
-        assert (await bob.post("/console/explain/restart", data={"name": "ships", "back": "/"})).status_code == 403
-    assert list(await board.services.store.sessions()) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import edit
 
-from .browser import Theme, broken_words, findings, opened, tab_to
+from .browser import broken_words, findings, opened, tab_to
 from .running import running
 
 CONFIG = """
@@ -186,13 +186,12 @@ async def test_where_somebody_was_first_nothing_is_set_for_anybody(browser: Brow
         assert await console.board.services.store.all_switches() == {"third": {"correspondence": True}}
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1000), ("dark", 400)])
 async def test_the_matrix_is_accessible_with_hostile_names_and_fits_a_phone(
-    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
+    browser: Browser, config: Path, axe_core: str
 ) -> None:
     edit(config, "label: Correspondence", 'label: "<b id=x>\\u202eliam</b>"')
     edit(config, "  third:", '  "a% <b> é": {tools: [mail]}\n  third:')
-    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+    async with running(config) as console, opened(browser, console.origin, theme="dark", width=400) as page:
         await console.sign_in(page)
         await page.goto(MATRIX)
         assert await findings(page, axe_core) == []

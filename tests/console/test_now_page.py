@@ -15,7 +15,7 @@ from gateway.clients import edit
 from pegboard import Pegboard
 from pegboard.ports import UsageCounts, UsageRecord
 
-from .browser import Theme, broken_words, findings, opened, shot, tab_to
+from .browser import opened, shot, tab_to
 from .programs import program, serving
 from .running import Console, running
 
@@ -193,26 +193,6 @@ async def test_how_far_back_is_chosen_by_keyboard_and_stays_in_the_address(brows
         await tab_to(page, page.get_by_role("button", name="Allow once"))
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_contain_text("this call may run once")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_the_start_page_is_accessible_and_whole_at_every_width(
-    browser: Browser, config: Path, axe_core: str, theme: Theme
-) -> None:
-    """F5: no word is broken inside, nothing is wider than the window."""
-    async with shown(config, browser, theme=theme, width=400) as (console, page):
-        await work(console.board)
-        await work(console.board, session=HOSTILE)
-        await expect(page.locator("#attention li").nth(1)).to_be_visible()
-        await page.locator("#usage-figures summary").click()
-        for width in (400, 1_000, 1_440, 1_920):
-            await page.set_viewport_size({"width": width, "height": 900})
-            for period in ("hour", "quarter") if width in (400, 1_920) else ("week",):
-                await page.goto(f"/console?period={period}")
-                await page.locator("#usage-figures summary").click()
-                assert await findings(page, axe_core) == [], (width, period)
-                assert await broken_words(page) == [], (width, period)
-                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, period)
 
 
 async def test_the_screenshot_of_the_start_page(browser: Browser, config: Path, screenshots: Path) -> None:

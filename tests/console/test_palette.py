@@ -8,7 +8,7 @@ from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
 
-from .browser import findings, opened, tab_to
+from .browser import opened, tab_to
 from .programs import Program, program, serving
 from .running import running
 
@@ -51,36 +51,6 @@ def config(tmp_path: Path) -> Path:
 def config_with_tokens(config: Path) -> Path:
     config.write_text(CONFIG + TOKENS)
     return config
-
-
-@pytest.mark.parametrize("key", ["Control+k", "/"])
-async def test_an_agent_and_a_need_lead_to_the_reason_and_the_switch(
-    browser: Browser, config: Path, axe_core: str, key: str
-) -> None:
-    """F5: 'coder send mail' picks the agent and the tool, from any page, without a mouse."""
-    async with running(config) as console, opened(browser, console.origin) as page:
-        await console.sign_in(page)
-        await page.goto("/console/audit")
-        await page.keyboard.press(key)
-        await expect(page.locator("#palette-words")).to_be_focused()
-        await page.keyboard.type("coder send mail")
-        first = page.locator("#hits [role=option]").first
-        await expect(first).to_contain_text("coder: send_message")
-        await expect(first).to_have_attribute("aria-selected", "true")
-        assert await findings(page, axe_core) == []
-        await page.keyboard.press("ArrowDown")
-        chosen = page.locator("[role=option][aria-selected=true]")
-        await expect(chosen).to_contain_text("Switch send_message on for coder …")
-        await expect(page.locator("#palette-words")).to_have_attribute("aria-activedescendant", "hit-2")
-        await page.keyboard.press("ArrowUp")
-        await page.keyboard.press("Enter")
-        await expect(page).to_have_url(re.compile(r"/console/explain\?agent=coder&tool=send_message$"))
-        await page.keyboard.press(key)
-        await page.keyboard.type("coder send mail")
-        await expect(chosen).to_contain_text("coder: send_message")
-        await page.keyboard.press("ArrowDown")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("Switch on")
 
 
 async def test_what_is_typed_last_counts_however_quickly_enter_follows(browser: Browser, config: Path) -> None:

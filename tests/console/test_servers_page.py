@@ -18,7 +18,7 @@ from gateway.clients import edit, until
 from pegboard import Pegboard
 from pegboard.operators.operations import Operations
 
-from .browser import Theme, findings, opened, tab_to
+from .browser import findings, opened, tab_to
 from .programs import program, serving
 from .running import Console, running
 
@@ -58,12 +58,9 @@ async def shown(config: Path, browser: Browser, **options: Any) -> AsyncIterator
             yield console, page
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1600), ("dark", 400)])
-async def test_servers_are_shown_with_what_is_wrong_with_them(
-    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
-) -> None:
+async def test_servers_are_shown_with_what_is_wrong_with_them(browser: Browser, config: Path, axe_core: str) -> None:
     """F5: state, last error, tools, tokens and agents of each; nothing that they say becomes markup."""
-    async with shown(config, browser, theme=theme, width=width) as (_, page):
+    async with shown(config, browser, theme="dark", width=400) as (_, page):
         await page.goto("/console/servers")
         odd, keyed, git = (page.locator("[id^=server-]").filter(has_text=name) for name in (ODD, "keyed", "git"))
         await expect(git).to_contain_text("up")

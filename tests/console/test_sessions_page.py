@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, expect
 
-from gateway.clients import ERAS
+from gateway.clients import HANDSHAKE
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
@@ -57,14 +57,13 @@ def address(session: str, agent: str = "default", principal: str = "local") -> s
     return f"/console/session?principal={quote(principal)}&agent={quote(agent)}&session={quote(session)}"
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_page_of_a_session_follows_a_load_and_unloads_what_the_client_has(
-    browser: Browser, config: Path, era: str
+    browser: Browser, config: Path
 ) -> None:
     """S10, P4: what a client loads appears without a reload; what an operator unloads leaves the client's list."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
-        async with console.client(era) as client:
+        async with console.client(HANDSHAKE) as client:
             await client.call("note_add", text="a")
             await page.goto(address("s"))
             await expect(page.get_by_role("rowheader", name="sum_up")).to_have_count(0)

@@ -1,13 +1,9 @@
 """The story of docs/console.md, from "the agent cannot send mail" to the fix in two clicks, and its screenshots."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mcp import MCPError
-from playwright.async_api import Browser, Page, expect
-
-from gateway.clients import ERAS
+from playwright.async_api import Browser, expect
 
 from .browser import opened, shot
 from .running import Console, running
@@ -69,7 +65,6 @@ def notes_delete(name: str) -> str:
     """Delete a note."""
     return "gone"
 '''
-TO_ADA: dict[str, Any] = {"to": "ada", "subject": "Minutes", "text": "See the notes."}
 
 
 @pytest.fixture
@@ -81,39 +76,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("mail_tools", MAIL), ("calendar_tools", CALENDAR), ("notes_tools", NOTES)):
         (tmp_path / f"{name}.py").write_text(text)
     return path
-
-
-async def fix_in_two_clicks(page: Page) -> None:
-    """From any page: type, click on the tool, click on the fix; Enter confirms what it says."""
-    await page.goto("/console/audit")
-    await page.keyboard.press("/")
-    await page.keyboard.type("send mail")
-    await page.get_by_role("option").filter(has_text="mail__send_message").first.click()
-    await expect(page.get_by_role("row", name="assistant")).to_contain_text("'toolkit:mail' is switched off")
-    await page.get_by_text("Switch toolkit:mail on").click()
-    confirm = page.get_by_role("dialog").get_by_role("button", name="Switch on")
-    await expect(confirm).to_be_visible()
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_from_an_agent_that_cannot_send_mail_to_the_reason_and_the_fix_in_two_clicks(
-    browser: Browser, config: Path, era: str
-) -> None:
-    """F5, P2: the reason stands beside its fix, and the session that is under way can call again."""
-    async with (
-        running(config) as console,
-        opened(browser, console.origin) as page,
-        console.client(era, agent="assistant") as client,
-    ):
-        await console.sign_in(page)
-        assert await client.text("mail__send_message", **TO_ADA) == "sent to ada"
-        await console.board.permissions.set("assistant", "toolkit:mail", value=False, by="grace")
-        with pytest.raises(MCPError, match="not found"):
-            await client.call("mail__send_message", **TO_ADA)
-        await fix_in_two_clicks(page)
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("status")).to_contain_text("switched on for agent assistant")
-        assert await client.text("mail__send_message", **TO_ADA) == "sent to ada"
 
 
 async def act(console: Console) -> None:

@@ -6,15 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.ports import Adapters
 from pegboard.testing import Canned, FakeSource
 from pegboard.tokens import OfflineTokenCounter
 
-from .clients import ERAS, HANDSHAKE, MODERN, Connected, connected, gateway
+from .clients import HANDSHAKE, MODERN, Connected, connected, gateway
 
 DESCRIBED = {
     "filesystem": "Read, write and search files in the folders that you allow. Nothing else is touched.",
@@ -86,16 +84,15 @@ async def test_the_list_for_two_hundred_servers_with_twenty_thousand_tools_takes
     assert len(lines) == 200 or lines[-1] == f"and {201 - len(lines)} more: search"
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_search_never_changes_the_list_of_a_client(config: Path, era: str) -> None:
+async def test_a_search_never_changes_the_list_of_a_client(config: Path) -> None:
     """D1, G4: a client's list is cached as far as anybody knows."""
-    async with gateway(config) as running, connected(running.url, era) as client:
+    async with gateway(config) as running, connected(running.url, HANDSHAKE) as client:
         await client.text("search_tools", queries=["add numbers"])  # the server has been seen from here on
         before = await listed(client), client.changes()
         document = json.loads(await client.text("search_tools", queries=["list the notes"]))
         assert document["results"][0]["name"] == "note_list"
         assert (await listed(client), client.changes()) == before
-        assert document["results"][0].get("loaded") == (True if era == MODERN else None)
+        assert "loaded" not in document["results"][0]
 
 
 async def test_what_a_search_loaded_is_called_in_the_next_step(config: Path) -> None:

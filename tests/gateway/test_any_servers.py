@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, HERE, Connected, connected, process, until
+from .clients import HERE, MODERN, Connected, connected, process, until
 
 SERVERS = HERE.parent / "servers"
 LARGE, LONG, MANY = 50_000_000, ("A tool whose name nobody would call short " * 5)[:200].strip(), 300
@@ -44,10 +44,9 @@ async def found(pegboard: Connected, query: str) -> list[str]:
     return [item["name"] for item in answer["results"]]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_every_kind_of_server_works_or_is_reported_by_name(many: Path, era: str) -> None:
+async def test_every_kind_of_server_works_or_is_reported_by_name(many: Path) -> None:
     """G8, G10, X2: broken, mute and noisy servers beside one with 300 tools, deep schemas and large answers."""
-    async with process(many) as running, connected(running.url, era) as pegboard:
+    async with process(many) as running, connected(running.url, MODERN) as pegboard:
         assert "load_tools" in await pegboard.names()
         loaded = await pegboard.load("odd", "twin", "good", "noise", "absent")
         status = {item["name"]: item["status"] for item in loaded["items"]}
@@ -91,10 +90,9 @@ async def test_every_kind_of_server_works_or_is_reported_by_name(many: Path, era
         assert states["absent"]["last_error"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_never_answers_keeps_only_its_own_callers(many: Path, era: str) -> None:
+async def test_a_server_that_never_answers_keeps_only_its_own_callers(many: Path) -> None:
     """G8: lists and calls of the others go on while somebody waits for one that hangs, and after."""
-    async with process(many) as running, connected(running.url, era) as pegboard:
+    async with process(many) as running, connected(running.url, MODERN) as pegboard:
         await pegboard.load("good")
         hanging = asyncio.create_task(pegboard.load("mute"))
         assert await pegboard.text("call_tool", name="good__echo", arguments={"text": "x"}) == "x"

@@ -19,7 +19,7 @@ from pegboard.operators.audit import AuditQuery
 from pegboard.operators.operations import Operations
 from pegboard.testing import ManualClock
 
-from .clients import ERAS, HANDSHAKE, until, way_in
+from .clients import ERAS, HANDSHAKE, MODERN, until, way_in
 from .question_helpers import Person, client
 
 TOOLS = '''
@@ -108,7 +108,6 @@ def text(result: types.CallToolResult) -> str:
     return first.text
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_with_elicitation_is_asked_and_the_call_goes_on(config: Path, era: str, way: str) -> None:
@@ -147,12 +146,9 @@ async def test_a_refusal_and_a_closed_question_run_nothing(config: Path, era: st
     assert ran(config) == ["deleted b.txt"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_without_elicitation_gets_an_id_and_the_call_made_again_runs_once(
-    config: Path, era: str
-) -> None:
+async def test_a_client_without_elicitation_gets_an_id_and_the_call_made_again_runs_once(config: Path) -> None:
     """A3, A5: the answer has the id, and never says by what a person allows it."""
-    async with served(config, era, None) as (board, connected):
+    async with served(config, HANDSHAKE, None) as (board, connected):
         asked = await connected.call_tool("delete_file", {"path": "a.txt"})
         (approval,) = await board.approvals.list()
         assert asked.is_error
@@ -172,11 +168,10 @@ async def test_a_client_without_elicitation_gets_an_id_and_the_call_made_again_r
     assert ran(config) == ["deleted a.txt"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_fields_are_filled_in_by_the_user_of_the_client(config: Path, era: str) -> None:
+async def test_fields_are_filled_in_by_the_user_of_the_client(config: Path) -> None:
     """T13: the model neither sees nor gives them; what does not fit is not taken."""
     person = Decider(content={"code": "1234"})
-    async with served(config, era, person) as (board, connected):
+    async with served(config, MODERN, person) as (board, connected):
         listed = {tool.name: tool for tool in (await connected.list_tools()).tools}
         assert list(listed["pay"].input_schema["properties"]) == ["amount"]
         assert text(await connected.call_tool("pay", {"amount": 3})) == "paid 3 with 1234"
@@ -188,11 +183,10 @@ async def test_fields_are_filled_in_by_the_user_of_the_client(config: Path, era:
     assert ran(config) == ["paid 3 with 1234"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_what_is_run_elsewhere_is_unavailable_over_mcp(config: Path, era: str) -> None:
+async def test_what_is_run_elsewhere_is_unavailable_over_mcp(config: Path) -> None:
     """T13: with the reason; nobody is asked."""
     person = Decider()
-    async with served(config, era, person) as (board, connected):
+    async with served(config, MODERN, person) as (board, connected):
         answer = await connected.call_tool("sign", {"text": "x"})
         assert answer.is_error
         assert text(answer).startswith("'sign' is not available here: it is run elsewhere")
@@ -227,11 +221,10 @@ async def test_a_question_that_is_never_answered_ends_clearly(
     assert (len(person.asked), ran(config)) == (1, ["deleted a.txt"])
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_neither_other_calls_nor_the_end_of_the_turn_wait_for_a_person(config: Path, era: str) -> None:
+async def test_neither_other_calls_nor_the_end_of_the_turn_wait_for_a_person(config: Path) -> None:
     """A3, G3: a call that waits is not in flight."""
     person = Decider(hold=True)
-    async with served(config, era, person) as (board, connected):
+    async with served(config, HANDSHAKE, person) as (board, connected):
         calling = asyncio.ensure_future(connected.call_tool("delete_file", {"path": "a.txt"}))
         await until(lambda: bool(person.asked))
         assert text(await connected.call_tool("echo", {"text": "meanwhile"})) == "meanwhile"
@@ -282,14 +275,13 @@ BY_OPERATOR = {
 }
 
 
-@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("written", BY_OPERATOR)
-async def test_where_an_operator_answers_the_client_is_not_asked(config: Path, era: str, written: str) -> None:
+async def test_where_an_operator_answers_the_client_is_not_asked(config: Path, written: str) -> None:
     """A5: an unattended client that declares elicitation and says yes to everything allows nothing itself."""
     await asyncio.to_thread(config.write_text, BY_OPERATOR[written])
     person = Decider()
     name, given = ("echo", {"text": "a"}) if "argument" in written else ("delete_file", {"path": "a.txt"})
-    async with served(config, era, person) as (board, connected):
+    async with served(config, MODERN, person) as (board, connected):
         waits = await connected.call_tool(name, given)
         assert waits.structured_content["status"] == "needs_approval"
         assert "An operator answers it, not the user of the client." in text(waits)
@@ -305,10 +297,9 @@ async def test_where_an_operator_answers_the_client_is_not_asked(config: Path, e
             assert len(person.asked) == 1
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_an_answer_of_the_client_says_that_it_is_one(config: Path, era: str) -> None:
+async def test_an_answer_of_the_client_says_that_it_is_one(config: Path) -> None:
     """A5: in the approval and on the audit trail."""
-    async with served(config, era, Decider()) as (board, connected):
+    async with served(config, MODERN, Decider()) as (board, connected):
         assert not (await connected.call_tool("delete_file", {"path": "a.txt"})).is_error
         (approval,) = await board.approvals.list(ended=True)
         assert (approval.elicited, approval.by, approval.status) == (True, "local", "used")
@@ -320,10 +311,9 @@ async def _trail(board: Pegboard) -> Any:
     return page.lines
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_is_shown_what_hides_or_turns_text_around(config: Path, era: str) -> None:
+async def test_a_client_is_shown_what_hides_or_turns_text_around(config: Path) -> None:
     """A5: the same as the console shows."""
     person = Decider()
-    async with served(config, era, person) as (_, connected):
+    async with served(config, HANDSHAKE, person) as (_, connected):
         await connected.call_tool("delete_file", {"path": "safe\u202egpj.exe\u200b"})
     assert person.asked[0]["message"].count("safe<U+202E>gpj.exe<U+200B>") == 1

@@ -11,7 +11,7 @@ from pegboard.assembly import Pegboard
 from pegboard.core.model.delivery import GATEWAY
 from sdk_servers import pegboard_command
 
-from .clients import ADA, ERAS, connected, process, spawn
+from .clients import ADA, HANDSHAKE, MODERN, connected, process, spawn
 
 
 async def bill_of(config: Path, *options: str) -> Any:
@@ -32,8 +32,7 @@ async def converse(client: Any) -> None:
     await client.call_tool("echo", {"text": "x"})
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("transport", ["http", "stdio"])
+@pytest.mark.parametrize(("era", "transport"), [(MODERN, "http"), (HANDSHAKE, "stdio")])
 async def test_every_call_of_a_client_was_a_request_of_its_model(config: Path, era: str, transport: str) -> None:
     """F4: with the tokens of the list that it got; meta-tools, searches and loads are counted beside."""
     if transport == "stdio":
@@ -63,7 +62,7 @@ async def test_in_the_modern_era_the_list_is_the_same_for_every_request(config: 
         session = await board.session(agent="other", session_id="default", host=GATEWAY)
         costs = (await session.surface(loaded=False)).tokens
         assert costs.saved is not None
-    async with process(config) as running, connected(f"{running.url}/other", ERAS[0]) as modern:
+    async with process(config) as running, connected(f"{running.url}/other", MODERN) as modern:
         elsewhere: Any = {"pegboard/session": "where the plugin of notes is asked for its tools"}
         await modern.client.call_tool("search_tools", {"queries": ["add a note"]}, meta=elsewhere)
         for _ in range(4):
@@ -90,7 +89,7 @@ async def echo(text: str) -> str:
 async def test_calls_that_come_together_came_of_one_request(config: Path) -> None:
     """F4: a model that asks for several calls at once was sent one list."""
     (config.parent / "talk_tools.py").write_text(TOGETHER)
-    async with process(config) as running, connected(running.url, ERAS[0]) as modern:
+    async with process(config) as running, connected(running.url, MODERN) as modern:
         await asyncio.gather(*(modern.client.call_tool("echo", {"text": str(number)}) for number in range(6)))
     total = (await bill_of(config))["totals"]
     assert (total["calls"], total["requests"]) == (6, 1)
@@ -98,7 +97,7 @@ async def test_calls_that_come_together_came_of_one_request(config: Path) -> Non
 
 async def test_every_principal_has_a_bill(config_with_tokens: Path) -> None:
     """F4, G2: by the token, never by what the client sends."""
-    async with process(config_with_tokens) as running, connected(running.url, ERAS[0], token=ADA) as ada:
+    async with process(config_with_tokens) as running, connected(running.url, MODERN, token=ADA) as ada:
         await ada.client.call_tool("echo", {"text": "x"})
     found = await bill_of(config_with_tokens, "--by", "session", "--principal", "ada")
     assert [(row["principal"], row["calls"]) for row in found["rows"]] == [("ada", 1)]

@@ -17,7 +17,7 @@ from authorization.site import LoginSite
 from pegboard.gateway.replicas.request_state import LONGEST, StateSeal
 from pegboard.ports import Replica, Store
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, edit, until
+from .clients import ADA, BOB, ERAS, MODERN, edit, until
 from .question_helpers import BRANCH, FORM, SAMPLE, Person, call, client, configure, modern, of_token, resumed, upstream
 from .replica_helpers import Mortal, announced, mortal, pair, served
 from .round_robin import round_robin
@@ -80,7 +80,6 @@ async def asks(web: httpx2.AsyncClient, url: str, name: str = "delete_file", giv
 # -- the replica that has the call lives ---------------------------------------------------------------
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_asks_works_through_a_proxy_that_knows_nothing_of_sessions(asking: Path, era: str) -> None:
     """G14, G7: what a running server asks is answered to it, whichever replica the answer comes to."""
@@ -107,28 +106,25 @@ async def test_an_approval_through_another_replica_runs_the_call_once(config: Pa
 
 
 @STORES
-@pytest.mark.parametrize("era", ERAS)
-async def test_an_operator_at_another_replica_lets_a_waiting_call_go_on_at_once(config: Path, era: str) -> None:
+async def test_an_operator_at_another_replica_lets_a_waiting_call_go_on_at_once(config: Path) -> None:
     """G14, A3: it is seen there, and nobody waits for the user of the client any more."""
     person = Decider(hold=True)
-    async with pair(config) as two, client(two.first.url, era, person) as connected:
+    async with pair(config) as two, client(two.first.url, MODERN, person) as connected:
         calling = asyncio.ensure_future(connected.call_tool("delete_file", DELETE))
         await until(lambda: bool(person.asked))
         (approval,) = await two.second.board.approvals.list()
         await two.second.board.approvals.allow(approval.id, by="grace")
         await until(lambda: ran(config) == ["deleted a.txt"])
-        if era == MODERN:  # the client hears of it with its next request
-            person.go.set()
+        person.go.set()  # the client hears of it with its next request
         assert text(await calling) == "deleted a.txt"
         person.go.set()
     assert ran(config) == ["deleted a.txt"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_refusal_at_another_replica_ends_a_waiting_call_at_once(config: Path, era: str) -> None:
+async def test_a_refusal_at_another_replica_ends_a_waiting_call_at_once(config: Path) -> None:
     """G14, A3: with the words of who refused."""
-    person = Decider(hold=era == HANDSHAKE)
-    async with pair(config) as two, client(two.first.url, era, person) as connected:
+    person = Decider(hold=False)
+    async with pair(config) as two, client(two.first.url, MODERN, person) as connected:
 
         async def refuse() -> None:
             await until(lambda: bool(person.asked))

@@ -12,7 +12,7 @@ import pytest
 from pegboard.cli import main
 
 from .client_forms import FORMS, LONGEST, Conversation, Form, conversation, text_of
-from .clients import ERAS, HERE, connected, edit, gateway, until
+from .clients import HERE, MODERN, connected, edit, gateway, until
 
 SERVER = str(HERE.parent / "servers" / "listed_server.py")
 META = ["search_tools", "load_tools", "unload_tools", "call_tool", "call_read_only_tool"]
@@ -93,12 +93,11 @@ async def test_beside_many_other_tools_they_stay_in_view_where_the_client_has_a_
 
 
 @pytest.mark.parametrize("dialect", ["pegboard", "toolkits", "invokeother", "discovery"])
-@pytest.mark.parametrize("era", ERAS)
-async def test_every_meta_tool_carries_the_mark_and_no_other_tool(config: Path, era: str, dialect: str) -> None:
+async def test_every_meta_tool_carries_the_mark_and_no_other_tool(config: Path, dialect: str) -> None:
     """G4, G5: in both eras, whoever answers, for a client that says nothing of itself."""
     edit(config, "agents:", "toolkits: {all: {tools: [up]}}\nagents:")
     edit(config, "default: {", f"default: {{dialect: {dialect}, allowed_toolkits: [all], ")
-    async with gateway(config) as running, connected(running.url, era) as client:
+    async with gateway(config) as running, connected(running.url, MODERN) as client:
         listed = (await client.client.list_tools(cache_mode="refresh")).tools
         marked = [tool.name for tool in listed if tool.meta == {"anthropic/alwaysLoad": True}]
         assert [tool.name for tool in listed if tool.meta is None] == ["echo"]

@@ -18,7 +18,7 @@ from pegboard.gateway import serving
 from pegboard.support.user_token import make_token, token_file
 from sdk_servers import SERVERS
 
-from .clients import ERAS, MODERN, connected, edit, gateway, modern_request
+from .clients import MODERN, connected, edit, gateway, modern_request
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
@@ -159,13 +159,12 @@ async def test_a_process_that_outlives_its_parent_and_a_socket_that_is_handed_on
 
 
 @pytest.mark.both_paths
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_with_the_token_of_the_user_works_as_before(config: Path, era: str) -> None:
+async def test_a_client_with_the_token_of_the_user_works_as_before(config: Path) -> None:
     """G2: it is `local`, and one token is for every gateway of the user; the file is for this user alone."""
     async with gateway(config) as running:
         assert stat.S_IMODE(token_file().stat().st_mode) == 0o600
         token = token_file().read_text().strip()
-        async with connected(running.url, era, token=token) as pegboard:
+        async with connected(running.url, MODERN, token=token) as pegboard:
             assert await pegboard.text("read_key") == "hunter22-key"
         body, headers = modern_request("tools/list")
         async with httpx2.AsyncClient() as http:

@@ -33,10 +33,9 @@ async def search(pegboard: Any, *queries: str, **meta: str) -> None:
     await pegboard.call("search_tools", {f"pegboard/{name}": value for name, value in meta.items()}, queries=queries)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_earlier_searches_of_a_session_are_the_context_of_one_that_fits_nothing(config: Path, era: str) -> None:
+async def test_earlier_searches_of_a_session_are_the_context_of_one_that_fits_nothing(config: Path) -> None:
     """P3, G1: over every request of the session, in whatever turn; not of another session."""
-    async with served(config, finds="nothing") as (url, ranker), connected(url, era) as pegboard:
+    async with served(config, finds="nothing") as (url, ranker), connected(url, MODERN) as pegboard:
         await search(pegboard, "a flight to Oslo", turn="1")
         await search(pegboard, "a hotel", turn="1")
         await search(pegboard, "a train", turn="2")
@@ -73,10 +72,9 @@ def names(found: dict[str, Any]) -> list[str]:
     return [result["name"] for result in found["results"]]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_what_a_client_calls_after_a_search_is_remembered(config: Path, era: str) -> None:
+async def test_what_a_client_calls_after_a_search_is_remembered(config: Path) -> None:
     """P3: a tool that is called by name, and one through `call_tool`; one turn's search is not answered in the next."""
-    async with served(config) as (url, ranker), connected(url, era) as pegboard:
+    async with served(config) as (url, ranker), connected(url, MODERN) as pegboard:
         await search(pegboard, "write something down", turn="1")
         await pegboard.load("notes")
         assert not (await pegboard.call("note_add", {"pegboard/turn": "1"}, text="x")).is_error

@@ -16,7 +16,6 @@ META = ["search_tools", "load_tools", "unload_tools", "call_tool", "call_read_on
 START = ["echo", *META]
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_lists_loads_calls_and_unloads(config: Path, era: str, kind: str) -> None:
@@ -151,12 +150,11 @@ async def test_a_list_that_depends_on_the_principal_is_private(config_with_token
         assert (await pegboard.client.list_tools()).cache_scope == "private"
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_another_principal_sees_nothing_of_a_session(config_with_tokens: Path, era: str) -> None:
+async def test_another_principal_sees_nothing_of_a_session(config_with_tokens: Path) -> None:
     """G2, S1: the same session id under another token is another session."""
     async with gateway(config_with_tokens) as running:
         url = f"{running.url}?session=same"
-        async with connected(url, era, token=ADA) as ada, connected(url, era, token=BOB) as bob:
+        async with connected(url, MODERN, token=ADA) as ada, connected(url, MODERN, token=BOB) as bob:
             await ada.load("notes")
             assert await ada.text("note_add", text="tea") == "added tea"
             assert "note_add" not in await bob.names()
@@ -177,7 +175,6 @@ async def test_unknown_and_denied_tools_get_the_same_protocol_error(config: Path
         assert (await pegboard.call("call_tool", name="up__media")).is_error
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_a_server_returns_passes_through(config: Path, era: str) -> None:
     """G7: media, structured content, `_meta`, errors, titles and output schemas."""
@@ -270,10 +267,9 @@ async def test_the_demand_of_a_server_to_open_a_url_reaches_the_client(tmp_path:
             assert refused.value.error.model_dump() == OPEN_THIS
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_any_other_error_of_a_server_is_a_result_that_the_model_reads(tmp_path: Path, era: str) -> None:
+async def test_any_other_error_of_a_server_is_a_result_that_the_model_reads(tmp_path: Path) -> None:
     """G7: the model may do something else; nothing is asked of the client."""
-    async with gateway(refusing(tmp_path, SUNDAY)) as running, connected(running.url, era) as pegboard:
+    async with gateway(refusing(tmp_path, SUNDAY)) as running, connected(running.url, MODERN) as pegboard:
         result = await pegboard.call("up__refuse")
         assert result.is_error
         assert "Server 'up' refused 'refuse': not on a Sunday (-32050)." in str(result.content)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .clients import ERAS, HANDSHAKE, MODERN, Connected, connected, gateway, until
+from .clients import HANDSHAKE, MODERN, Connected, connected, gateway, until
 
 CONFIG = """
 store: sqlite:///state.db
@@ -97,11 +97,10 @@ async def test_in_the_handshake_era_only_what_is_loaded_joins(known: Path) -> No
         assert client.changes() == 1
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_after_a_restart_clients_find_and_call_what_nobody_has_loaded(known: Path, era: str) -> None:
+async def test_after_a_restart_clients_find_and_call_what_nobody_has_loaded(known: Path) -> None:
     """X1: by search and by name, whatever the plugin is made of."""
     await all_answer(known)
-    async with gateway(known) as running, connected(running.url, era) as client:
+    async with gateway(known) as running, connected(running.url, MODERN) as client:
         found = await client.text("search_tools", queries=["add a note", "say something aloud", "add two numbers"])
         assert all(f'"{name}"' in found for name in TOOLS)
         for name, (arguments, text) in TOOLS.items():

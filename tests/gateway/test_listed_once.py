@@ -9,8 +9,6 @@ import pytest
 from .clients import ERAS, HANDSHAKE, MODERN, edit, until
 from .raw_stdio import RawClient, RawServer, raw_client
 
-pytestmark = pytest.mark.both_paths
-
 
 def write(folder: Path, server: RawServer, **more: Any) -> Path:
     """Write a configuration with one agent, for which the server is loaded from the start."""

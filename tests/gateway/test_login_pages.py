@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from authorization.conftest import running_site, site
 from authorization.site import LoginSite
-from gateway.clients import ERAS, MODERN
+from gateway.clients import MODERN
 from pegboard import Pegboard
 from pegboard.gateway import serving
 
@@ -84,9 +84,8 @@ async def address_for(client: Client) -> str:
     return (answer.structured_content or {})["login"]["url"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_g11_a_call_finishes_once_its_principal_has_proven_who_they_are(
-    gateway: str, era: str, browsers: list[Browser]
+    gateway: str, browsers: list[Browser]
 ) -> None:
     """G11: the address that a client is asked to show is the gateway's own."""
     asked: list[str] = []
@@ -98,7 +97,7 @@ async def test_g11_a_call_finishes_once_its_principal_has_proven_who_they_are(
         assert (done.status_code, "You are logged in to <bdi>linear</bdi>" in done.text) == (200, True)
         return types.ElicitResult(action="accept")
 
-    async with client_of(gateway, "bob", era, elicit) as client:
+    async with client_of(gateway, "bob", MODERN, elicit) as client:
         answer = await client.call_tool("call_tool", CALL)
     assert '"account": "ben"' in str(answer.content)
     assert [url.rpartition("/")[0] for url in asked] == [gateway.replace("/mcp", "/login")]

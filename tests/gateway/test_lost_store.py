@@ -20,7 +20,7 @@ from pegboard.stores.grace import GraceStore
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.testing import ManualClock
 
-from .clients import ADA, BOB, ERAS, connected
+from .clients import ADA, BOB, MODERN, connected
 
 
 @dataclass
@@ -67,13 +67,12 @@ async def refused(calling: Awaitable[object]) -> str:
 
 
 @pytest.mark.both_paths
-@pytest.mark.parametrize("era", ERAS)
-async def test_calls_go_on_for_the_grace_and_loads_answer_clearly(config_with_tokens: Path, era: str) -> None:
+async def test_calls_go_on_for_the_grace_and_loads_answer_clearly(config_with_tokens: Path) -> None:
     """Two users: what each of them has loaded, and no more."""
     async with (
         losing(config_with_tokens) as running,
-        connected(f"{running.url}?session=s", era, token=ADA) as ada,
-        connected(f"{running.url}?session=s", era, token=BOB) as bob,
+        connected(f"{running.url}?session=s", MODERN, token=ADA) as ada,
+        connected(f"{running.url}?session=s", MODERN, token=BOB) as bob,
     ):
         await ada.load("notes")
         await bob.names()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from .clients import ERAS
+from .clients import MODERN
 from .raw_stdio import RawClient, RawServer, raw_client
 
-pytestmark = [pytest.mark.both_paths, pytest.mark.parametrize("era", ERAS)]
+pytestmark = pytest.mark.both_paths
 GIVEN = {"before": "2020", "dry_run": True}
 
 
@@ -26,10 +26,10 @@ def write(folder: Path, server: RawServer) -> Path:
     return path
 
 
-async def test_a_call_whose_arguments_would_be_lost_reaches_no_server(tmp_path: Path, era: str) -> None:
+async def test_a_call_whose_arguments_would_be_lost_reaches_no_server(tmp_path: Path) -> None:
     """X2: the answer has the call to make; that runs with all of them."""
     server = RawServer(tmp_path)
-    async with raw_client(write(tmp_path, server), era) as client:
+    async with raw_client(write(tmp_path, server), MODERN) as client:
         await ready_to_call(client)
         for written in ({"parameters": GIVEN}, GIVEN, {"arguments": {"before": "2020"}, "dry_run": True}):
             refused = await client.call("call_tool", {"name": "up__purge", **written})
@@ -41,10 +41,10 @@ async def test_a_call_whose_arguments_would_be_lost_reaches_no_server(tmp_path: 
         assert await client.text("call_tool", right) == f"ran with {json.dumps(GIVEN)}"
 
 
-async def test_an_argument_that_the_schema_of_a_server_does_not_name_is_sent_to_it(tmp_path: Path, era: str) -> None:
+async def test_an_argument_that_the_schema_of_a_server_does_not_name_is_sent_to_it(tmp_path: Path) -> None:
     """X2, G7: where the schema lets it through, by its name and through `call_tool`."""
     server, given = RawServer(tmp_path), {"before": "2020", "colour": "red"}
-    async with raw_client(write(tmp_path, server), era) as client:
+    async with raw_client(write(tmp_path, server), MODERN) as client:
         await ready_to_call(client)
         expected = f"ran with {json.dumps(given)}"
         assert await client.text("up__purge", given) == expected

@@ -76,7 +76,6 @@ async def both(two: Pair, era: str, *tokens: str) -> AsyncIterator[list[Connecte
         yield [await stack.enter_async_context(connected(url, era, token=token)) for url, token in targets]
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_clients_of_two_gateways_and_two_users_have_one_server(one: Path, log: Path, era: str) -> None:
     """G9: it begins where it is first needed, and is reached there."""
@@ -105,10 +104,9 @@ async def test_an_agent_that_works_apart_for_each_user_has_one_for_each_over_all
     assert len(processes(log)) in (2, 3)  # one more where it was first asked for its tools by the other gateway
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_what_it_gives_is_the_same_through_any_gateway(one: Path, era: str) -> None:
+async def test_what_it_gives_is_the_same_through_any_gateway(one: Path) -> None:
     """G7: results, errors, progress, and what the client says of the request."""
-    async with pair(one) as two, both(two, era) as clients:
+    async with pair(one) as two, both(two, MODERN) as clients:
         asked: dict[str, dict[str, Any]] = {
             "odd": {},
             "large": {"size": 300_000},

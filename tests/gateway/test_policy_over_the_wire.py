@@ -5,9 +5,8 @@ from pathlib import Path
 
 import httpx2
 import mcp_types as types
-import pytest
 
-from .clients import ERAS, connected, edit, gateway, modern_request
+from .clients import HANDSHAKE, connected, edit, gateway, modern_request
 
 
 async def discovered(url: str) -> str:
@@ -18,8 +17,7 @@ async def discovered(url: str) -> str:
     return answer["result"]["instructions"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_policy_reaches_a_client(config: Path, era: str) -> None:
+async def test_policy_reaches_a_client(config: Path) -> None:
     """T6, F2, G4: what is loaded from the start in the instructions, the rest with its load, and nothing twice."""
     edit(
         config,
@@ -29,7 +27,7 @@ async def test_policy_reaches_a_client(config: Path, era: str) -> None:
         "  writing: {tools: [notes], policy: 'Write down with {tools}.'}\n"
         "agents:\n  polite: {dialect: pegboard, allowed_toolkits: [talking, writing], initial_toolkits: [talking]}\n",
     )
-    async with gateway(config) as running, connected(f"{running.url}/polite", era) as pegboard:
+    async with gateway(config) as running, connected(f"{running.url}/polite", HANDSHAKE) as pegboard:
         told = pegboard.client.instructions or await discovered(f"{running.url}/polite")
         assert told.endswith("\n\nSay little with echo.")
         assert "Write down" not in told

@@ -223,12 +223,11 @@ async def test_only_so_many_questions_are_open(
     assert got[2]["message"].startswith("2 questions to this client's owner are open")
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_timeout_does_not_run_while_somebody_answers(old: dict[str, Any], tmp_path: Path, era: str) -> None:
+async def test_a_timeout_does_not_run_while_somebody_answers(old: dict[str, Any], tmp_path: Path) -> None:
     """G8, G9: the time that a tool may take is that of the tool."""
     person = Person(hold=True)
     path = configure(tmp_path, old, timeout="1s")
-    async with Pegboard.open(path) as board, serving(board, port=0) as url, client(url, era, person) as connected:
+    async with Pegboard.open(path) as board, serving(board, port=0) as url, client(url, HANDSHAKE, person) as connected:
         going = asyncio.ensure_future(call(connected, "up__ask", requests=[FORM]))
         await until(lambda: bool(person.asked))
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ import pytest
 from pegboard import Pegboard
 from pegboard.core.access.approvals.digests import canonical
 
-from .clients import ERAS
+from .clients import MODERN
 from .test_differential import Ask, Message, by_http, by_stdio, request
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "writing_server.py"
@@ -125,16 +125,15 @@ def received(calls: Path) -> list[Any]:
 
 @pytest.mark.both_paths
 @pytest.mark.parametrize("way", [by_http, by_stdio], ids=["http", "stdio"])
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_a_person_approved_is_what_the_tool_receives_however_it_was_spelt(
-    tmp_path: Path, calls: Path, era: str, way: Any
+    tmp_path: Path, calls: Path, way: Any
 ) -> None:
     """A2, G5: and both readers of the gateway ask, refuse and pass on the same."""
     config = configured(tmp_path, calls, {"approve": {"write": "always"}})
     wrong = []
-    async with Pegboard.open(config) as operator, way(config, era) as ask:
+    async with Pegboard.open(config) as operator, way(config, MODERN) as ask:
         for what, spelling in SPELLINGS.items():
-            sender, seen = Sender(ask, era, spelling), []
+            sender, seen = Sender(ask, MODERN, spelling), []
             for plain in (True, False):
                 session, before = f"{what} {plain}", received(calls)
                 first = await sender.send(session, plain=plain)
@@ -161,16 +160,15 @@ async def test_what_a_person_approved_is_what_the_tool_receives_however_it_was_s
     [{"approve": {"write": {"path": ["secret*"]}}}, {"guards": {"write": {"path": {"deny": ["secret*"]}}}}],
     ids=["approve", "guards"],
 )
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_rule_about_an_argument_judges_what_the_tool_receives_however_it_was_spelt(
-    tmp_path: Path, calls: Path, era: str, rules: Message
+    tmp_path: Path, calls: Path, rules: Message
 ) -> None:
     """A1, T10: by the last of what stands twice, whatever the first says."""
     config = configured(tmp_path, calls, rules)
     wrong, unasked = [], 0
-    async with by_http(config, era) as ask:
+    async with by_http(config, MODERN) as ask:
         for what, spelling in SPELLINGS.items():
-            sender, seen = Sender(ask, era, spelling), []
+            sender, seen = Sender(ask, MODERN, spelling), []
             for plain in (True, False):
                 before = received(calls)
                 answer = await sender.send(f"{what} {plain}", plain=plain)

@@ -10,7 +10,7 @@ import pytest
 
 from pegboard.assembly import Pegboard
 
-from .clients import ERAS, HERE, Connected, connected, edit, gateway, until
+from .clients import ERAS, HANDSHAKE, HERE, Connected, connected, edit, gateway, until
 from .conftest import ECHO
 
 SERVER = HERE.parent / "servers" / "listed_server.py"
@@ -61,10 +61,9 @@ async def reads(client: Connected, name: str) -> str:
     return await client.text("call_read_only_tool", name=name)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_hint_that_turns_while_the_gateway_runs_counts_once_it_is_accepted(listed: Listed, era: str) -> None:
+async def test_a_hint_that_turns_while_the_gateway_runs_counts_once_it_is_accepted(listed: Listed) -> None:
     """G6: the next call is bound by what another process accepted; refusals name the real tool."""
-    async with gateway(listed.config) as running, connected(running.url, era) as client:
+    async with gateway(listed.config) as running, connected(running.url, HANDSHAKE) as client:
         assert await reads(client, "up__look") == "ran look"
         assert await reads(client, "up__wipe") == "'up__wipe' may change things: call it through call_tool."
         await listed.later(client, announce=False, look=True, wipe=True, tidy=True)

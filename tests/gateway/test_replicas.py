@@ -28,7 +28,6 @@ NOWHERE = "http://127.0.0.1:9"
 # -- what works through such a proxy ---------------------------------------------------------------
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_works_through_a_proxy_that_knows_nothing_of_sessions(config: Path, era: str) -> None:
     """G14: in both eras, whichever replica a request comes to."""

@@ -108,8 +108,7 @@ async def test_everything_passes_through_unchanged(tmp_path: Path, upstream: str
     assert expected["read path://one/secret"] == {"code": -32050, "message": "not on a Sunday", "data": {"day": 7}}
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("way", ["http", "stdio"])
+@pytest.mark.parametrize(("era", "way"), [(MODERN, "http"), (HANDSHAKE, "http"), (HANDSHAKE, "stdio")])
 async def test_the_official_client_has_all_of_it_over_every_way_in(tmp_path: Path, era: str, way: str) -> None:
     """G1, G7: capabilities, one page, freshness as for tools."""
     config = configured(tmp_path, {"up": entry(stdio())})
@@ -140,11 +139,10 @@ async def test_the_official_client_has_all_of_it_over_every_way_in(tmp_path: Pat
             await client.client.list_prompts(cursor="2")
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_two_servers_with_the_same_uris_lose_nothing(tmp_path: Path, era: str) -> None:
+async def test_two_servers_with_the_same_uris_lose_nothing(tmp_path: Path) -> None:
     """G7, G10: the first in the configuration has the URI, the later one an alias; prompts are named like tools."""
     servers = {"b": entry(stdio("--name", "two")), "a": entry(stdio("--name", "one"), prefix="gh")}
-    async with gateway(configured(tmp_path, servers)) as running, connected(running.url, era) as client:
+    async with gateway(configured(tmp_path, servers)) as running, connected(running.url, MODERN) as client:
         assert await uris(client, least=6) == [
             "note://shared", "note://two/own", "blob://two", "pegboard://a/note://shared", "note://one/own", "blob://one",
         ]  # fmt: skip
@@ -162,8 +160,7 @@ async def test_two_servers_with_the_same_uris_lose_nothing(tmp_path: Path, era: 
         assert values[:2] == ["one", "page://{number}"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_is_late_costs_the_list_nothing_and_is_announced(tmp_path: Path, era: str) -> None:
+async def test_a_server_that_is_late_costs_the_list_nothing_and_is_announced(tmp_path: Path) -> None:
     """G7, G8: who does not answer in time is excluded; when it does, whoever was listed less is told."""
     there = tmp_path / "there"
     servers = {
@@ -174,12 +171,8 @@ async def test_a_server_that_is_late_costs_the_list_nothing_and_is_announced(tmp
     }
     async with (
         gateway(configured(tmp_path, servers)) as running,
-        connected(running.url, era) as client,
-        AsyncExitStack() as stack,
+        connected(running.url, HANDSHAKE) as client,
     ):
-        if era == MODERN:
-            changes = await stack.enter_async_context(client.client.listen(resources_list_changed=True))
-            assert changes.honored.resources_list_changed
 
         async def the_others() -> bool:
             return await uris(client) == ["note://shared", "note://one/own", "blob://one"]
@@ -205,8 +198,7 @@ async def test_items_that_are_not_valid_are_reported_and_the_others_listed(tmp_p
     assert "did not answer 'prompts/list' within 1 s" in dropped["prompts/list"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_what_is_denied_answers_like_what_does_not_exist(tmp_path: Path, era: str) -> None:
+async def test_what_is_denied_answers_like_what_does_not_exist(tmp_path: Path) -> None:
     """P3, P9, X4: at the list and at the read; the true reason goes to the audit trail."""
     servers = {
         "shut": entry(stdio("--name", "shut")),
@@ -215,10 +207,10 @@ async def test_what_is_denied_answers_like_what_does_not_exist(tmp_path: Path, e
     }
     agents = {"default": {"discoverable": ["open", "off"], "permissions": {"off": False}}}
     config = configured(tmp_path, servers, agents=agents)
-    async with gateway(config) as running, connected(running.url, era) as client:
+    async with gateway(config) as running, connected(running.url, MODERN) as client:
         assert await uris(client, least=3) == ["note://shared", "note://open/own", "blob://open"]
         assert await prompts(client) == ["open__greet", "open__fail"]
-        code = -32602 if era == MODERN else -32002
+        code = -32602
         for whose in ("shut", "off", "nobody"):
             for uri in (f"note://{whose}/own", f"pegboard://{whose}/note://shared", f"hidden://{whose}"):
                 assert await refusal(client, uri) == (code, f"Unknown resource: {uri}", {"uri": uri})
@@ -264,21 +256,20 @@ async def test_what_is_switched_off_leaves_the_lists_of_those_who_are_connected(
         assert await uris(client) == ["note://shared", "note://two/own", "blob://two"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_principals_never_share_a_connection(tmp_path: Path, era: str) -> None:
+async def test_principals_never_share_a_connection(tmp_path: Path) -> None:
     """G9: what one lists and reads comes from a process of their own."""
     log = tmp_path / "log"
     tokens = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
     config = configured(tmp_path, {"up": entry(stdio("--log", str(log)))}, tokens=tokens)
     async with (
         gateway(config) as running,
-        connected(running.url, era, token=ADA) as ada,
-        connected(running.url, era, token=BOB) as bob,
+        connected(running.url, MODERN, token=ADA) as ada,
+        connected(running.url, MODERN, token=BOB) as bob,
     ):
         for client in (ada, bob):
             await uris(client, least=3)
             listed = await client.client.list_resources()
-            assert era != MODERN or listed.cache_scope == "private"
+            assert listed.cache_scope == "private"
             await read(client, "note://shared")
             await client.client.get_prompt("up__greet", {"whom": "Ada"})
         adas, bobs = requests(log, "resources/read")
@@ -344,17 +335,16 @@ async def test_changes_of_the_lists_reach_those_who_were_listed(tmp_path: Path, 
         assert (await prompts(client))[-1] == "up__grown"
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_has_only_some_of_it_is_asked_for_that(tmp_path: Path, era: str) -> None:
+async def test_a_server_that_has_only_some_of_it_is_asked_for_that(tmp_path: Path) -> None:
     """G7: resources without templates, and nothing at all, are empty lists and no errors."""
     tools = entry([sys.executable, PLAIN])
     config = configured(tmp_path, {"up": entry(stdio("--no-templates")), "tools": tools})
-    async with gateway(config) as running, connected(running.url, era) as client:
+    async with gateway(config) as running, connected(running.url, MODERN) as client:
         assert (await client.client.list_resource_templates()).resource_templates == []
         assert len(await uris(client, least=3)) == 3
         assert await read(client, "note://shared") == "one: note://shared"
     none = configured(tmp_path, {"tools": tools})
-    async with gateway(none) as running, connected(running.url, era) as client:
+    async with gateway(none) as running, connected(running.url, MODERN) as client:
         assert await uris(client) == await prompts(client) == []
         assert (await refusal(client, "note://shared"))[1] == "Unknown resource: note://shared"
 

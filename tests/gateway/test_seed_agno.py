@@ -1,4 +1,4 @@
-"""The full examples of seeds 000 and 001 with the tools of Agno, as an MCP client of either era meets them."""
+"""The full examples of seeds 000 and 001 with the tools of Agno, as an MCP client meets them."""
 
 import json
 import shutil
@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from .clients import ERAS, Connected, connected, edit, gateway
+from .clients import MODERN, Connected, connected, edit, gateway
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEVOPS = {
     "assistant.yaml": "Docker, AWS, and GitHub tools for infrastructure work",
     "data-agents.yaml": "Infrastructure and deployment tools",
 }
-pytestmark = pytest.mark.parametrize("era", ERAS)
 
 
 async def asked(client: Connected, name: str, **arguments: Any) -> dict[str, Any]:
@@ -26,10 +25,10 @@ def example(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", DEVOPS)
-async def test_the_examples_give_the_three_meta_tools_of_their_document(tmp_path: Path, era: str, name: str) -> None:
+async def test_the_examples_give_the_three_meta_tools_of_their_document(tmp_path: Path, name: str) -> None:
     """T4, MR1, F2: without a dialect in the file; toolkits are hinted with their descriptions."""
     path = example(tmp_path, name)
-    async with gateway(path) as running, connected(f"{running.url}/assistant", era) as client:
+    async with gateway(path) as running, connected(f"{running.url}/assistant", MODERN) as client:
         tools = {tool.name: tool for tool in (await client.client.list_tools()).tools}
         assert {"list_toolkits", "load_tools", "unload_tools"} <= tools.keys()
         assert "search_tools" not in tools
@@ -51,12 +50,12 @@ async def test_the_examples_give_the_three_meta_tools_of_their_document(tmp_path
         assert (unknown["status"], "devops" in unknown["allowed_toolkits"]) == ("unknown", True)
 
 
-async def test_a_toolkit_of_agno_is_loaded_used_and_unloaded(tmp_path: Path, era: str) -> None:
+async def test_a_toolkit_of_agno_is_loaded_used_and_unloaded(tmp_path: Path) -> None:
     """D2, T1: the messages of seed 000; what runs needs no service."""
     path = example(tmp_path, "data-agents.yaml")
     edit(path, "      - pandas\n      - csv\n      - visualization\n", "      - csv: {csvs: [rows.csv]}\n")
     (tmp_path / "rows.csv").write_text("name,size\nann,3\n")
-    async with gateway(path) as running, connected(f"{running.url}/researcher", era) as client:
+    async with gateway(path) as running, connected(f"{running.url}/researcher", MODERN) as client:
         loaded = await asked(client, "load_tools", toolkit="data")
         assert loaded == {
             "status": "loaded",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .clients import ERAS, connected, gateway
+from .clients import MODERN, connected, gateway
 
 CONFIG = """
 store: sqlite:///state.db
@@ -33,10 +33,9 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "pegboard.yaml"
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_load_brings_the_siblings_and_their_schemas(config: Path, era: str) -> None:
+async def test_a_load_brings_the_siblings_and_their_schemas(config: Path) -> None:
     """S5, G4, G5: one load, and the next call of the same plugin needs none, in both eras."""
-    async with gateway(config) as running, connected(running.url, era) as client:
+    async with gateway(config) as running, connected(running.url, MODERN) as client:
         answer = await client.load("forecast")
         assert [item["status"] for item in answer["items"]] == ["loaded"]
         (sibling,) = answer["also_loaded"]
@@ -45,9 +44,8 @@ async def test_a_load_brings_the_siblings_and_their_schemas(config: Path, era: s
         assert called == "12 degrees in Bergen"
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_where_nothing_is_anticipated_a_load_brings_what_it_names(config: Path, era: str) -> None:
+async def test_where_nothing_is_anticipated_a_load_brings_what_it_names(config: Path) -> None:
     """S5: `anticipate: false` leaves a load as it is written."""
-    async with gateway(config) as running, connected(f"{running.url}/asks", era) as client:
+    async with gateway(config) as running, connected(f"{running.url}/asks", MODERN) as client:
         assert "also_loaded" not in await client.load("forecast")
         assert "'temperature' was not loaded" in await client.text("temperature", city="Bergen")

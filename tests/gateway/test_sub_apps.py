@@ -10,7 +10,7 @@ from mcp import MCPError
 from pegboard import Pegboard, UsageError
 from pegboard.gateway import serving
 
-from .clients import ERAS, HANDSHAKE, MODERN, connected, edit, gateway, spawn, until
+from .clients import HANDSHAKE, MODERN, connected, edit, gateway, spawn, until
 
 BILLING = '''
 def invoice_list() -> str:
@@ -43,18 +43,17 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_the_address_opens_a_sub_app_that_the_agent_lists(config: Path, era: str) -> None:
+async def test_the_address_opens_a_sub_app_that_the_agent_lists(config: Path) -> None:
     """T9, G1, G4: its tools are there from the start for that address alone, and can be called there alone."""
     async with gateway(config) as running:
-        async with connected(f"{running.url}/default?sub_app=billing", era) as opened:
+        async with connected(f"{running.url}/default?sub_app=billing", MODERN) as opened:
             assert await opened.names() == ["invoice_list"]
             assert await opened.text("invoice_list") == "two invoices"
             with pytest.raises(MCPError, match="'invoice_send' was not found"):
                 await opened.call("invoice_send")
-        async with connected(f"{running.url}?sub_app=sending", era) as opened:
+        async with connected(f"{running.url}?sub_app=sending", MODERN) as opened:
             assert await opened.names() == ["invoice_send"]
-        async with connected(running.url, era) as plain:
+        async with connected(running.url, MODERN) as plain:
             assert await plain.names() == []
             with pytest.raises(MCPError, match="'invoice_list' was not found"):
                 await plain.call("invoice_list")
@@ -83,10 +82,9 @@ async def test_another_sub_app_is_not_found(config: Path, query: str) -> None:
         assert other.status_code == 404
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_that_is_spawned_has_the_sub_app_of_the_command(config: Path, era: str) -> None:
+async def test_a_client_that_is_spawned_has_the_sub_app_of_the_command(config: Path) -> None:
     """T9: `serve --stdio --sub-app`."""
-    async with connected(spawn(config, "--sub-app", "billing"), era) as opened:
+    async with connected(spawn(config, "--sub-app", "billing"), MODERN) as opened:
         assert await opened.names() == ["invoice_list"]
         assert await opened.text("invoice_list") == "two invoices"
 

@@ -98,15 +98,14 @@ async def test_a_subscription_is_renewed_after_a_restart(tmp_path: Path, era: st
             await until(lambda: updates(client) == [SHARED, SHARED])
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_updates_come_under_the_name_that_was_subscribed_to(tmp_path: Path, era: str) -> None:
+async def test_updates_come_under_the_name_that_was_subscribed_to(tmp_path: Path) -> None:
     """G7, G10: an alias stays one, and over stdio it is the same."""
     servers = {"two": entry(stdio("--name", "two")), "up": entry(stdio())}
     config = configured(tmp_path, servers)
     name = f"pegboard://up/{SHARED}"
-    async with connected(spawn(config), era) as client:
+    async with connected(spawn(config), MODERN) as client:
         await client.load("up__do", "two__do")
-        async with subscribed(client, era, name):
+        async with subscribed(client, MODERN, name):
             await change(client, f"touch {SHARED}", "two")
             await change(client, f"touch {SHARED}")
             await until(lambda: updates(client) == [name])
@@ -191,20 +190,16 @@ async def test_principals_hear_of_their_own_processes(tmp_path: Path) -> None:
             assert updates(ada) == [SHARED]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path, era: str) -> None:
+async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path) -> None:
     """G8, G9: an edited server is another process; what is new in the configuration is announced."""
     config = configured(tmp_path, {"up": entry(stdio())}, reload="all")
     async with (
         gateway(config) as running,
-        connected(running.url, era) as client,
-        AsyncExitStack() as stack,
+        connected(running.url, HANDSHAKE) as client,
     ):
         await client.load("up__do")
-        if era == MODERN:
-            await stack.enter_async_context(client.client.listen(resources_list_changed=True))
         assert len((await client.client.list_resources()).resources) == 3
-        async with subscribed(client, era, SHARED):
+        async with subscribed(client, HANDSHAKE, SHARED):
             configured(
                 tmp_path,
                 {"up": entry(stdio("--log", str(tmp_path / "log")), timeout="9s"), "b": entry(stdio())},

@@ -19,7 +19,6 @@ async def is_out(pegboard: Connected, meta: dict[str, Any] | None = None) -> boo
     return not (await pegboard.call("note_add", meta, text="x")).is_error
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_new_turn_label_ends_the_turn(config: Path, era: str) -> None:
     """G3: the first label is only noted, the same one changes nothing, another one ends the turn."""

@@ -13,7 +13,7 @@ from mcp.client.extension import ClientExtension, advertise
 from pegboard import Host
 from pegboard.assembly import Pegboard
 
-from .clients import ERAS, HERE, MODERN, Connected, connected, edit, gateway, until, way_in
+from .clients import ERAS, HANDSHAKE, HERE, MODERN, Connected, connected, edit, gateway, until, way_in
 
 SERVER = str(HERE.parent / "servers" / "listed_server.py")
 EXTENSION = "io.modelcontextprotocol/ui"
@@ -72,15 +72,14 @@ async def test_a_client_that_draws_them_is_listed_tools_with_a_user_interface(
         assert await drawing.text("poll") == "ran poll"  # as the interface itself calls it
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_other_clients_are_listed_what_they_were_before(charts: Path, era: str) -> None:
+async def test_other_clients_are_listed_what_they_were_before(charts: Path) -> None:
     """G4: what is fixed depends on what the client declares, and on nothing that another one does."""
     bare = advertise(EXTENSION)
     text_only = advertise(EXTENSION, {"mimeTypes": ["text/plain"]})
-    async with gateway(charts) as running, client(running.url, era) as plain:
+    async with gateway(charts) as running, client(running.url, MODERN) as plain:
         before = await plain.client.list_tools(cache_mode="refresh")
         assert drawn(await plain.names()) == []
-        async with client(running.url, era, DRAWS) as drawing:
+        async with client(running.url, MODERN, DRAWS) as drawing:
             await drawing.text("charts__chart")
             assert drawn(await drawing.names()) == DRAWN
             assert (await plain.client.list_tools(cache_mode="refresh")).tools == before.tools
@@ -90,18 +89,16 @@ async def test_other_clients_are_listed_what_they_were_before(charts: Path, era:
                 assert drawn(await declaring_less.names()) == []
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_denied_tool_is_not_listed_whatever_it_draws(charts: Path, era: str) -> None:
+async def test_a_denied_tool_is_not_listed_whatever_it_draws(charts: Path) -> None:
     """P3, G4: only permitted tools are listed; a client is notified when that changes for it."""
     async with (
         gateway(charts) as running,
-        client(running.url, era, DRAWS) as drawing,
-        client(running.url, era) as plain,
+        client(running.url, HANDSHAKE, DRAWS) as drawing,
+        client(running.url, HANDSHAKE) as plain,
     ):
         assert drawn(await drawing.names()) == DRAWN
         await plain.names()
-        if era != MODERN:
-            assert all([await one.hears.wait() for one in (drawing, plain)])
+        assert all([await one.hears.wait() for one in (drawing, plain)])
 
         async def shorter() -> bool:
             return drawn(await drawing.names()) == DRAWN[1:]
@@ -109,9 +106,8 @@ async def test_a_denied_tool_is_not_listed_whatever_it_draws(charts: Path, era: 
         edit(charts, '"permissions": {}', '"permissions": {"charts__chart": false}')
         await until(shorter)
         assert "not found" in str(await refused(drawing, "charts__chart"))
-        if era != MODERN:
-            await until(lambda: drawing.changes() > 0)
-            assert plain.changes() == 0
+        await until(lambda: drawing.changes() > 0)
+        assert plain.changes() == 0
 
 
 async def test_a_stream_of_the_2026_era_carries_changes_of_its_own_list(charts: Path) -> None:

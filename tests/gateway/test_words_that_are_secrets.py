@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from board.test_pins import fetch
-from gateway.clients import ERAS, connected, serving
+from gateway.clients import MODERN, connected, serving
 from pegboard import Pegboard
 from pegboard.console.sent_fields import filled_in, meant_fields
 from pegboard.operators.masked import shown_names
@@ -57,17 +57,16 @@ def sent(folder: Path, method: str) -> list[Any]:
     return [request["params"] for request in requests if request["method"] == method]
 
 
-@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("server", SECRETS)
 async def test_a_secret_that_is_a_word_changes_nothing_that_a_client_is_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any], era: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any]
 ) -> None:
     """X5, G7: names, schemas, annotations, prompts, resources, templates; a mask is no valid argument."""
     monkeypatch.setenv("LAB_ENGINE", "postgres")
     config = configure(tmp_path, **json.loads(json.dumps(server)))
     async with Pegboard.open(config) as board:
         await board.ready()
-        async with serving(board, port=0) as url, connected(f"{url}/default", era) as client:
+        async with serving(board, port=0) as url, connected(f"{url}/default", MODERN) as client:
             (tool,) = [one for one in (await client.client.list_tools()).tools if one.name == "up__postgres"]
             shown = tool.model_dump(mode="json", by_alias=True)
             assert {key: shown[key] for key in ("description", "inputSchema")} == {
