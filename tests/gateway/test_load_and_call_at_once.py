@@ -49,7 +49,7 @@ def has_run(config: Path) -> bool:
 def told_to_call_again(result: dict[str, Any]) -> bool:
     """Return whether an answer says that the call has not run, and what to do."""
     text = result["content"][0]["text"]
-    return result["isError"] and "has not run" in text and "Call it again." in text
+    return result["isError"] and text.endswith("Call it again.")
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -235,7 +235,7 @@ class Board:
             return
         self.services.events.emit("store_back", {})
         if self.services.unstored_uses:
-            from pegboard.board.calls.late_uses import store_uses  # no start needs it
+            from pegboard.board.calls.commands import store_uses  # no start needs it
 
             self._tasks.start(store_uses(self.services))
 

@@ -1,4 +1,4 @@
-"""The services that the helpers of a board are handed."""
+"""The services that the helpers of a board are handed, and the event loop that they work in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.login_addresses import LoginAddresses
-from pegboard.board.loop_guard import LoopGuard
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
@@ -28,8 +27,30 @@ from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.core.principals.bearer_tokens import Token
 from pegboard.dialects.names import Dialect
+from pegboard.errors import UsageError
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
 from pegboard.ports.store_health import REACHABLE, CanBeLost, StoreHealth
+
+
+class LoopGuard:
+    """Keeps the event loops of other threads away from the sessions and approvals of a board.
+
+    They share the store's connection, whose transactions two loops would break. A loop that does not run at the moment
+    gives way to the one that does.
+    """
+
+    def __init__(self) -> None:
+        self.current: asyncio.AbstractEventLoop | None = None
+
+    def check(self) -> None:
+        """Take the running event loop for the board's; raises ``UsageError`` where that runs in another thread."""
+        here, current = asyncio.get_running_loop(), self.current
+        if current is not None and current is not here and current.is_running():
+            raise UsageError(
+                "The board works in an event loop that runs in another thread.",
+                hint="Open a board in each loop, with the same store, or one for all with `Pegboard.open_sync`.",
+            )
+        self.current = here
 
 
 @dataclass(slots=True)

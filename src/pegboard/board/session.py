@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,19 +19,15 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start, unchanged
 from pegboard.board.views.check_input import (
-    check_call,
-    check_names,
     check_texts,
     checked_choice,
-    checked_message,
-    checked_search,
     checked_share,
     checked_turn,
 )
 from pegboard.board.views.request_counter import RequestCounter
-from pegboard.board.views.search import search
+from pegboard.board.views.search import checked_search, note_search, search
 from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
-from pegboard.board.views.surface import instructions, surface, surface_to_come
+from pegboard.board.views.surface import checked_message, instructions, surface, surface_to_come
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
@@ -272,7 +269,6 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        check_names(names)
         until = None if keep is None else KEEP[checked_choice("keep", keep, KEEP)]
         return await self._carry_out(Load(names=names, until=until))
 
@@ -289,7 +285,6 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        check_names(names)
         return await self._carry_out(Unload(names=names))
 
     async def fallback(self) -> Outcome:
@@ -305,8 +300,9 @@ class Session:
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
-        from pegboard.board.calls.commands import carry_out  # no start needs it
+        from pegboard.board.calls.commands import carry_out, check_names  # no start needs it
 
+        check_names(command)
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
@@ -408,8 +404,6 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.board.calls.noted_searches import note_search  # no start needs it
-
         needs = checked_search(queries, limit, context)
         snapshot, found = await search(self._services, await self._read(), needs)
         note_search(self._services, snapshot, needs, found)
@@ -428,7 +422,9 @@ class Session:
         Raises:
             UsageError: only one of both is given, or ``read`` is more than ``of``.
         """
-        return await self._requests.run.cost(checked_share(read, of))
+        from pegboard.board.views.run_costs import cost_of_run  # no start needs it
+
+        return await cost_of_run(self._services, self._requests.run, checked_share(read, of))
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5).
@@ -478,7 +474,6 @@ class Session:
             UsageError: the board is closed, or was before the call ended; or the name is no text, or the arguments
                 are no mapping.
         """
-        check_call(name, arguments)
         given: JsonObject = {} if arguments is None else arguments
         meta = request_meta or EMPTY
         if tracing.tracer(arrived) is None:
@@ -586,7 +581,6 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed; or the name is no text, or the arguments are no mapping.
         """
-        check_call(name, arguments)
         from pegboard.board.calls import call_request, meta_call, pipeline
         from pegboard.core.state.call_plans import decision_of
 
@@ -665,7 +659,8 @@ class Session:
         services = self._services
         if services.loader.closed:
             raise board_closed()
-        services.loop.check()
+        if services.loop.current is not get_running_loop():
+            services.loop.check()
         return services
 
     async def _prepared(self, *, start: bool = False) -> Snapshot:

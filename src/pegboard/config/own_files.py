@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from pegboard.config.folder_names import FolderNames
 from pegboard.config.imported_modules import with_imports
 from pegboard.config.location import NAMES, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
@@ -33,6 +34,57 @@ from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import own_folder, user_folders
+
+_SECOND: Final = 1_000_000_000
+_FINE: Final = _SECOND // 10
+_COARSE: Final = 3 * _SECOND
+"""Nanoseconds within which a second change may leave a folder the time of the first: most clocks tick every few
+milliseconds, some file systems count in whole seconds, or in two."""
+_MOST: Final = 5_000
+"""How many entries of a folder are kept."""
+
+
+class _Seen(NamedTuple):
+    """A folder as it was: what tells it from another and from a later state, and its entries, folded.
+
+    ``names`` is None where they are not known: there are too many, or a later change may look the same.
+    """
+
+    state: tuple[int, int, int]
+    names: frozenset[str] | None
+    too_many: bool = False
+
+
+class FolderNames:
+    """The entries of folders: whether one is there costs one look at the folder, however many are asked for."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def of(self, folder: str) -> frozenset[str] | None:
+        """Return the entries of a folder, folded, or None where they are not known; links to nothing count."""
+        try:
+            status = os.stat(folder)  # noqa: PTH116
+        except OSError:
+            return None
+        state = (status.st_dev, status.st_ino, status.st_mtime_ns)
+        seen = self._seen.get(folder)
+        if seen is None or seen.state != state or (seen.names is None and not seen.too_many):
+            seen = self._seen[folder] = _read(folder, state)
+        return seen.names
+
+
+def _read(folder: str, state: tuple[int, int, int]) -> _Seen:
+    changed = state[2]
+    if time.time_ns() - changed < (_FINE if changed % _SECOND else _COARSE):
+        return _Seen(state, None)
+    try:
+        with os.scandir(folder) as entries:
+            names = frozenset(folded(entry.name) for entry in islice(entries, _MOST + 1))
+    except OSError:
+        return _Seen(state, None)
+    return _Seen(state, None, too_many=True) if len(names) > _MOST else _Seen(state, names)
+
 
 _BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal", ".key")
 _MOST_FOLDERS: Final = 8

@@ -15,12 +15,12 @@ from pegboard.core.access.approvals.approval import (
     Binding,
     Decider,
     Lasting,
+    mismatch,
     next_end,
     unknown_approval,
 )
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.approvals.digests import binding_of
-from pegboard.core.access.approvals.verdicts import mismatch
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
 from pegboard.operators.approval_rules import ProposedRule, RuleChoices, proposed_rule, rule_choices

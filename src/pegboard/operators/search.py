@@ -16,10 +16,7 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.approval_reasons import approval_reason
-from pegboard.board.views.check_input import checked_search
-from pegboard.board.views.rank_context import answered, rank_context
-from pegboard.board.views.search import FAINT, best_hits
-from pegboard.board.views.search_results import described
+from pegboard.board.views.search import FAINT, answered, best_hits, checked_search, described, rank_context
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import World

@@ -10,7 +10,7 @@ from typing import Final
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
-from pegboard.board.views.rank_context import rank_context
+from pegboard.board.views.search import rank_context
 from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.by_message import RANKED, Hit, with_anticipated
 from pegboard.core.anticipation.sentences import sentences

@@ -1,21 +1,27 @@
-"""The gate before a call that a person approves: what it needs, and whether somebody gave it (A1–A3, T13)."""
+"""The gate before a call that a person approves: what it needs, who gave it, and who is asked for it (A1–A3, T13)."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, cast
 
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.call_request import CallRequest, guarded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
-from pegboard.core.access.approvals.approval import Approval, Binding, Decider
+from pegboard.core.access.approvals.approval import Approval, Binding, Decider, counting_approval, mismatch
 from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
 from pegboard.core.access.approvals.digests import binding_of, canonical, digest, require_json
-from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Verdict, Wait, judge, mismatch
-from pegboard.core.model.tools import Frozen, JsonObject, Tool, text_result
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, CallStatus, answer
-from pegboard.errors import ToolUnavailableError
-from pegboard.ports import AuditRecord, CallContext, HasHooks, HookAnswer
+from pegboard.errors import StoreError, ToolUnavailableError, UsageError
+from pegboard.ports import AskRefusedError, AuditRecord, CallContext, Client, HasHooks, HookAnswer
+from pegboard.support.backoff import Backoff
+from pegboard.support.visible_text import visible
 
 LONGEST: Final = 64 * 1024
 """How many bytes of JSON the arguments may have that a person is asked about."""
@@ -28,7 +34,7 @@ LARGEST_OF_PRINCIPAL: Final = 2 * 1024 * 1024
 _NOT_JSON: Final = (
     "a number that JSON does not have (NaN, Infinity), half of a character, or nested too deeply. Nobody was asked."
 )
-_NOTHING: Final = HookAnswer()
+_NO_DEMAND: Final = HookAnswer()
 
 Passed = CallAnswer | JsonObject
 """The answer to a call that does not run, or the arguments that it runs with."""
@@ -36,7 +42,7 @@ Passed = CallAnswer | JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedCall:
-    """A call at the gate: ``text`` is its arguments as JSON, ``recorded`` their digest on the audit trail."""
+    """A call that a person has to approve; ``text`` is its arguments as JSON."""
 
     call: CallRequest
     snapshot: Snapshot
@@ -44,7 +50,6 @@ class GatedCall:
     demand: Demand
     text: str
     binding: Binding
-    recorded: str
 
     @property
     def services(self) -> Services:
@@ -62,34 +67,20 @@ class GatedCall:
         return (
             recorder.entry(
                 snapshot.info.key, snapshot.state.turn, "approval", self.tool.wire, decision,
-                reason=approval.reason, outcome=approval.id, arguments=self.recorded,
+                reason=approval.reason, outcome=approval.id, arguments=self.call.digest,
             ),
         )  # fmt: skip
 
 
-async def is_due(
+async def require_approval(
     call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, context: CallContext
-) -> bool:
-    """Return whether a person has to approve a call before it runs; nobody is asked."""
-    weighed = replace(call, deciding=True, asks=False)
-    passed = await pass_gate(weighed, snapshot, decided, rules, context, "")
-    return isinstance(passed, CallAnswer) and passed.status == "needs_approval"
-
-
-async def pass_gate(
-    call: CallRequest,
-    snapshot: Snapshot,
-    decided: DecidedCall,
-    rules: ToolRules,
-    context: CallContext,
-    recorded: str,
 ) -> Passed:
-    """Return the arguments that a call runs with, or the answer to one that does not run."""
+    """Return the arguments that a call runs with, or the answer to one that waits for a person or is refused."""
     services, tool = call.services, decided.tool.tool
     demand = demanded(rules, tool, call.arguments)
     if demand is None and not rules.hook:
         return call.arguments
-    hooks = _NOTHING
+    hooks = _NO_DEMAND
     if isinstance(decided.source, HasHooks):
         try:
             hooks = await decided.source.ask_hooks(decided.spec, decided.tool.overrides, tool, call.arguments, context)
@@ -103,8 +94,8 @@ async def pass_gate(
         demand = Demand(reason=hooks.approval)
     if (refused := _impossible(snapshot, tool, demand)) is not None:
         return refused
-    gated = await _gated(call, snapshot, decided, rules, demand, recorded)
-    return gated if isinstance(gated, CallAnswer) else await _decided(gated)
+    gated = await _gated(call, snapshot, decided, rules, demand)
+    return gated if isinstance(gated, CallAnswer) else await _as_approved(gated)
 
 
 def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | None:
@@ -122,7 +113,7 @@ def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | 
 
 
 async def _gated(
-    call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, demand: Demand, recorded: str
+    call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, demand: Demand
 ) -> GatedCall | CallAnswer:
     tool, key = decided.tool.tool, await call.services.store.digest_key()
     try:
@@ -136,43 +127,43 @@ async def _gated(
     binding = binding_of(
         key, snapshot.info.key, tool, digest(key, text), rules.in_force, variant, fingerprint, later=later
     )
-    return GatedCall(
-        call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding, recorded=recorded
-    )
+    return GatedCall(call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding)
 
 
-async def _decided(gated: GatedCall) -> Passed:
-    """Return what the approvals of now come to; where another call uses one first, they are read again."""
+async def _as_approved(gated: GatedCall) -> Passed:
+    """Return what the approvals come to; where another call uses one first, they are read again."""
+    call, tool = gated.call, gated.tool
     while True:
-        verdict = await _verdict(gated)
-        match verdict:
-            case Stands(approval=approval):
-                gated.call.approved = approval.id
-                return gated.call.arguments
-            case Use(approval=approval):
-                gated.call.approved = approval.id
+        approval = await _counting(gated)
+        if approval is None:
+            return await _asked(gated) if call.approval is None else _outdated(gated, call.approval)
+        match approval.status, approval.lasts:
+            case "allowed", "once":
+                call.approved = approval.id
                 arguments = await _arguments(gated, approval)
-                if isinstance(arguments, CallAnswer) or gated.call.deciding or await _used(gated, approval):
+                if isinstance(arguments, CallAnswer) or call.deciding or await _used(gated, approval):
                     return arguments
-            case Wait(approval=approval):
-                handed_in = gated.call.result if gated.demand.kind == "external" else None
-                if handed_in is None:
-                    return waiting(approval, gated.tool)
+            case "allowed", _:
+                call.approved = approval.id
+                return call.arguments
+            case "waiting", _:
+                if call.result is None or gated.demand.kind != "external":
+                    return waiting(approval, tool)
                 if await _used(gated, approval):
-                    return CallAnswer(status="ok", result=handed_in, tool=gated.tool)
-            case Declined(approval=approval):
-                return declined(approval, gated.tool)
-            case Ask():
-                resumed = gated.call.approval
-                return await _asked(gated) if resumed is None else _outdated(gated, resumed)
+                    return CallAnswer(status="ok", result=call.result, tool=tool)
+            case _:
+                return declined(approval, tool)
 
 
-async def _verdict(gated: GatedCall) -> Verdict:
+async def _counting(gated: GatedCall) -> Approval | None:
+    """Return the approval that decides the call; one that is resumed is decided by its own alone."""
     store, resumed = gated.services.store, gated.call.approval
     if resumed is None:
-        return judge(gated.binding, await store.approvals_for(gated.binding), store.clock(), gated.decider)
-    newest = await store.approval(resumed.id)
-    return judge(gated.binding, () if newest is None else (newest,), store.clock(), gated.decider)
+        known = await store.approvals_for(gated.binding)
+    else:
+        newest = await store.approval(resumed.id)
+        known = () if newest is None else (newest,)
+    return counting_approval(gated.binding, known, store.clock(), gated.decider)
 
 
 async def _used(gated: GatedCall, approval: Approval) -> bool:
@@ -204,7 +195,9 @@ async def _arguments(gated: GatedCall, approval: Approval) -> Passed:
 async def _asked(gated: GatedCall) -> CallAnswer:
     """Store that a person is asked, and return the answer that says so."""
     async with gated.services.asking:  # what is counted is what is added to
-        return await _too_much(gated) or (await _added(gated) if gated.call.asks else _to_be_asked(gated))
+        if (refused := await _too_much(gated)) is not None:
+            return refused
+        return await _added(gated) if gated.call.asks and not gated.call.cautious else _to_be_asked(gated)
 
 
 def _to_be_asked(gated: GatedCall) -> CallAnswer:
@@ -313,3 +306,102 @@ def _of_approval(status: CallStatus, message: str, approval: Approval, tool: Too
     data = {"status": status, "message": message, "approval": about}
     result = replace(text_result(message, is_error=True), structured=data)
     return CallAnswer(status=status, result=result, message=message, tool=tool, approval=approval)
+
+
+# -- ask the client of a call: by elicitation, for this once ----------------------------------------
+
+
+LOOK_EVERY: Final = 1.0
+"""How often it is looked whether an operator has answered what a client is asked, in seconds; sooner at first."""
+LONGEST_SHOWN: Final = 16_000
+"""How many characters of arguments a client is shown."""
+_FORM: Final[JsonObject] = {"type": "object", "properties": {}}
+_PRIMITIVE: Final = frozenset({"string", "number", "integer", "boolean"})
+
+
+async def ask_client(call: CallRequest, client: Client, approval: Approval) -> str:
+    """Return nothing once the client has answered, or an operator of any process; else why nobody did.
+
+    While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
+    """
+    if approval.decider == "operator":
+        return "An operator answers it, not the user of the client."
+    shown = visible(json.dumps(approval.arguments, ensure_ascii=False, indent=1))
+    form = _form(approval)
+    if form is None or len(shown) > LONGEST_SHOWN:
+        return "It cannot be asked for by a form."
+    message = (
+        f"Agent '{approval.binding.agent}' wants to call '{approval.tool}': {visible(approval.reason)}.\n"
+        f"Arguments: {shown}\nAllow this call once?"
+    )
+    asked = client.ask(
+        "elicitation/create", {"message": message, "requestedSchema": form}, about=f"approval {approval.id}"
+    )
+    try:
+        with call.waiting():
+            answer = await _first_answer(call.services, approval, asked)
+    except AskRefusedError as error:
+        return error.message
+    if answer is None:
+        return ""
+    try:
+        return await _store_answer(call.services, approval, answer)
+    except UsageError as error:
+        newest = await call.services.store.approval(approval.id)
+        decided = newest is None or newest.status != "waiting"
+        return "" if decided else error.message
+
+
+async def _first_answer(
+    services: Services, approval: Approval, asked: Coroutine[Any, Any, JsonObject]
+) -> JsonObject | None:
+    """Return what the client answers, or None where an operator of any process is first; then it is asked no more."""
+    answering, deciding = asyncio.create_task(asked), asyncio.create_task(_decision(services, approval))
+    both = {answering, deciding}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else None
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.wait(both)
+
+
+async def _decision(services: Services, approval: Approval) -> None:
+    """Return once an approval waits no more; a store that cannot be read is looked at again."""
+    newest: Approval | None = approval
+    pauses = Backoff(first=0.1, longest=LOOK_EVERY)
+    while newest is not None and newest.status == "waiting":
+        await pauses.wait()
+        with suppress(StoreError):
+            newest = await services.store.approval(approval.id)
+
+
+async def _store_answer(services: Services, approval: Approval, answer: JsonObject) -> str:
+    approvals, by = Approvals(services, elicited=True), approval.binding.principal
+    match answer.get("action"):
+        case "accept":
+            content: object = answer.get("content")
+            given = cast("JsonObject", content) if isinstance(content, Mapping) else EMPTY
+            fields = given if approval.kind == "user_input" else None
+            await approvals.allow(approval.id, by=by, fields=fields, expected="waiting")
+            return ""
+        case "decline":
+            reason = "Refused by the user of the client."
+            await approvals.refuse(approval.id, by=by, reason=reason, expected="waiting")
+            return ""
+        case _:
+            return "The user of the client has closed the question."
+
+
+def _form(approval: Approval) -> JsonObject | None:
+    """Return the form that a client is to show, or None where no form can hold what is to be filled in."""
+    match approval.kind:
+        case "confirm":
+            return _FORM
+        case "external":
+            return None
+        case "user_input":
+            properties: Mapping[str, Any] = approval.fields.get("properties", {})
+            plain = all(part.get("type") in _PRIMITIVE for part in properties.values())
+            return {key: value for key, value in approval.fields.items() if key != "$defs"} if plain else None

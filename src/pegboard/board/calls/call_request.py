@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
-from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import DecidedCall, Snapshot
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.check_input import check_texts
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
-from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, Client, Progress
+from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.ports import Client, Progress
 
 Answered = tuple[Snapshot, CallAnswer]
 """The session after a call, and what came of it."""
@@ -46,6 +46,8 @@ class CallRequest:
         awaiting: the id of the waiting call that is resumed, or empty.
         deciding: whether it is only decided: nothing is loaded, recorded or run, and no approval is used up.
         asks: whether a person is asked about a call that is only decided.
+        unread: what it is answered where the schema of its tool, which the model may not have read, is needed first.
+        cautious: whether no person is asked, since the model may not have read that schema.
         came: when it came (``time.monotonic()``).
         waited: for how many milliseconds a person was asked through the client.
         approved: the id of the approval that lets it run, once the gate has found one.
@@ -75,6 +77,8 @@ class CallRequest:
     deciding: bool = False
     asks: bool = True
     came: float = field(default_factory=time.monotonic)
+    unread: CallAnswer | Refuse | None = field(default=None, init=False)
+    cautious: bool = field(default=False, init=False)
     waited: float | None = field(default=None, init=False)
     approved: str = field(default="", init=False)
     handed: bool = field(default=False, init=False)
@@ -83,12 +87,15 @@ class CallRequest:
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)
 
-    def context(self, info: SessionInfo, decided: DecidedCall) -> CallContext:
-        """Return what a source is told of the call (G9, G11)."""
-        key = info.key
-        return CallContext(
-            key.principal, key.agent, key.session, decided.scope, decided.owner, self.progress, self.client, self.meta
-        )
+    def __post_init__(self) -> None:
+        """Raise ``UsageError`` for a name that is no text, and for arguments that are no mapping."""
+        name: object = self.name
+        arguments: object = self.arguments
+        if not isinstance(name, str):
+            check_texts(name=name)
+        if not isinstance(arguments, Mapping):
+            hint = "Give a dictionary: session.call('add', {'a': 1})."
+            raise UsageError(f"`arguments` are of the type '{type(arguments).__name__}', not a mapping.", hint=hint)
 
     def times(self, ran: float | None = None) -> CallTimes:
         """Return where its time went; it has ended now.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -14,6 +15,7 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Change, Note, Snapshot, change, read, would_change
+from pegboard.board.views.check_input import check_texts
 from pegboard.board.views.policy_hooks import later_policy
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, once_per_permissions
@@ -33,7 +35,16 @@ from pegboard.core.state.commands import (
 from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy
 from pegboard.core.surface.outcomes import apply
+from pegboard.errors import PegboardError, StoreUnavailableError
 from pegboard.ports import AuditKind, SessionKey
+
+
+def check_names(command: Command) -> None:
+    """Raise ``UsageError`` for a command with a name that is no text."""
+    names: tuple[object, ...] = command.names if isinstance(command, Load | Unload) else ()
+    for name in names:
+        if not isinstance(name, str):
+            check_texts(name=name)
 
 
 async def carry_out(
@@ -203,3 +214,28 @@ def _shared_change(
         else Unload(names=names)
     )
     return apply(other.permissions, other.stored, mine, command_context(services, other.info, other.permissions))
+
+
+log = logging.getLogger("pegboard")
+
+
+async def used(services: Services, snapshot: Snapshot, tool: str) -> Snapshot:
+    """Return the session once the use of a tool is stored; where the store is lost that waits, not the call."""
+    try:
+        return (await apply_command(services, snapshot, Use(tool=tool)))[0]
+    except StoreUnavailableError:
+        services.unstored_uses.add(snapshot.info, tool)
+        return snapshot
+
+
+async def store_uses(services: Services) -> None:
+    """Store the uses that wait: the store is back."""
+    while services.unstored_uses:
+        info, tool = services.unstored_uses.take()
+        try:
+            await apply_command(services, await read(services, info), Use(tool=tool))
+        except StoreUnavailableError:  # it is lost again, and will be back again
+            services.unstored_uses.add(info, tool)
+            return
+        except PegboardError as error:
+            log.warning("The use of %s by session '%s' is not stored: %s", tool, info.key.session[:60], error)

@@ -14,14 +14,13 @@ from pegboard.board.calls.call_request import Answered, CallRequest, fits
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
 from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins, remote_servers
-from pegboard.board.calls.noted_searches import note_search
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
 from pegboard.board.views.policy_hooks import later_policy
-from pegboard.board.views.search import search
+from pegboard.board.views.search import note_search, search
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer

@@ -7,11 +7,9 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
-from pegboard.board.calls.call_request import Answered, CallRequest, denied, fits, guarded
-from pegboard.board.calls.commands import carry_out
-from pegboard.board.calls.eliciting import asked_client
-from pegboard.board.calls.late_uses import used
+from pegboard.board.calls.approval_gate import Passed, ask_client, require_approval, waiting
+from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
+from pegboard.board.calls.commands import carry_out, used
 from pegboard.board.calls.login_gate import after_login, missing_logins, remote_servers, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
@@ -47,7 +45,7 @@ from pegboard.core.state.transitions import used as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
-from pegboard.ports import OtherDefinitionError
+from pegboard.ports import CallContext, OtherDefinitionError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
@@ -75,7 +73,7 @@ async def _run(call: CallRequest, snapshot: Snapshot, decided: DecidedCall | Cal
     if approval is None or answered.status != "needs_approval" or call.client is None:
         return snapshot, answered
     asked = time.monotonic()
-    why = await asked_client(call, call.client, approval)
+    why = await ask_client(call, call.client, approval)
     call.waited = round((time.monotonic() - asked) * 1000, 3)
     if why:
         return snapshot, waiting(approval, answered.tool, why)
@@ -117,6 +115,7 @@ def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
 
 async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
+    call.unread, call.cautious = None, False
     snapshot, plan = await _planned(call, snapshot)
     if not isinstance(plan, Run) and await call.services.store.catch_up():  # done at another replica a moment ago (G14)
         snapshot, plan = await _planned(call, await read(call.services, snapshot.info))
@@ -128,24 +127,21 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     if isinstance(plan, Refuse):
         return snapshot, await denied(call, snapshot, _with_hint(call, snapshot, plan), call.name)
     if isinstance(plan, LoadFirst):
-        snapshot, loaded = await _load_first(call, snapshot, plan)
-        if loaded is not None:
-            return snapshot, loaded
-        tool = plan.tool
-        if not call.deciding:
-            snapshot = await read(call.services, snapshot.info)
-        plan = plan_call(snapshot.permissions, snapshot.state, call.name)
-        if not isinstance(plan, Run):
-            return snapshot, answer("not_loaded", f"'{tool.wire}' could not be loaded.", tool=tool)
-    decided = _call_of(call.services, snapshot, plan)
-    if len(snapshot.decided) >= MOST_DECIDED:
-        snapshot.decided.clear()
-    snapshot.decided[call.name] = decided
-    if _came_too_early(call, decided) and not await _is_safe(call, snapshot, decided):
+        return await _loaded_first(call, snapshot, plan)
+    decided = _keep_decided(call, snapshot, plan)
+    if _came_too_early(call, decided):
         refusal = same_batch(decided.tool.tool)
-        result = answer(refusal.status, refusal.message, data=schema_of(decided.tool.tool)).result
-        return snapshot, await denied(call, snapshot, refusal, call.name, result=result)
+        if not _may_run_unread(call, snapshot, decided.tool.tool):
+            return snapshot, await _denied_with_schema(call, snapshot, refusal)
+        call.unread, call.cautious = refusal, True
     return snapshot, decided
+
+
+async def _denied_with_schema(call: CallRequest, snapshot: Snapshot, refusal: Refuse) -> CallAnswer:
+    """Return the audited refusal of a call whose tool the model has not read yet, with the schema of the tool."""
+    data = None if refusal.tool is None else schema_of(refusal.tool)
+    result = answer(refusal.status, refusal.message, data=data).result
+    return await denied(call, snapshot, refusal, call.name, result=result)
 
 
 async def _planned(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Plan]:
@@ -188,11 +184,12 @@ def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse |
     return None
 
 
-def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
-    info, permissions, tool = snapshot.info, snapshot.permissions, plan.loaded.tool
+def _keep_decided(call: CallRequest, snapshot: Snapshot, plan: Run) -> DecidedCall:
+    """Return how a call runs, kept for equal ones as long as permissions and state are these."""
+    services, info, permissions, tool = call.services, snapshot.info, snapshot.permissions, plan.loaded.tool
     spec, plugin = services.loader.specs[tool.plugin], permissions.world.catalog.plugins[tool.plugin]
     lapses = info.stable and tool.id not in starting_tools(permissions).head
-    return DecidedCall(
+    decided = DecidedCall(
         permissions=permissions,
         stored=snapshot.stored,
         tool=plan.loaded,
@@ -206,6 +203,10 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         because=next(iter(loaded_because(permissions, snapshot.state, plan.loaded)), None),
         record=permissions.agent.record.within(spec.record),
     )
+    if len(snapshot.decided) >= MOST_DECIDED:
+        snapshot.decided.clear()
+    snapshot.decided[call.name] = decided
+    return decided
 
 
 def _with_hint(call: CallRequest, snapshot: Snapshot, refusal: Refuse) -> Refuse:
@@ -228,46 +229,38 @@ def _not_known_yet(services: Services, snapshot: Snapshot) -> str:
     return f"The tools of these plugins are not known yet, load one to see them: {some_of(names)}." if names else ""
 
 
-async def _load_first(call: CallRequest, snapshot: Snapshot, plan: LoadFirst) -> tuple[Snapshot, CallAnswer | None]:
-    """Load the called tool alone; the answer is None where it is to run now (X1)."""
+async def _loaded_first(
+    call: CallRequest, snapshot: Snapshot, plan: LoadFirst
+) -> tuple[Snapshot, DecidedCall | CallAnswer]:
+    """Load the called tool alone, and return how the call runs now, or the answer with the schema of the tool (X1)."""
     services, tool = call.services, plan.tool
     command = Load(names=(f"tool:{tool.id}",), renews=plan.renews)
     request = None if plan.renews else call.request
     snapshot, outcome = await carry_out(services, snapshot, command, request, deciding=call.deciding)
-    item = outcome.items[0]
     if outcome.status != "ok":
+        item = outcome.items[0]
         return snapshot, answer(cast("CallStatus", item.status), item.message, tool=tool)
+    later = command_context(services, snapshot.info, snapshot.permissions).from_next_turn and not plan.renews
     loaded = plan_call(snapshot.permissions, snapshot.state, call.name)
     tool = loaded.loaded.tool if isinstance(loaded, Run) else tool  # its code may have changed since it was known
-    fitting = await fits(call, tool)
-    later = command_context(services, snapshot.info, snapshot.permissions).from_next_turn and not plan.renews
-    if fitting and not later and await _runs_at_once(call, snapshot, plan, loaded):
-        return snapshot, None
     when = "It can be called from the next request on, not in this turn." if later else "Call it again."
-    message = f"'{tool.wire}' was not loaded; it is now, and has not run. {when}"
+    message = f"'{tool.wire}' has just been loaded and was not run. {when}"
     policy = {"policy": outcome.policy} if outcome.policy else {}
-    return snapshot, answer("not_loaded", message, tool=tool, data={**schema_of(tool), **policy})
+    unread = answer("not_loaded", message, tool=tool, data={**schema_of(tool), **policy})
+    at_once = plan.then == "run" or (plan.then == "safe" and _may_run_unread(call, snapshot, tool))
+    if later or not at_once or not isinstance(loaded, Run):
+        return snapshot, unread
+    call.unread, call.cautious = unread, plan.then == "safe"
+    return snapshot, _keep_decided(call, snapshot, loaded)
 
 
-async def _runs_at_once(call: CallRequest, snapshot: Snapshot, plan: LoadFirst, loaded: Plan) -> bool:
-    """Return whether a call runs on the load that was made for it (X1)."""
-    if plan.then != "safe":
-        return plan.then == "run"
-    return isinstance(loaded, Run) and await _is_safe(call, snapshot, _call_of(call.services, snapshot, loaded))
+def _may_run_unread(call: CallRequest, snapshot: Snapshot, tool: Tool) -> bool:
+    """Return whether a call may run though the model may not have read the schema of its tool (X1: ``safe``).
 
-
-async def _is_safe(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> bool:
-    """Return whether a call may run though the model may not have read its schema (X1: ``safe``).
-
-    It came through ``call_tool``, its arguments fit, it destroys nothing, and nobody has to approve it.
+    It came through ``call_tool`` and destroys nothing. Its arguments have to fit, and no approval may be due, which
+    :func:`_checked` sees.
     """
-    tool = decided.tool.tool
-    if snapshot.permissions.agent.unloaded_call != "safe" or not call.passed_on or is_destructive(tool):
-        return False
-    if not await fits(call, tool):
-        return False
-    context = call.context(snapshot.info, decided)
-    return decided.rules is None or not await is_due(call, snapshot, decided, decided.rules, context)
+    return snapshot.permissions.agent.unloaded_call == "safe" and call.passed_on and not is_destructive(tool)
 
 
 async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, *, again: bool = True) -> Answered:
@@ -284,7 +277,7 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
         if arguments.status in ("invalid_arguments", "ok"):
             _called(call, snapshot, decided, arguments.status, answer=arguments)
         return snapshot, arguments
-    context = call.context(snapshot.info, decided)
+    context = _context_of(call, snapshot, decided)
     if decided.renews:
         snapshot = await used(services, snapshot, tool.id)
     call.ran, call.handed = time.monotonic(), True
@@ -354,9 +347,19 @@ def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
 
 async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
     """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
-    tool = decided.tool.tool
+    tool, unread = decided.tool.tool, call.unread
     if call.lost is not None and (message := call.lost(tool)):
         return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    passed = await _passed(call, snapshot, decided)
+    if unread is None or not isinstance(passed, CallAnswer):
+        return passed
+    if passed.status == "invalid_arguments" or (passed.status == "needs_approval" and call.cautious):
+        return unread if isinstance(unread, CallAnswer) else await _denied_with_schema(call, snapshot, unread)
+    return passed
+
+
+async def _passed(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Passed:
+    tool = decided.tool.tool
     if (misfit := await _misfit(call, snapshot, decided)) is not None:
         return misfit
     if decided.guards and (rule := broken(decided.guards, tool, call.arguments)):
@@ -367,8 +370,7 @@ async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
             return refused
     if decided.rules is None:
         return call.arguments
-    context = call.context(snapshot.info, decided)
-    return await pass_gate(call, snapshot, decided, decided.rules, context, call.digest)
+    return await require_approval(call, snapshot, decided, decided.rules, _context_of(call, snapshot, decided))
 
 
 async def _misfit(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
@@ -393,6 +395,14 @@ async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: 
     reading = services.pins.reads_only(decided.permissions.world.catalog.plugins[tool.plugin], tool)
     own = await services.own_files.refusal(decided.spec, decided.tool.overrides, tool, call.arguments, reading=reading)
     return await denied(call, snapshot, refused_for_own_file(tool, own), tool.wire) if own else None
+
+
+def _context_of(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallContext:
+    """Return what a source is told of a call (G9, G11)."""
+    key = snapshot.info.key
+    return CallContext(
+        key.principal, key.agent, key.session, decided.scope, decided.owner, call.progress, call.client, call.meta
+    )
 
 
 def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:

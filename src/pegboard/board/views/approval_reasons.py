@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.approvals.approval import counting_approval
 from pegboard.core.access.approvals.demands import ToolRules, rules_of
 from pegboard.core.access.approvals.digests import binding_of
-from pegboard.core.access.approvals.verdicts import Stands, judge
 from pegboard.core.access.decisions import Reason
 from pegboard.core.model.tools import Tool
 from pegboard.errors import PegboardError
@@ -59,8 +59,8 @@ async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: T
         fingerprint,
         later=services.pins.later_digest(tool),
     )
-    found = judge(binding, await store.approvals_for(binding), store.clock())
-    if not isinstance(found, Stands):
+    found = counting_approval(binding, await store.approvals_for(binding), store.clock())
+    if found is None or found.status != "allowed" or found.lasts == "once":
         return None
-    lasts = "in this session" if found.approval.lasts == "session" else "of this agent for this principal"
-    return f"Every call of it {lasts} runs unasked: '{found.approval.by}' has allowed it."
+    lasts = "in this session" if found.lasts == "session" else "of this agent for this principal"
+    return f"Every call of it {lasts} runs unasked: '{found.by}' has allowed it."

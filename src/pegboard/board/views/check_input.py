@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Final, cast
 
 from pegboard.core.model.agents import SCOPES, WorkerScope
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.dialects.names import Search
 from pegboard.errors import UsageError
 
 MOST_TURNS: Final = 1_000_000_000
@@ -18,22 +17,12 @@ def check_texts(**given: object) -> None:
     """Raise ``UsageError`` for the first of some values, by the name of its parameter, that is no text."""
     for name, value in given.items():
         if not isinstance(value, str):
-            raise UsageError(f"`{name}` is of the type '{type(value).__name__}', not a text.")
+            raise UsageError(f"`{name}` is {no_text(value)}.")
 
 
-def check_names(names: Iterable[object]) -> None:
-    """Raise ``UsageError`` for the first of some names that is no text."""
-    for name in names:
-        check_texts(name=name)
-
-
-def check_call(name: object, arguments: object) -> None:
-    """Raise ``UsageError`` for a call whose name is no text, or whose arguments are no mapping."""
-    if not isinstance(name, str):
-        check_texts(name=name)
-    if arguments is not None and not isinstance(arguments, Mapping):
-        hint = "Give a dictionary: session.call('add', {'a': 1})."
-        raise UsageError(f"`arguments` are of the type '{type(arguments).__name__}', not a mapping.", hint=hint)
+def no_text(value: object) -> str:
+    """Return what a value is that should be a text."""
+    return f"of the type '{type(value).__name__}', not a text"
 
 
 def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -67,17 +56,6 @@ def check_host(host: object) -> None:
         raise UsageError(f"`host` is of the type '{type(host).__name__}', not a Host.", hint=hint)
 
 
-def checked_message(message: object) -> str | None:
-    """Return the user's message.
-
-    Raises:
-        UsageError: it is neither a text nor None.
-    """
-    if message is None or isinstance(message, str):
-        return message
-    raise UsageError(f"The message is {_kind(message)}.", hint="It is the text that the user wrote, or None.")
-
-
 def checked_turn(turn: object) -> int | None:
     """Return the number of the turn that begins.
 
@@ -101,31 +79,3 @@ def checked_share(read: object, of: object) -> float | None:
         return read / of if of else 0.0
     hint = "Both are whole numbers of tokens, as the provider reports them; what was read is part of all."
     raise UsageError(f"The input is {read!r:.40} tokens read of {of!r:.40}.", hint=hint)
-
-
-def checked_search(queries: Sequence[object], limit: object, context: object) -> Search:
-    """Return what is searched for.
-
-    Raises:
-        UsageError: a query is no text, the limit is no number above zero, or the context is no list of texts.
-    """
-    texts = tuple(query for query in queries if isinstance(query, str))
-    if len(texts) < len(queries):
-        number, query = next((number, query) for number, query in enumerate(queries, 1) if not isinstance(query, str))
-        hint = "Each query is a text: search('read a file', 'commit changes')."
-        raise UsageError(f"Query {number} is {_kind(query)}.", hint=hint)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise UsageError(f"The limit is {limit!r:.40}.", hint="It is a whole number from 1 on.")
-    return Search(queries=texts, limit=limit, context=None if context is None else _texts(context))
-
-
-def _texts(context: object) -> tuple[str, ...]:
-    given = cast("Sequence[object]", context) if isinstance(context, Sequence) else ()
-    texts = tuple(text for text in given if isinstance(text, str))
-    if isinstance(context, str) or not isinstance(context, Sequence) or len(texts) < len(given):
-        raise UsageError("The context is no list of texts.", hint="It is what the user wrote, the newest last.")
-    return texts
-
-
-def _kind(value: object) -> str:
-    return f"of the type '{type(value).__name__}', not a text"

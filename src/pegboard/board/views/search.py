@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from itertools import islice
+from typing import Final, cast
 
 from pegboard.board.discover import discover_searchable
+from pegboard.board.observability.conversations import cut, newest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.rank_context import rank_context, ranked
-from pegboard.board.views.search_results import described, names_of, siblings
+from pegboard.board.views.check_input import no_text
+from pegboard.core.access.permissions import tool_fault
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.narrowing import reachable_in_category
+from pegboard.core.state.active_tools import LoadedTool, active_tools
+from pegboard.core.state.narrowing import excluded_by_loadout, reachable_in_category
 from pegboard.core.state.sessions import HintForm
+from pegboard.core.surface.brief_schema import required_arguments
+from pegboard.core.surface.distinct_sentences import distinct_sentences
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.searchable import Group, searchable
-from pegboard.dialects.names import Found, FoundTool, Search
+from pegboard.dialects.names import Found, FoundTool, Search, Standing
+from pegboard.errors import UsageError
 from pegboard.ports import UNLIKELY, Evidence, RankContext, Ranked, Ranking
 
 NEEDS: Final = 50
@@ -35,6 +41,29 @@ NEAREST_HINT_TOKENS: Final = 40
 QUOTED_CHARACTERS: Final = 60
 
 _GO_ON: Final = "Try other words, one need per query."
+
+
+def checked_search(queries: Sequence[object], limit: object, context: object) -> Search:
+    """Return what is searched for.
+
+    Raises ``UsageError`` for a query that is no text, a limit that is no number above zero, another context than texts.
+    """
+    texts = tuple(query for query in queries if isinstance(query, str))
+    if len(texts) < len(queries):
+        number, query = next((number, query) for number, query in enumerate(queries, 1) if not isinstance(query, str))
+        hint = "Each query is a text: search('read a file', 'commit changes')."
+        raise UsageError(f"Query {number} is {no_text(query)}.", hint=hint)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise UsageError(f"The limit is {limit!r:.40}.", hint="It is a whole number from 1 on.")
+    return Search(queries=texts, limit=limit, context=None if context is None else _texts(context))
+
+
+def _texts(context: object) -> tuple[str, ...]:
+    given = cast("Sequence[object]", context) if isinstance(context, Sequence) else ()
+    texts = tuple(text for text in given if isinstance(text, str))
+    if isinstance(context, str) or not isinstance(context, Sequence) or len(texts) < len(given):
+        raise UsageError("The context is no list of texts.", hint="It is what the user wrote, the newest last.")
+    return texts
 
 
 async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple[Snapshot, Found]:
@@ -152,3 +181,168 @@ def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
     form: HintForm = "toolkits" if permissions.agent.dialect == "toolkits" else "plugins"
     lines = hints(permissions, count, budget=budget, loadout=loadout, form=form).lines
     return f" There are: {'; '.join(lines)}." if lines else ""
+
+
+# -- what a ranker is given of the conversation, and what its answers add to it --------------------
+
+
+HARDLY: Final = 0.2
+"""Below which probability that anything fits a search leans on earlier ones."""
+
+
+async def rank_context(
+    services: Services, snapshot: Snapshot, queries: Sequence[str], *, messages: Sequence[str] | None = None
+) -> RankContext:
+    """Return what is known of the conversation before these queries.
+
+    Args:
+        services: the services of the board.
+        snapshot: the session.
+        queries: what is ranked now: needs, or the user's message itself.
+        messages: what the host gives of the conversation, the newest last; None takes what it gave with surfaces.
+
+    Returns:
+        The newest messages, and what was used of what is within reach (P9).
+
+    Raises:
+        StoreError: what was used cannot be read.
+    """
+    info, permissions = snapshot.info, snapshot.permissions
+    if messages is None:
+        before = info.conversation.messages_before([services.masker.value(query) for query in queries])
+    else:
+        before = newest(*(text for message in messages if (text := cut(message))))
+    if not permissions.agent.remember:
+        return RankContext(messages=before)
+    used = await services.uses.within_reach(info.key, permissions, snapshot.state)
+    return RankContext(messages=before, used=used)
+
+
+def ranked(
+    services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
+) -> Ranking:
+    """Return the best answers to what is searched for, and note both: what is called next is their use."""
+    ranking, _ = answered(services, snapshot, queries, context, limit=limit)
+    masked = [services.masker.value(query) for query in queries]
+    snapshot.info.conversation.add_search(masked, ranking, snapshot.state.turn)
+    return ranking
+
+
+def answered(
+    services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
+) -> tuple[Ranking, RankContext]:
+    """Return the best answers to what is searched for, and the context that they were ranked with; nothing is noted.
+
+    In a gateway, which sees no message, the session's earlier searches are the context where the queries alone fit
+    hardly anything; what is known of the answers is what the queries alone tell. As context of every search they
+    would cost more than they bring: most searches say all that they need.
+    """
+    among = searchable(snapshot.permissions, snapshot.state.loadout)
+    ranking = services.ranker.rank(queries, among, context, limit=limit)
+    if snapshot.info.host.calls_through and not context.messages and _fits_hardly(ranking):
+        masked = [services.masker.value(query) for query in queries]
+        earlier = snapshot.info.conversation.searches_before(masked)
+        if earlier:
+            context = replace(context, messages=earlier)
+            helped = services.ranker.rank(queries, among, context, limit=limit)
+            ranking = replace(helped, needs=ranking.needs)
+    return ranking, context
+
+
+def _fits_hardly(ranking: Ranking) -> bool:
+    return all(known.fits < HARDLY for known in ranking.needs)
+
+
+# -- what an answer says of each hit ---------------------------------------------------------------
+
+
+def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
+    """Return hits as results, each told from the others."""
+    loaded = active_tools(snapshot.permissions, snapshot.state)
+    sentences = distinct_sentences([hit.found.description for hit in hits])
+    return tuple(
+        _tool(snapshot, loaded, hit, hit.found, sentence)
+        if isinstance(hit.found, Tool)
+        else _group(snapshot, loaded, hit, hit.found, sentence)
+        for hit, sentence in zip(hits, sentences, strict=True)
+    )
+
+
+def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, tool: Tool, sentence: str) -> FoundTool:
+    status, reason = _standing(snapshot, loaded, tool)
+    return FoundTool(
+        name=tool.wire,
+        plugin=tool.plugin,
+        description=tool.description,
+        score=hit.score,
+        loaded=tool.id in loaded,
+        sentence=sentence,
+        required=required_arguments(tool.input_schema),
+        status=status,
+        reason=reason,
+        need=hit.need,
+    )
+
+
+def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
+    permissions = snapshot.permissions
+    known = loaded.get(tool.id)
+    if fault := tool_fault(permissions, tool, known.key if known is not None else None):
+        return "unavailable", fault
+    if known is None:
+        return "loadable", ""
+    return ("next_request" if known.pending else "callable"), ""
+
+
+def _group(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, group: Group, sentence: str) -> FoundTool:
+    plugins = snapshot.permissions.world.catalog.plugins
+    fault = plugins[group.name].unavailable if group.kind == "plugin" else ""
+    whole = bool(group.tools) and all(tool_id in loaded for tool_id in group.tools)
+    ready = whole and not any(loaded[tool_id].pending for tool_id in group.tools)
+    return FoundTool(
+        name=group.name,
+        plugin=group.name if group.kind == "plugin" else "",
+        description=group.description,
+        score=hit.score,
+        loaded=whole,
+        kind=group.kind,
+        sentence=sentence,
+        status="unavailable" if fault else "callable" if ready else "next_request" if whole else "loadable",
+        reason=fault,
+        need=hit.need,
+    )
+
+
+def names_of(hits: Sequence[Ranked]) -> tuple[str, ...]:
+    """Return the names under which hits are loaded."""
+    return tuple(hit.found.wire if isinstance(hit.found, Tool) else hit.found.name for hit in hits)
+
+
+def siblings(
+    snapshot: Snapshot, best: Sequence[Ranked], named: frozenset[str], *, servers: int, limit: int
+) -> Iterator[str]:
+    """Yield the names of other tools of the best results' plugins, those of the best plugin first."""
+    permissions, state = snapshot.permissions, snapshot.state
+    plugins = list(dict.fromkeys(hit.found.plugin for hit in best if isinstance(hit.found, Tool)))
+    others = (
+        tool.wire
+        for name in plugins[:servers]
+        for tool in permissions.world.catalog.plugins[name].tools
+        if tool.wire not in named and permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
+    )
+    return islice(others, limit)
+
+
+# -- the record of a search: what for is kept where arguments are (X4) -----------------------------
+
+
+def note_search(services: Services, snapshot: Snapshot, needs: Search, found: Found) -> None:
+    """Note a search and how much it found, within 50 ms (S2)."""
+    from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of  # no start needs it
+
+    recorder, info = services.recorder, snapshot.info
+    outcome = f"{len(found.results)} found"
+    entry = recorder.entry(info.key, snapshot.state.turn, "search", "search", "allowed", outcome=outcome, by=info.by)
+    ended = EndedCall("", {"queries": list(needs.queries)}, CallTimes())
+    recorder.note_later(entry, details=details_of(services.masker, snapshot.permissions.agent.record, ended))
+    services.metrics.searched(info.key)

@@ -18,6 +18,7 @@ from pegboard.board.meta_tools import (
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Rendered, Snapshot, view_of
+from pegboard.board.views.check_input import no_text
 from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
@@ -30,9 +31,17 @@ from pegboard.core.surface.definitions import definitions_ahead
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
+from pegboard.errors import UsageError
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")
+
+
+def checked_message(message: object) -> str | None:
+    """Return the user's message; raises ``UsageError`` for what is neither a text nor None."""
+    if message is None or isinstance(message, str):
+        return message
+    raise UsageError(f"The message is {no_text(message)}.", hint="It is the text that the user wrote, or None.")
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:

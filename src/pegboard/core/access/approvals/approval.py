@@ -1,4 +1,4 @@
-"""An approval: a person's answer to one call, and what it is bound to (A2)."""
+"""An approval: a person's answer to one call, what it is bound to, and whether it counts for a call (A2)."""
 
 from __future__ import annotations
 
@@ -112,3 +112,34 @@ def unknown_approval(approval_id: str) -> UsageError:
 def next_end(approvals: Iterable[Approval]) -> float | None:
     """Return when the first of them expires, in seconds since the epoch, or None where none does."""
     return min((one.expires_at for one in approvals if one.expires_at is not None), default=None)
+
+
+def counting_approval(
+    call: Binding, approvals: Iterable[Approval], now: float, decider: Decider = "client"
+) -> Approval | None:
+    """Return the approval that decides a call: allowed, waiting or refused; None where a person is to be asked.
+
+    What an operator allowed for longer goes first, then the first that counts. The ``arguments`` of the call are those
+    that the model gave; where an operator is the ``decider``, no answer of a client's user counts (A5).
+    """
+    counting = [found for one in approvals if not mismatch(found := one.as_of(now), call, decider)]
+    allowed_for_longer = (one for one in counting if one.status == "allowed" and one.lasts != "once")
+    decided = (one for one in counting if one.status in ("allowed", "waiting", "refused"))
+    return next(allowed_for_longer, None) or next(decided, None)
+
+
+def mismatch(approval: Approval, call: Binding, decider: Decider = "client") -> str:
+    """Return why an approval is not for a call, or nothing; ``binding.arguments`` of the call are as the model gave."""
+    own = approval.binding
+    if (own.principal, own.agent, own.tool) != (call.principal, call.agent, call.tool):
+        return "it is for another call"
+    standing = approval.lasts != "once" and approval.status == "allowed"
+    if approval.lasts != "always" and own.session != call.session:
+        return "it is for another session"
+    if not standing and approval.asked != call.arguments:
+        return "it is for other arguments"
+    if approval.elicited and approval.status == "allowed" and decider == "operator":
+        return "only an operator may answer it now, and this answer came from the user of the client"
+    if own.definition != call.definition:
+        return "the definition of the tool has changed since"
+    return "the rules in force for it have changed since" if own.rules != call.rules else ""

@@ -6,9 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.access.approvals.approval import Approval, Binding
+from pegboard.core.access.approvals.approval import Approval, Binding, counting_approval, mismatch
 from pegboard.core.access.approvals.digests import canonical, definition_of, digest
-from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Wait, judge, mismatch
 from pegboard.core.model.tools import Confirmation, Frozen, Tool
 
 CALL = Binding(
@@ -27,7 +26,7 @@ def approval(**changed: Any) -> Approval:
 
 def test_an_allowed_call_uses_its_approval() -> None:
     """A2: the same call, allowed and not expired."""
-    assert judge(CALL, [approval()], NOW) == Use(approval=approval())
+    assert counting_approval(CALL, [approval()], NOW) == approval()
 
 
 @given(part=st.sampled_from(PARTS), value=st.text(), lasts=st.sampled_from(["once", "session", "always"]))
@@ -35,8 +34,8 @@ def test_an_altered_call_finds_no_approval(part: str, value: str, lasts: Any) ->
     """A2, MR103: whatever part differs; what lasts is for other arguments, and always for other sessions too."""
     other = replace(CALL, **{part: f"{getattr(CALL, part)}{value}-"})
     free = {"once": (), "session": ("arguments",), "always": ("arguments", "session")}[lasts]
-    found = judge(other, [approval(lasts=lasts)], NOW)
-    assert isinstance(found, Stands if part in free else Ask)
+    found = counting_approval(other, [approval(lasts=lasts)], NOW)
+    assert found == (approval(lasts=lasts) if part in free else None)
     assert bool(mismatch(approval(lasts=lasts), other)) is (part not in free)
 
 
@@ -48,20 +47,17 @@ def test_an_altered_call_finds_no_approval(part: str, value: str, lasts: Any) ->
 def test_only_what_is_allowed_and_in_time_lets_a_call_run(status: Any, expires: float | None, lasts: Any) -> None:
     """A2: a used one is not used again, an expired one does not count, a refused one refuses."""
     given_ = approval(status=status, expires_at=expires, lasts=lasts)
-    found = judge(CALL, [given_], NOW)
     late = expires is not None and expires <= NOW
-    runs = status == "allowed" and not late
-    assert isinstance(found, Use | Stands) is runs
-    assert isinstance(found, Wait) is (status == "waiting" and not late)
-    assert isinstance(found, Declined) is (status == "refused" and not late)
+    counts = status in ("waiting", "allowed", "refused") and not late
+    assert counting_approval(CALL, [given_], NOW) == (given_ if counts else None)
 
 
 def test_what_an_operator_allowed_for_longer_goes_first_and_the_newest_answer_counts() -> None:
     """A3: a standing approval is not used up, nor is a single one beside it."""
     standing, refused = approval(id="2", lasts="always", expires_at=None), approval(id="3", status="refused")
-    assert judge(CALL, [approval(), standing], NOW) == Stands(approval=standing)
-    assert judge(CALL, [refused, approval()], NOW) == Declined(approval=refused)
-    assert judge(CALL, [approval(), refused], NOW) == Use(approval=approval())
+    assert counting_approval(CALL, [approval(), standing], NOW) == standing
+    assert counting_approval(CALL, [refused, approval()], NOW) == refused
+    assert counting_approval(CALL, [approval(), refused], NOW) == approval()
 
 
 def test_a_digest_is_keyed_and_differs_with_every_part_of_a_definition() -> None:
@@ -91,11 +87,11 @@ def test_the_order_of_arguments_does_not_matter_and_their_types_do(arguments: di
 def test_what_a_client_allowed_does_not_count_where_an_operator_has_to_answer() -> None:
     """A5: also what it allowed before the configuration said so; what it refused stays refused."""
     elicited = approval(elicited=True)
-    assert judge(CALL, [elicited], NOW) == Use(approval=elicited)
-    assert judge(CALL, [elicited], NOW, "operator") == Ask()
-    assert judge(CALL, [approval()], NOW, "operator") == Use(approval=approval())
+    assert counting_approval(CALL, [elicited], NOW) == elicited
+    assert counting_approval(CALL, [elicited], NOW, "operator") is None
+    assert counting_approval(CALL, [approval()], NOW, "operator") == approval()
     refused = replace(elicited, status="refused")
-    assert judge(CALL, [refused], NOW, "operator") == Declined(approval=refused)
+    assert counting_approval(CALL, [refused], NOW, "operator") == refused
     assert mismatch(elicited, CALL, "operator") == (
         "only an operator may answer it now, and this answer came from the user of the client"
     )
