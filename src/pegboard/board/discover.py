@@ -73,7 +73,7 @@ async def _asked(
 
 def _is_older(services: Services, snapshot: Snapshot) -> bool:
     """Return whether plugins came in since the snapshot was read."""
-    return services.world is not snapshot.permissions.world
+    return services.compiler.world is not snapshot.permissions.world
 
 
 async def discover_named(services: Services, snapshot: Snapshot, command: Load) -> Snapshot:

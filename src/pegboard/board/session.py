@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkT
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, activation_of
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import StoreError, board_closed
+from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.support.tracing import tracing
 
@@ -474,6 +474,7 @@ class Session:
             UsageError: the board is closed, or was before the call ended; or the name is no text, or the arguments
                 are no mapping.
         """
+        _check_call(name, arguments)
         given: JsonObject = {} if arguments is None else arguments
         meta = request_meta or EMPTY
         if tracing.tracer(arrived) is None:
@@ -584,6 +585,8 @@ class Session:
         from pegboard.board.calls import call_request, meta_call, pipeline
         from pegboard.core.state.call_plans import decision_of
 
+        _check_call(name, arguments)
+
         snapshot = await self._read()
         call = call_request.CallRequest(
             services=self._services,
@@ -691,3 +694,12 @@ class Session:
         """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""
         if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
             self._shown = self._shown.after(snapshot, request)
+
+
+def _check_call(name: object, arguments: object) -> None:
+    """Raise ``UsageError`` for a call whose name is no text, or whose arguments are no mapping."""
+    if not isinstance(name, str):
+        check_texts(name=name)
+    if arguments is not None and not isinstance(arguments, Mapping):
+        hint = "Give a dictionary: session.call('add', {'a': 1})."
+        raise UsageError(f"`arguments` are of the type '{type(arguments).__name__}', not a mapping.", hint=hint)

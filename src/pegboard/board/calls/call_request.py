@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -11,13 +11,12 @@ from pegboard.board.observability.call_details import CallTimes, EndedCall, deta
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.check_input import check_texts
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
-from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.errors import ToolUnavailableError
 from pegboard.ports import Client, Progress
 
 Answered = tuple[Snapshot, CallAnswer]
@@ -86,16 +85,6 @@ class CallRequest:
     ran: float | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        """Raise ``UsageError`` for a name that is no text, and for arguments that are no mapping."""
-        name: object = self.name
-        arguments: object = self.arguments
-        if not isinstance(name, str):
-            check_texts(name=name)
-        if not isinstance(arguments, Mapping):
-            hint = "Give a dictionary: session.call('add', {'a': 1})."
-            raise UsageError(f"`arguments` are of the type '{type(arguments).__name__}', not a mapping.", hint=hint)
 
     def times(self, ran: float | None = None) -> CallTimes:
         """Return where its time went; it has ended now.

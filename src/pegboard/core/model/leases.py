@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import total_ordering
 from typing import Final, Literal, get_args
 
 from pegboard.core.model.catalog import Ref
@@ -15,8 +14,7 @@ _RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
 IDLE_TURNS: Final = 5
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class LeaseTerm:
     """How long a lease stands; a larger value is a stronger one.
 
@@ -26,11 +24,12 @@ class LeaseTerm:
     'idle(5)'
     """
 
-    kind: TermKind
+    rank: int = field(init=False, repr=False)
+    kind: TermKind = field(compare=False)
     turns: int = 0
 
-    def __lt__(self, other: LeaseTerm) -> bool:
-        return (_RANK[self.kind], self.turns) < (_RANK[other.kind], other.turns)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rank", _RANK[self.kind])
 
     def __str__(self) -> str:
         return f"idle({self.turns})" if self.kind == "idle" else self.kind

@@ -1,11 +1,20 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
 from pegboard.sources.signatures.annotations import adapter_for
-from pegboard.sources.signatures.constructed import Built, LocalPlugin, called
+from pegboard.sources.signatures.constructed import (
+    Built,
+    LocalPlugin,
+    as_result,
+    blocks,
+    called,
+    failure,
+    given_up,
+    image_type,
+    run,
+)
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.functions import described, summary, without_fields
-from pegboard.sources.signatures.instances import Instances, Making, began_anew
-from pegboard.sources.signatures.local_source import HookedSource, LocalSource
+from pegboard.sources.signatures.instances import HookedSource, Instances, LocalSource, Making, began_anew
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -20,7 +29,6 @@ from pegboard.sources.signatures.plugins import (
     constructs,
     nothing_adopted,
 )
-from pegboard.sources.signatures.results import as_result, blocks, failure, given_up, image_type, run
 from pegboard.support.threads import end_free_threads, in_thread, run_here
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What plugins of this process construct: one object for each scope, closed when nobody uses it (G9).
+"""Sources of plugins of this process, with what they construct: one object for each scope, closed unused (G9).
 
 A plugin is described by an object that nobody has used; the first scope that calls takes that one over. Of what
 constructs nothing, a module, a function or an object that is there already, there is one for all.
@@ -10,16 +10,19 @@ import asyncio
 import inspect
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.constructed import LocalPlugin
+from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
 from pegboard.sources.stdout import plugin_output
 from pegboard.support.threads import end_free_threads, in_thread
 
@@ -30,6 +33,8 @@ BEGAN_ANEW: Final = "pegboard/began_anew"
 """The key in the ``meta`` of a result whose object was constructed anew, since it was not used for a while."""
 MOST_CLOSED: Final = 10_000
 """Of how many scopes of a plugin it is known that their object was closed; the oldest is forgotten first."""
+MOST_MAKINGS: Final = 1_000
+"""For how many plugins and overrides it is kept how they are brought in."""
 _CLOSED_WITHIN: Final = 5.0
 """How long the end of an object is waited for, in seconds."""
 
@@ -290,3 +295,77 @@ def began_anew(result: CallResult, plugin: str, why: str) -> CallResult:
     return replace(
         result, content=(*result.content, {"type": "text", "text": text}), meta={**result.meta, BEGAN_ANEW: True}
     )
+
+
+class LocalSource(ABC):
+    """A source whose plugins are objects that it constructs.
+
+    What they construct is closed after ``idle`` seconds without use; None keeps it.
+    """
+
+    def __init__(self, *, idle: float | None = None) -> None:
+        self._instances = Instances(idle=idle)
+        self._makings: dict[tuple[int, int], tuple[PluginSpec, JsonObject, Making]] = {}
+
+    @abstractmethod
+    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+        """Return how a plugin is brought in under its overrides."""
+
+    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
+        """Return nothing: asking the code itself is cheaper and always right."""
+        return ""
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Import what the plugin names, construct it, and return its tools."""
+        return await self._instances.describe(self._making(spec, overrides))
+
+    async def call(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run the function; what it raises is an error result."""
+        known = self._makings.get((id(spec), id(overrides)))
+        making = self._keep_making(spec, overrides) if known is None else known[2]
+        return await self._instances.call(making, tool, arguments, context)
+
+    def _keep_making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+        """Return how a plugin is brought in, kept for calls with these two objects, which live as long as it is."""
+        if len(self._makings) >= MOST_MAKINGS:
+            self._makings.clear()
+        making = self._making(spec, overrides)
+        self._makings[id(spec), id(overrides)] = spec, overrides, making
+        return making
+
+    def ready(self, spec: PluginSpec, overrides: JsonObject, scope: str) -> LocalPlugin | None:
+        """Return the object of a scope where it is constructed: whoever asks is the only one who uses it."""
+        return self._instances.ready(self._making(spec, overrides), scope)
+
+    async def end_scope(self, scope: str) -> None:
+        """Close what a scope has."""
+        self._instances.end_scope(scope)
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:  # noqa: B027 - nothing is told
+        """Take no callback: what was imported does not change by itself."""
+
+    async def aclose(self) -> None:
+        """Close what was constructed."""
+        await self._instances.aclose()
+
+
+class HookedSource(LocalSource):
+    """A source whose functions may have guards, approval hooks and predicates, and whose objects may be adopted."""
+
+    def __init__(self, *, adopt: Adopt = nothing_adopted, idle: float | None = None) -> None:
+        super().__init__(idle=idle)
+        self._adopt = adopt
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        return await self._instances.ask_hooks(self._making(spec, overrides), tool, arguments, context)
+
+    async def holds(
+        self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
+    ) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        return await self._instances.holds(self._making(spec, overrides), scope, condition, *given)
