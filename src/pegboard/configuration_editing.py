@@ -143,7 +143,7 @@ class EditableFile:
     def _require_file(self) -> None:
         if self.quickstart or self.source().value is not None:
             raise ConfigError(
-                "The configuration is no file that could be edited.",
+                "This configuration is not a file, so it cannot be edited here.",
                 code="not_editable",
                 hint="Write one with `pegboard init`, and start Pegboard with it.",
             )

@@ -64,7 +64,7 @@ def check(
     ] = False,
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="Let what changed in servers' tools count, as `pegboard pins accept --all`."),
+        typer.Option("--accept", help="Accept all changed tool definitions, as `pegboard pins accept --all`."),
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,

@@ -106,7 +106,7 @@ for _name, (_command, _example) in secret.COMMANDS.items():
     _add(_secret, _name, _command, _example)
 app.add_typer(_secret, name="secret")
 
-_store = _group("Copy the store out, put a copy in, and look it over.")
+_store = _group("Export, import and check the store.")
 for _name, (_command, _example) in store.COMMANDS.items():
     _add(_store, _name, _command, _example)
 app.add_typer(_store, name="store")

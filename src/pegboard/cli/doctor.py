@@ -53,7 +53,7 @@ class Diagnosis:
 def doctor(
     server: Annotated[
         str | None,
-        typer.Argument(metavar="[SERVER]", help="The name of a server or plugin; none is store, replicas and clocks."),
+        typer.Argument(metavar="[SERVER]", help="The name of a server or plugin; none checks the store, replicas and clocks."),
     ] = None,
     try_: Annotated[
         bool, typer.Option("--try", help="Look for what lets it come up, by starts with more than the file gives it.")
@@ -61,7 +61,7 @@ def doctor(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Look store, replicas and clocks over, or start one server.
+    """Check the store, replicas and clocks, or start one server.
 
     Without a name nothing is started or changed: the store is looked at, whether it can be written, the processes that
     serve it, the clocks of this machine and of the store, and the key. A server or plugin is started, and what was

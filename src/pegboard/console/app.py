@@ -141,7 +141,7 @@ def _guarded(context: Context, handler: Handler, right: Right = "see") -> Endpoi
             return failure_of(context, request, visit, error.status_code, _why(request, error))
         except Exception:
             log.exception("the console could not answer %s %s", request.method, request.url.path)
-            return failure_of(context, request, visit, 500, "This failed inside Pegboard; the gateway's log has it.")
+            return failure_of(context, request, visit, 500, "Internal error; see the gateway log.")
 
     return endpoint
 

@@ -590,7 +590,7 @@ def _marks(value: Any) -> int:
 
 def _unknown_mark() -> UsageError:
     return UsageError(
-        "A mark in the text stands for nothing that is in the file.",
+        "The placeholder does not match any value in the file.",
         code="unknown_mark",
         hint="Write the value, or ${NAME} for a variable.",
     )

@@ -227,4 +227,4 @@ def _unreached(replica: Replica) -> ForwardError:
 
 
 def _broken_off() -> ForwardError:
-    return ForwardError(502, "The replica that serves this has gone before it answered. What was called may have run.")
+    return ForwardError(502, "The replica running this server stopped before answering; the tool may have run.")
