@@ -86,7 +86,7 @@ def loaded_because(permissions: CompiledPermissions, state: State, loaded: Loade
     return tuple(_lease_reason(permissions, state, loaded, because) for because in loaded.because)
 
 
-STALE: Final = "It is known as before the code of its plugin changed, which has not answered yet."
+STALE: Final = "Its plugin's code changed; this is the old description until the plugin has started."
 _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
 _UNLOADED = "It was unloaded by name in this turn: it may be loaded by name, but not by a call before the turn ends."
 
