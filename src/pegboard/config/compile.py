@@ -277,10 +277,7 @@ def _expanded(path: str) -> Path:
 def confinement(part: ConfineSection | None, folder: Path, own: Path | None = None) -> Confinement | None:
     """Return what a plugin is confined to (A7), None where the file does not say that it is.
 
-    Args:
-        part: what the file says.
-        folder: that of the file: its paths start there.
-        own: the folder of the plugin, where it has another one.
+    Paths start in ``folder``, that of the file; ``own`` is the folder of the plugin, where it has another one.
     """
     if part is None:
         return None
@@ -514,12 +511,7 @@ def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:
 
 
 def recording(start: Recording, *parts: RecordSection | None) -> Recording:
-    """Return what is kept of calls (X4): of each key what the last of these sections says that has it.
-
-    Args:
-        start: what counts where none has a key.
-        parts: the sections, None for one that is not written.
-    """
+    """Return what is kept of calls (X4): of each key what the last of these sections says that has it."""
     for part in parts:
         if part is not None:
             start = replace(start, **part.model_dump(exclude_none=True))

@@ -222,11 +222,7 @@ class ConfiguredFiles:
     ) -> OwnFileArgument | None:
         """Return which argument of a call names a file of Pegboard's own, or None.
 
-        Args:
-            tool: the name of the tool.
-            arguments: what it is called with.
-            folders: those that a relative path may start from.
-            reading: whether the tool only reads; then only what nobody may read counts.
+        ``folders`` are where a relative path may start. A tool that only reads is kept from the secret ones alone.
         """
         counted, spellings = SECRET if reading else None, _Spellings()
         texts = [(name, form) for name, text in named_texts(arguments) for form in path_forms(text)]

@@ -54,10 +54,7 @@ def replace_whole(path: Path, text: str, *, expected: str) -> str:
     A link stays one: what it leads to is replaced. Mode, owner and byte order mark stay. Whatever happens, the file
     is the old one or the new one.
 
-    Args:
-        path: the file.
-        text: what is to be in it.
-        expected: the digest of what is in it.
+    ``expected`` is the digest of what is in it.
 
     Raises:
         ConfigError: it is another file by now, or cannot be written; it is left as it is.
@@ -88,11 +85,7 @@ class _ChangedError(Exception):
 def write_whole(path: Path, data: bytes, *, like: os.stat_result | int, unless: Callable[[], bool] = bool) -> None:
     """Put a file in the place of what is there in one step: nobody ever sees half of it.
 
-    Args:
-        path: the file.
-        data: what is to be in it.
-        like: whose mode and owner it gets, or its mode.
-        unless: asked last of all; where it returns true, nothing is put anywhere.
+    ``like`` is whose mode and owner it gets, or its mode. Where ``unless``, asked last, is true, nothing changes.
     """
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

@@ -31,10 +31,6 @@ _LONGEST: Final = 500
 def would_run(name: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Return what a configuration would do on this machine, one line each; secrets in its text are not shown.
 
-    Args:
-        name: how messages name it.
-        texts: what is in its files, the configuration itself first.
-
     Raises:
         UnreadableError: its own text is no configuration.
     """

@@ -53,12 +53,7 @@ def in_line(value: Any) -> str:
 
 
 def in_lines(value: Any, column: int) -> list[str] | None:
-    """Return a value as the lines of a block below its key; None for what stands better behind the key.
-
-    Args:
-        value: what is written.
-        column: where the lines begin.
-    """
+    """Return a value as the lines of a block below its key; None for what stands better behind the key."""
     if not is_mapping(value) or not value:
         return None
     return [line for name, inner in value.items() for line in member_lines(name, inner, column)]

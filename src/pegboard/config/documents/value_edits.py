@@ -27,12 +27,6 @@ def with_value(text: str, path: Path, value: Any, *, file: str) -> str:
 
     Of a mapping or list that is there only the lines of what differs in it change.
 
-    Args:
-        text: a configuration, in JSON where the name of its file says so.
-        path: the keys.
-        value: plain JSON.
-        file: its name, for the error.
-
     Raises:
         ConfigError: it cannot be written without changing something else.
     """

@@ -12,12 +12,6 @@ from pegboard.config.documents.value_edits import Path, not_rewritable, value_at
 def with_items(text: str, path: Path, items: Sequence[str], *, file: str) -> str:
     """Return the text with items at the end of a list, which is made where there is none.
 
-    Args:
-        text: a configuration.
-        path: the keys that lead to the list.
-        items: plain texts.
-        file: its name, for the error.
-
     Raises:
         ConfigError: it cannot be written without changing something else.
     """
@@ -29,13 +23,6 @@ def with_items(text: str, path: Path, items: Sequence[str], *, file: str) -> str
 
 def with_member(text: str, path: Path, key: str, value: Mapping[str, Any], *, file: str) -> str:
     """Return the text with a member at the end of a mapping, which is made where there is none.
-
-    Args:
-        text: a configuration.
-        path: the keys that lead to the mapping.
-        key: the name of the member, which is not there yet.
-        value: texts, and lists of texts, by their names.
-        file: its name, for the error.
 
     Raises:
         ConfigError: it cannot be written without changing something else.

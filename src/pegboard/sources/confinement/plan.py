@@ -99,13 +99,6 @@ def plan(
 ) -> ConfinementPolicy:
     """Return what a plugin's process may reach (A7, P10).
 
-    Args:
-        confinement: what the configuration says.
-        subject: the plugin.
-        disk: what lies where.
-        own: the files of Pegboard's own.
-        system: the paths that everything reads.
-
     Raises:
         ToolUnavailableError: a stated path is not there, is Pegboard's own, is everything, or leads over a link that
             the plugin could have set itself.

@@ -13,13 +13,7 @@ from pegboard.sources.plugin_process.process_spec import ProcessSpec, unread_var
 
 
 def error_of(reported: JsonObject, spec: PluginSpec, process: ProcessSpec) -> Exception:
-    """Return the error for what a process reported.
-
-    Args:
-        reported: What the exception said there.
-        spec: The plugin.
-        process: Its process.
-    """
+    """Return the error for what a process reported."""
     message, hint = str(reported["message"]), str(reported.get("hint", ""))
     if "override" in reported:
         return OverrideError(message, override=str(reported["override"]), hint=hint)

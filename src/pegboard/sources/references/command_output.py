@@ -23,11 +23,7 @@ async def output_of(arguments: Sequence[str], reference: Reference, *, hint: str
 
     It runs without a shell and without a terminal, in the folder of the configuration; nothing can be typed into it.
 
-    Args:
-        arguments: its words.
-        reference: what it is read for.
-        hint: what to do where it fails; nothing where nobody knows.
-        within: after how many seconds it is killed, with all that it started.
+    After ``within`` seconds it is killed, with all that it started.
 
     Raises:
         ToolUnavailableError: it cannot be started, failed, was too slow, or printed what is no value.

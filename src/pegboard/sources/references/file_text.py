@@ -13,10 +13,6 @@ from pegboard.sources.references.value_text import LONGEST, without_newline
 def text_of(path: Path, name: str) -> str:
     """Return the text of a file without the newline at its end.
 
-    Args:
-        path: the file.
-        name: how messages name it.
-
     Raises:
         ToolUnavailableError: it is not there, no file, too large or not UTF-8.
     """

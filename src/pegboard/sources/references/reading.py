@@ -20,9 +20,7 @@ Learn = Callable[[str, str], None]
 async def filled(spec: ServerSpec, learn: Learn) -> ServerSpec:
     """Return a server with the values of its references in their place, all read at once, each once.
 
-    Args:
-        spec: the server.
-        learn: is handed each value before anything can repeat it.
+    ``learn`` gets each value before anything can repeat it.
 
     Raises:
         ToolUnavailableError: a value cannot be read, or cannot stand where it is to stand; it is not in the message.

@@ -64,12 +64,6 @@ def confined_launch(
 ) -> Launch:
     """Return how a server is started confined; its folders are made. It asks the file system: not for the event loop.
 
-    Args:
-        spec: the server.
-        confinement: what its process may reach.
-        env: the environment that it gets.
-        launches: what holds for every start.
-
     Raises:
         ToolUnavailableError: this system cannot confine it, or not to this.
     """
