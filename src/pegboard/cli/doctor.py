@@ -53,7 +53,9 @@ class Diagnosis:
 def doctor(
     server: Annotated[
         str | None,
-        typer.Argument(metavar="[SERVER]", help="The name of a server or plugin; none checks the store, replicas and clocks."),
+        typer.Argument(
+            metavar="[SERVER]", help="The name of a server or plugin; none checks the store, replicas and clocks."
+        ),
     ] = None,
     try_: Annotated[
         bool, typer.Option("--try", help="Look for what lets it come up, by starts with more than the file gives it.")

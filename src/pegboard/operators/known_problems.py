@@ -259,8 +259,8 @@ def harmless_claims(services: Services) -> Iterator[Problem]:
             yield Problem(
                 severity="warning",
                 code="harmless_later",
-                message=f"Server '{plugin.name}' now marks '{tool.wire}' as non-destructive; it did not when first seen."
-                " A person is asked before it runs.",
+                message=f"Server '{plugin.name}' now marks '{tool.wire}' as non-destructive; it did not when first"
+                " seen. A person is asked before it runs.",
                 hint=ACCEPT,
                 place=plugin.place,
             )
