@@ -79,7 +79,7 @@ def init(
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
     claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf, junie, opencode, goose.
     """
-    given = _Given(
+    given = _InitOptions(
         source=source, config=config, force=force, confine=confine, check=not no_check, dry_run=dry_run, keyring=keyring
     )
 
@@ -89,7 +89,7 @@ def init(
     return guarded(Options(as_json=as_json), written)
 
 
-async def _written(printer: Printer, install: str | None, uninstall: str | None, given: _Given) -> int:
+async def _written(printer: Printer, install: str | None, uninstall: str | None, given: _InitOptions) -> int:
     if install is not None and uninstall is not None:
         raise UsageError("--install and --uninstall exclude each other.")
     if install is not None:
@@ -105,7 +105,7 @@ async def _written(printer: Printer, install: str | None, uninstall: str | None,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
+class _InitOptions:
     """What `init` was given."""
 
     source: Path | None
@@ -120,7 +120,7 @@ class _Given:
 # -- a configuration to begin with -----------------------------------------------------------------
 
 
-async def _write_start(printer: Printer, given: _Given) -> int:
+async def _write_start(printer: Printer, given: _InitOptions) -> int:
     from pegboard.cli.plain_in_files import Moved, moved_secrets
     from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
     from pegboard.config.clients.literal_secrets import secrets_in
@@ -172,7 +172,7 @@ async def _write_start(printer: Printer, given: _Given) -> int:
     return DONE
 
 
-def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _Given) -> ConfinedServers:
+def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _InitOptions) -> ConfinedServers:
     """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
     from pegboard.confined_servers import ConfinedServers, confined
 
@@ -229,7 +229,7 @@ def _problems(path: Path) -> list[Problem]:
 # -- into a client ---------------------------------------------------------------------------------
 
 
-async def _install(printer: Printer, name: str, given: _Given) -> int:
+async def _install(printer: Printer, name: str, given: _InitOptions) -> int:
     from pegboard.cli.plain_in_files import as_moved_before
     from pegboard.config.clients import installing
     from pegboard.config.clients.client import references_of
@@ -288,7 +288,7 @@ class _Change:
     asked: tuple[str, ...] = ()
 
 
-async def _put_in(printer: Printer, change: _Change, given: _Given) -> int:
+async def _put_in(printer: Printer, change: _Change, given: _InitOptions) -> int:
     """Start the servers, then write the configuration and put Pegboard into the client's file; report it."""
     from pegboard.cli.plain_in_files import Moved
 
@@ -324,7 +324,7 @@ async def _put_in(printer: Printer, change: _Change, given: _Given) -> int:
 
 
 async def _checked(
-    printer: Printer, change: _Change, configuration: Configuration, given: _Given
+    printer: Printer, change: _Change, configuration: Configuration, given: _InitOptions
 ) -> tuple[tuple[Start, ...], list[str]]:
     """Start the servers of a configuration; return what became of each, and what is said of those not started.
 
@@ -351,7 +351,7 @@ async def _checked(
     return starts, [f"{name} was not started: it needs what only {title} asks for." for name in asked]
 
 
-async def _save(printer: Printer, change: _Change, given: _Given) -> tuple[Moved, Path | None]:
+async def _save(printer: Printer, change: _Change, given: _InitOptions) -> tuple[Moved, Path | None]:
     """Write the configuration, where there is one to write, and the client's file: both, or neither.
 
     Returns what became of secrets, and where the copy of the client's file is kept.

@@ -164,7 +164,7 @@ def _given(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _SecretRow:
     """A reference, whether it has a value, None where that is not known, and where it is used."""
 
     reference: Reference
@@ -215,7 +215,7 @@ def _bare(text: ByReference) -> tuple[Reference, ...]:
     return tuple(Reference(scheme=one.scheme, target=one.target) for one in text.references)
 
 
-def _rows(used: Sequence[ByReference]) -> Iterator[_Row]:
+def _rows(used: Sequence[ByReference]) -> Iterator[_SecretRow]:
     from pegboard.sources.references.stored_names import stored_names
 
     known = [Reference(scheme="keyring", target=name) for name in stored_names()]
@@ -224,7 +224,7 @@ def _rows(used: Sequence[ByReference]) -> Iterator[_Row]:
     for one in dict.fromkeys((*sorted({*known, *named}, key=lambda one: one.target), *written)):
         places = [text for text in used if one in (*text.references, *_bare(text))]
         has_value, reason = _looked_up(one)
-        yield _Row(reference=one, has_value=has_value, reason=reason, used=places)
+        yield _SecretRow(reference=one, has_value=has_value, reason=reason, used=places)
 
 
 def _looked_up(one: Reference) -> tuple[bool | None, str]:

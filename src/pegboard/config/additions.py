@@ -41,7 +41,7 @@ class Addition:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Read:
+class _ReadAddition:
     """What was read of an addition."""
 
     packaged: bool
@@ -69,8 +69,8 @@ def with_additions(
     return config, loadouts, problems
 
 
-def _read(addition: Addition) -> _Read:
-    read = _Read(packaged=addition.packaged)
+def _read(addition: Addition) -> _ReadAddition:
+    read = _ReadAddition(packaged=addition.packaged)
     sections = {
         "toolkits": dict(_bodies(addition, "toolkits", addition.toolkits, read.problems)),
         "loadouts": dict(_bodies(addition, "loadouts", map(_as_mapping, addition.loadouts), read.problems)),
@@ -126,7 +126,7 @@ def _others(addition: Addition, name: str) -> bool:
     return any(isinstance(item, Loadout) and item.name == name and item.others for item in addition.loadouts)
 
 
-def _shadowed(config: UncheckedConfig, read: _Read) -> Iterator[Problem]:
+def _shadowed(config: UncheckedConfig, read: _ReadAddition) -> Iterator[Problem]:
     """Yield what the file has under the same name: that counts."""
     for name in read.toolkits.keys() & config.toolkits.keys():
         yield _shadows("toolkit", name, config.toolkits[name].place)
@@ -139,7 +139,7 @@ def _shadows(kind: str, name: str, place: Place | None) -> Problem:
     return warning("shadowed", message, place, "Rename one of them.")
 
 
-def _joined(config: UncheckedConfig, read: _Read) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
+def _joined(config: UncheckedConfig, read: _ReadAddition) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
     named = _named_toolkits(config) if read.packaged else read.toolkits.keys()
     toolkits = {name: kit for name, kit in read.toolkits.items() if name not in config.toolkits and name in named}
     fresh = {fold: item for fold, item in read.loadouts.items() if fold not in config.loadouts}

@@ -24,7 +24,7 @@ from pegboard.problems import Place
 
 Digest = Callable[[str], str]
 """A keyed digest of a text: what holds a secret can be compared, and not be read."""
-_Row = tuple[GrantKey, Grant]
+_GrantRow = tuple[GrantKey, Grant]
 EVERY: Final = "*"
 _HOST: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#]*@)?([^/?#]+)", re.IGNORECASE)
 
@@ -94,7 +94,7 @@ def _settings(grant: Grant | None) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
+def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_GrantRow]:
     key = ("toolkits", kit.name)
     yield key, Grant()
     hooks = [kit.policy_hook, *(str(rule["python"]) for rule in kit.focus if "python" in rule)]
@@ -103,7 +103,7 @@ def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
     yield from _members((*key, "tools"), kit.members, digest)
 
 
-def _loadout(name: str, loadout: Loadout) -> Iterator[_Row]:
+def _loadout(name: str, loadout: Loadout) -> Iterator[_GrantRow]:
     key = ("loadouts", name)
     if name in BUILT_IN:
         yield (*key, "shadows"), Grant(value=BUILT_IN[name].name)
@@ -121,7 +121,7 @@ def written(place: Place | None) -> bool:
     return not place.file.startswith("package ") or place.file.endswith((".yaml", ".yml", ".json"))
 
 
-def _agent(agent: Agent, digest: Digest) -> Iterator[_Row]:
+def _agent(agent: Agent, digest: Digest) -> Iterator[_GrantRow]:
     key = ("agents", agent.name)
     yield key, Grant()
     yield from _members((*key, "tools"), agent.static, digest)
@@ -140,12 +140,12 @@ def _agent(agent: Agent, digest: Digest) -> Iterator[_Row]:
         yield (*key, "worker_scope"), Grant(value=agent.worker_scope, denies=True)
 
 
-def _names(key: GrantKey, names: Iterable[str], *, denies: bool = False) -> Iterator[_Row]:
+def _names(key: GrantKey, names: Iterable[str], *, denies: bool = False) -> Iterator[_GrantRow]:
     for name in names:
         yield (*key, name), Grant(denies=denies)
 
 
-def _members(key: GrantKey, members: Iterable[Member], digest: Digest) -> Iterator[_Row]:
+def _members(key: GrantKey, members: Iterable[Member], digest: Digest) -> Iterator[_GrantRow]:
     for label, member in labelled(members):
         yield (*key, *label), Grant(value=member_value(member, digest))
 
@@ -184,7 +184,7 @@ def member_value(member: Member, digest: Digest) -> Any:
     return value
 
 
-def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
+def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_GrantRow]:
     key = ("plugins", spec.name)
     runs = _runs(spec)
     kept = digest(json.dumps(runs, sort_keys=True, default=str)) if runs is not None else REGISTERED
@@ -212,7 +212,7 @@ def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
         yield (*key, "when", tool), Grant(value=predicate, denies=True)
 
 
-def _believed(key: GrantKey, server: ServerSpec) -> Iterator[_Row]:
+def _believed(key: GrantKey, server: ServerSpec) -> Iterator[_GrantRow]:
     """Yield what a server is believed of what it says."""
     if server.trust_annotations:
         yield (*key, "trust"), Grant(value="annotations")
@@ -260,7 +260,7 @@ def _runs(spec: PluginSpec) -> object:
             return None
 
 
-def _token(token: Token, digest: Digest) -> Iterator[_Row]:
+def _token(token: Token, digest: Digest) -> Iterator[_GrantRow]:
     key = ("tokens", token.principal)
     yield key, Grant(value=digest(token.written or token.value))
     yield from _names((*key, "agents"), (EVERY,) if token.agents is None else token.agents)

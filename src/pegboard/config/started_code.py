@@ -74,7 +74,7 @@ _OF_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
 _MOST_LINKS: Final = 100
 _SHEBANG: Final = 256
 
-_Found = tuple[str, str]
+_StartedPath = tuple[str, str]
 
 
 def started_code(
@@ -99,7 +99,7 @@ def started_code(
     return found
 
 
-def _environment(env: Mapping[str, str]) -> Iterator[_Found]:
+def _environment(env: Mapping[str, str]) -> Iterator[_StartedPath]:
     """Yield what Pegboard itself is run from: interpreter, packages, its own code, and the programs that it starts."""
     if os.path.isfile(os.path.join(sys.prefix, "pyvenv.cfg")):  # noqa: PTH113, PTH118
         yield sys.prefix, _ENVIRONMENT
@@ -134,7 +134,7 @@ def _path_folders(env: Mapping[str, str]) -> Iterator[str]:
         yield folder or os.path.join(os.curdir, ANY)  # noqa: PTH118
 
 
-def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_Found]:
+def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_StartedPath]:
     """Yield where modules lie that are not beside the configuration."""
     path = [folder for folder in sys.path if folder != beside]  # which is on it while a plugin is imported
     for name in dict.fromkeys(filter(None, names)):
@@ -146,7 +146,7 @@ def _modules(names: Iterable[str], what: str, beside: str) -> Iterator[_Found]:
                 break
 
 
-def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterator[_Found]:
+def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterator[_StartedPath]:
     """Yield what a plugin is run from; of one that is confined nothing but the commands that give it values."""
     if isinstance(spec, ServerSpec):
         yield from _commands(spec, env)
@@ -162,7 +162,7 @@ def _of_plugin(spec: PluginSpec, env: Mapping[str, str], beside: str) -> Iterato
         yield from ((path, what) for path in _variables(spec.env, base))
 
 
-def _commands(spec: ServerSpec, env: Mapping[str, str]) -> Iterator[_Found]:
+def _commands(spec: ServerSpec, env: Mapping[str, str]) -> Iterator[_StartedPath]:
     """Yield what the commands are run from that Pegboard reads values of a server's settings by."""
     for one in references_in(spec.references):
         command = words(one.target) if one.scheme == "cmd" else ("op",) if one.scheme == "op" else ()

@@ -73,7 +73,7 @@ def equip(agent: OwnerT, session: AnySession | OpenSession, *, limit: int = LIMI
         raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
     owner: Any = agent
     host = _host_for(agent.model)
-    owner.model = runs.twin(agent.model, _Steps)
+    owner.model = runs.twin(agent.model, _AgnoSessionModel)
     owner.add_tool(_SessionFunction(name="pegboard_session", session=session, limit=limit, host=host))
     return agent
 
@@ -322,7 +322,7 @@ class _SessionFunction(Function):
         return one
 
 
-class _Steps:
+class _AgnoSessionModel:
     """What the twin of a model does around each request and each batch of calls."""
 
     def invoke(self, *args: Any, **request: Any) -> ModelResponse:

@@ -61,7 +61,7 @@ except ImportError as error:
 AgentT = TypeVar("AgentT", bound=Agent[Any])
 AnyContext = RunContextWrapper[Any]
 OpenSession = Callable[[AnyContext], AnySession | Awaitable[Session]]
-_RUNNING: ContextVar[_Run | None] = ContextVar("pegboard_running", default=None)
+_RUNNING: ContextVar[_EquippedRun | None] = ContextVar("pegboard_running", default=None)
 """The run whose step this is."""
 _CALLING: ContextVar[ToolContext[Any] | None] = ContextVar("pegboard_calling", default=None)
 """The call that is carried out."""
@@ -146,10 +146,10 @@ class _Host:
         self.passed: dict[str, _Passed] = {}
         self._session = session
         self._limit = limit
-        self._runs: WeakKeyDictionary[AnyContext, _Run] = WeakKeyDictionary()
-        self._waiting: list[_Run] = []
+        self._runs: WeakKeyDictionary[AnyContext, _EquippedRun] = WeakKeyDictionary()
+        self._waiting: list[_EquippedRun] = []
 
-    def run_of(self, context: AnyContext) -> _Run:
+    def run_of(self, context: AnyContext) -> _EquippedRun:
         """Return the run of a context; one that goes on after a decision is the one that waited for it."""
         known = self._runs.get(context)
         if known is None:
@@ -157,10 +157,12 @@ class _Host:
             self._runs[context] = known
         return known
 
-    def new_run(self, context: AnyContext) -> _Run:
+    def new_run(self, context: AnyContext) -> _EquippedRun:
         """Return a run that nobody else knows."""
         session = self._session
-        return _Run(self, session if isinstance(session, AnySession) else partial(session, context), self._limit)
+        return _EquippedRun(
+            self, session if isinstance(session, AnySession) else partial(session, context), self._limit
+        )
 
     def note_passed(self, call_id: str, passed: _Passed) -> None:
         """Note how the model made a call through ``call_tool``; the oldest is forgotten first."""
@@ -168,7 +170,7 @@ class _Host:
         if len(self.passed) > _MOST_PASSED:
             del self.passed[next(iter(self.passed))]
 
-    def waits(self, run: _Run) -> None:
+    def waits(self, run: _EquippedRun) -> None:
         """Note that a run waits for a person."""
         self._waiting = [*(one for one in self._waiting if one is not run), run][-_MOST_WAITING:]
 
@@ -188,7 +190,7 @@ _MOST_WAITING: Final = 1000
 """How many runs that wait are known again in this process; the others go on as in a new one."""
 
 
-class _Run:
+class _EquippedRun:
     """One run of an equipped agent over its session."""
 
     def __init__(
@@ -278,7 +280,7 @@ class _Run:
             name=name,
             description=description,
             params_json_schema=schema,
-            on_invoke_tool=_Call(self, name),
+            on_invoke_tool=_ToolInvoker(self, name),
             strict_json_schema=False,
             needs_approval=partial(self._needs_approval, name) if asks else False,
         )
@@ -478,10 +480,10 @@ async def _allowed_for_all(make: Callable[[Session], Awaitable[CallAnswer]], ses
     return await runs.allowed(session, answer.approval, fields={})
 
 
-class _Call:
+class _ToolInvoker:
     """What the SDK invokes for a tool of a session."""
 
-    def __init__(self, run: _Run, name: str) -> None:
+    def __init__(self, run: _EquippedRun, name: str) -> None:
         self._run = run
         self._name = name
 
@@ -528,7 +530,7 @@ class _SessionAgent:
         return plain
 
 
-class _Steps:
+class _SessionModel:
     """What the twin of a model does around each request."""
 
     pegboard_host: _Host
@@ -621,12 +623,12 @@ class _Named(Model):
 def _stepping(model: Any, host: _Host, provider: ModelProvider | None) -> Model:
     if not isinstance(model, Model):
         return _Named(model, host, provider)
-    made = copy(model) if isinstance(model, _Steps) else runs.twin(model, _Steps)
+    made = copy(model) if isinstance(model, _SessionModel) else runs.twin(model, _SessionModel)
     made.pegboard_host = host
     return made
 
 
-def _run_of(host: _Host) -> _Run | None:
+def _run_of(host: _Host) -> _EquippedRun | None:
     """Return the run whose request this is, if it is one of this agent."""
     run = _RUNNING.get()
     return run if run is not None and run.host is host and run.step is not None else None
@@ -643,7 +645,7 @@ def _is_kept(request: Mapping[str, Any]) -> bool:
 
 
 def _is_ours(tool: Any) -> bool:
-    return isinstance(tool, FunctionTool) and isinstance(tool.on_invoke_tool, _Call)
+    return isinstance(tool, FunctionTool) and isinstance(tool.on_invoke_tool, _ToolInvoker)
 
 
 def _handoff_name(handoff: Any) -> str:

@@ -278,7 +278,7 @@ class SessionToolset(AbstractToolset[Any]):
         if self.unlisted is not None:
             return self.unlisted
         first = self._surface is None
-        step = _Step(
+        step = _StepInputs(
             message=_text_of(ctx.prompt) if first else None,
             host=_host_for(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
@@ -547,7 +547,7 @@ class _AsSent(WrapperModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _StepInputs:
     """What is known of a step before the session is asked: at the first one of a run the message and the host."""
 
     message: str | None

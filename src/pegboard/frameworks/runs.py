@@ -67,7 +67,7 @@ class StepRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _SurfaceParts:
     """What a surface comes to: its tools, the names of what is loaded beside them, policy and hints."""
 
     surface: Surface
@@ -106,7 +106,7 @@ class SessionRun:
         self._names_of_tools: tuple[str, ...] = ()
         self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
         self._listed: Sequence[dict[str, Any]] = ()
-        self._read: _Read | None = None
+        self._read: _SurfaceParts | None = None
         self._prefixed: tuple[Any, Any] | None = None
         self._content = self._calls = False
         self.cut = ""
@@ -180,10 +180,10 @@ class SessionRun:
             fixed=session.host.list_is_fixed,
         )
 
-    async def _read_of(self, surface: Surface, session: Session) -> _Read:
+    async def _read_of(self, surface: Surface, session: Session) -> _SurfaceParts:
         """Return what is read of a surface: once, as long as the session gives the same one."""
         if self._read is None or self._read.surface is not surface:
-            self._read = _Read(
+            self._read = _SurfaceParts(
                 surface=surface,
                 tools=tuple([loaded.tool for loaded in surface.tools]),
                 beside=await loaded_beside(session) if session.host.list_is_fixed else (),

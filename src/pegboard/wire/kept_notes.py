@@ -82,7 +82,7 @@ class ReadHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Note:
+class _KeptNote:
     text: str
     suffix: str
 
@@ -95,7 +95,7 @@ class KeptNotes:
     """
 
     def __init__(self) -> None:
-        self._of: OrderedDict[str, OrderedDict[bytes, _Note]] = OrderedDict()
+        self._of: OrderedDict[str, OrderedDict[bytes, _KeptNote]] = OrderedDict()
 
     def behind(self, conversation: str, history: ReadHistory, surface: Surface, change: str) -> list[str]:
         """Return what stands behind each message of a history; what a request has to say now stands behind the last.
@@ -119,7 +119,7 @@ class KeptNotes:
                 notes.popitem(last=False)
         return [note.text if note is not None else "" for note in (*before, newest)]
 
-    def _notes(self, conversation: str) -> OrderedDict[bytes, _Note]:
+    def _notes(self, conversation: str) -> OrderedDict[bytes, _KeptNote]:
         notes = self._of.setdefault(conversation, OrderedDict())
         self._of.move_to_end(conversation)
         if len(self._of) > _MOST_CONVERSATIONS:
@@ -127,7 +127,7 @@ class KeptNotes:
         return notes
 
 
-def _news(notes: Sequence[_Note], history: ReadHistory, surface: Surface, change: str) -> _Note:
+def _news(notes: Sequence[_KeptNote], history: ReadHistory, surface: Surface, change: str) -> _KeptNote:
     """Return what a request has to say that no note and no answer says."""
     suffix, before = surface.suffix, notes[-1].suffix if notes else ""
     ahead = ""
@@ -136,4 +136,4 @@ def _news(notes: Sequence[_Note], history: ReadHistory, surface: Surface, change
         known = all_defined_in(texts)
         ahead = definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
     parts = ((suffix or ENDED) if suffix != before else "", ahead, change)
-    return _Note(text=" ".join(part for part in parts if part), suffix=suffix)
+    return _KeptNote(text=" ".join(part for part in parts if part), suffix=suffix)

@@ -95,11 +95,11 @@ def _free(wanted: str, server: str, value: str, names: dict[str, str]) -> str:
     return f"{longer}_{number}"
 
 
-_Found = tuple[KeyPath, str, str, str]
+_FoundSecret = tuple[KeyPath, str, str, str]
 """Where, the whole text, the secret in it, what it is."""
 
 
-def _of_server(entry: Any) -> Iterator[_Found]:
+def _of_server(entry: Any) -> Iterator[_FoundSecret]:
     if not is_mapping(entry):
         return
     for part in PAIRS & entry.keys():
@@ -123,7 +123,7 @@ def _in_pair(key: str, text: str) -> str:
     return next((inner for inner, _ in _in_url(text)), "")
 
 
-def _of_arguments(part: str, arguments: list[Any]) -> Iterator[_Found]:
+def _of_arguments(part: str, arguments: list[Any]) -> Iterator[_FoundSecret]:
     before: re.Match[str] | None = None
     for number, text in enumerate(arguments):
         if not isinstance(text, str):

@@ -33,7 +33,7 @@ def compose(text: str, file: str) -> Document:
 
     Duplicate keys do not stop the reading; the first one counts.
     """
-    reader = _Reader(text, file)
+    reader = _JsonReader(text, file)
     root, end = reader.value(reader.gap(0), 0)
     if (end := reader.gap(end)) != len(text):
         raise reader.fault("expected the end of the file", end)
@@ -43,7 +43,7 @@ def compose(text: str, file: str) -> Document:
     return Document(file=file, root=root, problems=tuple(reader.problems))
 
 
-class _Reader:
+class _JsonReader:
     """The reader of one text; positions count characters from 0."""
 
     def __init__(self, text: str, file: str) -> None:

@@ -25,10 +25,10 @@ def compose(value: Mapping[str, Any], file: str) -> Document:
 
     Raises :class:`UnreadableError` where it holds something that no file can hold.
     """
-    return Document(file=file, root=_Reader(file).node(value, "", 0), placed=False)
+    return Document(file=file, root=_MappingReader(file).node(value, "", 0), placed=False)
 
 
-class _Reader:
+class _MappingReader:
     """The reader of one mapping; it counts the values, so that what holds itself ends."""
 
     def __init__(self, file: str) -> None:

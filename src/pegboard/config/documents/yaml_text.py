@@ -47,7 +47,7 @@ def compose(text: str, file: str) -> Document:
     Raises :class:`UnreadableError` at the first thing that cannot be read. Duplicate keys do not
     stop the reading; the first one counts.
     """
-    reader = _Reader(text, file)
+    reader = _YamlReader(text, file)
     try:
         root = reader.document()
     except yaml.MarkedYAMLError as error:
@@ -79,7 +79,7 @@ def _position(error: yaml.YAMLError, text: str) -> tuple[int, int] | None:
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
-class _Reader:
+class _YamlReader:
     """The reader of one text: from events to nodes."""
 
     def __init__(self, text: str, file: str) -> None:

@@ -60,7 +60,7 @@ except ImportError as error:
 AnyRuntime = Runtime[Any] | ToolRuntime[Any, Any]
 OpenSession = Callable[[AnyRuntime], AnySession | Awaitable[Session]]
 MakeAgent = Callable[[Session], Runnable[Any, Any]]
-Request = ModelRequest[Any]
+AnyModelRequest = ModelRequest[Any]
 Response = ModelResponse[Any]
 ToolAnswer = ToolMessage | Command[Any]
 
@@ -96,7 +96,7 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
 
     # -- what LangChain asks for -----------------------------------------------------------------
 
-    def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+    def wrap_model_call(self, request: AnyModelRequest, handler: Callable[[AnyModelRequest], Response]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
         given, note = run.with_session_sync(partial(_prepared, run, request))
@@ -112,7 +112,9 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._ended(run, _noted(_named(response, request), note), run.with_session_sync(run.close))
 
     @awaited
-    async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def awrap_model_call(
+        self, request: AnyModelRequest, handler: Callable[[AnyModelRequest], Awaitable[Response]]
+    ) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
         given, note = await run.with_session(partial(_prepared, run, request))
@@ -193,7 +195,7 @@ class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> BaseMessage:
         """Return what a model answers with the tools of the session, as `call_model` does."""
 
-        async def answered(given: Request) -> Response:
+        async def answered(given: AnyModelRequest) -> Response:
             return ModelResponse(result=[await _bound(given).ainvoke(_sent(given))])
 
         return (await self.awrap_model_call(_request_of(model, messages, runtime, tools), answered)).result[0]
@@ -265,14 +267,16 @@ def delegate_to(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Note:
+class _RequestNote:
     """What stands behind the newest message of a request, and what is loaded."""
 
     text: str
     loaded: str
 
 
-async def _prepared(run: SessionRun, request: Request, session: Session) -> tuple[Request, _Note]:
+async def _prepared(
+    run: SessionRun, request: AnyModelRequest, session: Session
+) -> tuple[AnyModelRequest, _RequestNote]:
     """Return a request with what the session has now, and what stands behind its newest message."""
     newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
     message = newest.text if isinstance(newest, HumanMessage) else None
@@ -281,7 +285,7 @@ async def _prepared(run: SessionRun, request: Request, session: Session) -> tupl
     loaded, before = step.surface.suffix, _loaded_before(request.messages)
     ahead = _ahead(step.surface, request.messages) if step.surface.ahead else ""
     news = ((loaded or ENDED) if loaded != before else "", ahead, step.change)
-    note = _Note(text=" ".join(text for text in news if text), loaded=loaded)
+    note = _RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
     messages = _with_notes(request.messages)
     given = request.override(
         messages=_with_note(messages, note.text),
@@ -292,7 +296,7 @@ async def _prepared(run: SessionRun, request: Request, session: Session) -> tupl
     return given, note
 
 
-def _without(request: Request, rejected: Collection[str]) -> Request:
+def _without(request: AnyModelRequest, rejected: Collection[str]) -> AnyModelRequest:
     """Return a request without tools that its provider does not take."""
     return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in rejected])
 
@@ -322,7 +326,7 @@ def _cut_of(answer: AIMessage) -> str:
     return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
 
 
-def _named(response: Response, request: Request) -> Response:
+def _named(response: Response, request: AnyModelRequest) -> Response:
     """Return an answer whose calls through ``call_tool`` are those of the tools that they name."""
     answer = response.result[0]
     if not isinstance(answer, AIMessage):
@@ -378,7 +382,7 @@ def _messages_of(request: Any) -> Sequence[AnyMessage]:
     return state["messages"] if "messages" in state else getattr(state, "messages", state)
 
 
-def _noted(response: Response, note: _Note) -> Response:
+def _noted(response: Response, note: _RequestNote) -> Response:
     """Return an answer that keeps what its request carried behind the newest message."""
     answer = response.result[0]
     if not note.text or not isinstance(answer, AIMessage):
@@ -494,7 +498,7 @@ def _request_of(
     messages: Sequence[AnyMessage],
     runtime: AnyRuntime,
     tools: Sequence[BaseTool | dict[str, Any]],
-) -> Request:
+) -> AnyModelRequest:
     first = messages[0] if messages else None
     system = first if isinstance(first, SystemMessage) else None
     rest = list(messages[1:] if system is not None else messages)
@@ -503,9 +507,9 @@ def _request_of(
     )
 
 
-def _bound(request: Request) -> Runnable[Any, Any]:
+def _bound(request: AnyModelRequest) -> Runnable[Any, Any]:
     return request.model.bind_tools(request.tools, tool_choice=request.tool_choice) if request.tools else request.model
 
 
-def _sent(request: Request) -> list[AnyMessage]:
+def _sent(request: AnyModelRequest) -> list[AnyMessage]:
     return request.messages if request.system_message is None else [request.system_message, *request.messages]

@@ -19,13 +19,13 @@ _ARRIVED: Final = "pegboard.arrived"
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _StdioArrival:
     arrived: float
 
 
 def came_at(arrived: float) -> ServerMessageMetadata:
     """Return what the SDK carries to the handler of a message over stdio (``time.monotonic()``)."""
-    return ServerMessageMetadata(request_context=_Line(arrived))
+    return ServerMessageMetadata(request_context=_StdioArrival(arrived))
 
 
 def note_arrival(scope: Scope) -> None:
@@ -35,7 +35,7 @@ def note_arrival(scope: Scope) -> None:
 
 def arrival_of(request: object) -> float | None:
     """Return when a request came, by what the SDK carried to its handler; None where that was not noted."""
-    if isinstance(request, _Line):
+    if isinstance(request, _StdioArrival):
         return request.arrived
     scope: Mapping[str, Any] = getattr(request, "scope", EMPTY)  # of Starlette, which no start over stdio imports
     return scope.get(_ARRIVED)

@@ -184,7 +184,7 @@ class _Mcp:
         if request.method != "GET" and request.headers.get("mcp-method") != _LISTEN:
             await self._manager.handle_request(scope, receive, send)
             return
-        stream = _Stream(receive, send, partial(_is_still, caller, ask))
+        stream = _NotificationStream(receive, send, partial(_is_still, caller, ask))
         try:
             with self._streams.counted(caller.principal):
                 await self._manager.handle_request(scope, stream.receive, stream.send)
@@ -214,7 +214,7 @@ def _begins_something(request: Request) -> bool:
     return not modern and MCP_SESSION_ID_HEADER not in request.headers
 
 
-class _Stream:
+class _NotificationStream:
     """What a client is notified on, while its token opens the agent: with the first thing to send after that it ends.
 
     What would have been sent is not (G2).

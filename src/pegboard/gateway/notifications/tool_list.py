@@ -67,7 +67,7 @@ class HandshakeListener:
 
 
 @dataclass(slots=True, eq=False)
-class _Stream:
+class _ListenStream:
     bus: InMemorySubscriptionBus
     handler: ListenHandler
     digest: str
@@ -87,7 +87,7 @@ class ToolListNotifier:
     listed_early: EarlyList | None = None
     on_any_change: Callable[[], None] = lambda: None
     _listeners: dict[int, HandshakeListener] = field(default_factory=dict)
-    _streams: dict[Caller, _Stream] = field(default_factory=dict)
+    _streams: dict[Caller, _ListenStream] = field(default_factory=dict)
     _listed: dict[Caller, str] = field(default_factory=dict)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     _unsubscribe: list[Callable[[], None]] = field(default_factory=list)
@@ -178,7 +178,7 @@ class ToolListNotifier:
         stream = self._streams.get(viewer)
         if stream is None:
             bus = InMemorySubscriptionBus()
-            stream = self._streams[viewer] = _Stream(bus=bus, handler=ListenHandler(bus), digest=digest)
+            stream = self._streams[viewer] = _ListenStream(bus=bus, handler=ListenHandler(bus), digest=digest)
         stream.open += 1
         if self._listed.pop(viewer, digest) != digest:
             self._tasks.start(stream.bus.publish(ToolsListChanged()))  # runs when the handler has subscribed
@@ -198,7 +198,7 @@ class ToolListNotifier:
         """Return whether a viewer has a stream open."""
         return bool(self._streams_of(viewer))
 
-    def _streams_of(self, viewer: Caller) -> list[_Stream]:
+    def _streams_of(self, viewer: Caller) -> list[_ListenStream]:
         """Return the streams of a viewer, whether the client draws user interfaces or not."""
         both = (replace(viewer, draws_ui=draws_ui) for draws_ui in (False, True))
         return [self._streams[one] for one in both if one in self._streams]

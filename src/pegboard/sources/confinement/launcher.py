@@ -96,7 +96,7 @@ _MACHINES: Final = {
     ),
 }
 
-_Step = tuple[int, int, int, int]
+_FilterStep = tuple[int, int, int, int]
 
 
 def missing(network: tuple[int, ...] | None = None) -> str:
@@ -199,7 +199,7 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
         os.close(handle)
 
 
-def _steps(machine: _Machine, ports: list[int] | None) -> list[_Step]:
+def _steps(machine: _Machine, ports: list[int] | None) -> list[_FilterStep]:
     """Return the filter: which system calls come through, by their number and, for sockets, by their arguments."""
     steps = [
         _step(_LOAD, _MACHINE),
@@ -230,12 +230,12 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_Step]:
     return [*steps, _step(_RETURN, _ALLOW)]
 
 
-def _of_itself(machine: _Machine) -> list[_Step]:
+def _of_itself(machine: _Machine) -> list[_FilterStep]:
     """Return what lets a process set its own limits, scheduling and priority, and those of no other.
 
     It has to name itself by 0: no filter knows the number of a process that is started later.
     """
-    itself, steps = [_step(_RETURN, _ALLOW)], list[_Step]()
+    itself, steps = [_step(_RETURN, _ALLOW)], list[_FilterStep]()
     for number in machine.controls:
         steps += _where(number, [*_only(0, (0,), error=_EPERM), *itself])
     for number, process in machine.priorities:
@@ -243,7 +243,7 @@ def _of_itself(machine: _Machine) -> list[_Step]:
     return steps
 
 
-def _sockets(ports: list[int] | None) -> list[_Step]:
+def _sockets(ports: list[int] | None) -> list[_FilterStep]:
     """Return which sockets can be made: Internet ones, and where ports are named only TCP."""
     if ports is None:
         routes = [_step(_LOAD, _ARGUMENTS + 16), _step(_EQUAL, 0, 0, 1), _step(_RETURN, _ALLOW)]
@@ -264,18 +264,18 @@ def _sockets(ports: list[int] | None) -> list[_Step]:
     ]
 
 
-def _only(argument: int, values: tuple[int, ...], *, mask: int = 0, error: int = _EACCES) -> list[_Step]:
+def _only(argument: int, values: tuple[int, ...], *, mask: int = 0, error: int = _EACCES) -> list[_FilterStep]:
     """Return the steps that refuse a call unless an argument of it is one of these; they count as C's ints do."""
     loaded = [_step(_LOAD, _ARGUMENTS + 8 * argument), *([_step(_AND, mask)] if mask else [])]
     tests = [_step(_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)]
     return [*loaded, *tests, _step(_RETURN, _ERROR | error)]
 
 
-def _where(number: int, steps: list[_Step]) -> list[_Step]:
+def _where(number: int, steps: list[_FilterStep]) -> list[_FilterStep]:
     return [_step(_EQUAL, number, 0, len(steps)), *steps]
 
 
-def _step(code: int, value: int, so: int = 0, otherwise: int = 0) -> _Step:
+def _step(code: int, value: int, so: int = 0, otherwise: int = 0) -> _FilterStep:
     return (code, so, otherwise, value)
 
 

@@ -199,7 +199,7 @@ class PrintedLines:
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self.mask = mask
-        self._lines: deque[_Line] = deque()
+        self._lines: deque[_HistoryLine] = deque()
         self._size = 0
         self.count = 0
         """How many lines there were, those not kept included."""
@@ -207,7 +207,7 @@ class PrintedLines:
     def add(self, kind: Literal["stderr", "invalid", "event"], text: str, pid: int | None) -> str:
         """Keep a line, and return it without secrets."""
         text = self.mask(text.rstrip())
-        line = _Line(time.time(), kind, visible(text, limit=_LONGEST), pid)
+        line = _HistoryLine(time.time(), kind, visible(text, limit=_LONGEST), pid)
         self._lines.append(line)
         self.count += 1
         self._size += line.size
@@ -224,7 +224,7 @@ class PrintedLines:
         )
 
 
-class _Line(NamedTuple):
+class _HistoryLine(NamedTuple):
     at: float
     kind: Literal["stderr", "invalid", "event"]
     text: str

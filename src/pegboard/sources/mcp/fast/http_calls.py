@@ -148,7 +148,7 @@ class HttpFastPath(FastPath):
             self._pool.put(connection)
             raise ListUnreadError
         request = self._post(body, pending.call.name)
-        call = _Call(self, pending, connection, self.target("POST"))
+        call = _CallReceiver(self, pending, connection, self.target("POST"))
         pending.in_flight.sent = True
         connection.send(request, call)
         try:
@@ -170,14 +170,14 @@ class HttpFastPath(FastPath):
         except (OSError, ValueError):
             raise UseSdkError from None
 
-    def _abandon(self, call: _Call) -> None:
+    def _abandon(self, call: _CallReceiver) -> None:
         """Tell the server in the way of its era: the end of the connection, or a notification."""
         if self.modern or call.pending.outcome is not None:
             call.connection.abort(call)
         else:
             self.tasks.start(self._cancel(call))
 
-    async def _cancel(self, call: _Call) -> None:
+    async def _cancel(self, call: _CallReceiver) -> None:
         posted = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(_FAREWELL):
@@ -189,7 +189,7 @@ class HttpFastPath(FastPath):
         finally:
             call.connection.abort(call)
 
-    async def resume(self, call: _Call, events: EventStream) -> None:
+    async def resume(self, call: _CallReceiver, events: EventStream) -> None:
         """Ask for the rest of a stream that ended too early."""
         await asyncio.sleep(_RETRY if events.retry is None else events.retry)
         more = [(b"last-event-id", events.last_id.encode())]
@@ -202,7 +202,7 @@ class HttpFastPath(FastPath):
             call.connection.send(self.head("GET", more) + b"\r\n", call)
 
 
-class _Call:
+class _CallReceiver:
     """The receiver of one call's answer, which makes of it what the SDK makes of it."""
 
     def __init__(

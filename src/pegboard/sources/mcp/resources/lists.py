@@ -78,7 +78,7 @@ class Connections(Protocol):
         ...
 
 
-class _Kept(NamedTuple):
+class _ListRead(NamedTuple):
     """A list, when it was read, and the login that was shown for it: it may not be that of another."""
 
     items: Sequence[JsonObject]
@@ -90,7 +90,7 @@ class _Kept(NamedTuple):
 class _KeptLists:
     """The lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
 
-    lists: dict[ListKind, _Kept] = field(default_factory=dict["ListKind", _Kept], repr=False)
+    lists: dict[ListKind, _ListRead] = field(default_factory=dict["ListKind", _ListRead], repr=False)
     age: int = 0
 
     def unchanged(self, live: OpenConnection, kind: ListKind, shown: str | None) -> Sequence[JsonObject] | None:
@@ -179,7 +179,7 @@ class ServerLists:
             age = kept.age
             items = await _pages(live, kind, self._mask)
         if kept.age == age:
-            kept.lists[kind] = _Kept(items, asyncio.get_running_loop().time(), shown)
+            kept.lists[kind] = _ListRead(items, asyncio.get_running_loop().time(), shown)
         return items
 
     # -- reads -------------------------------------------------------------------------------------
