@@ -131,7 +131,7 @@ class Authenticator(ClientAuthenticator):
                 audience=self._issuer(),
                 issuer=client_id,
                 subject=client_id,
-                options=kept,  # pyright: ignore[reportArgumentType] - a plain dict
+                options=kept,  # type: ignore - a plain dict
             )
         except jwt.PyJWTError as error:
             raise AuthenticationError(f"the assertion is not valid: {error}") from None

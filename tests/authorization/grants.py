@@ -182,7 +182,7 @@ class Grants(OAuthAuthorizationServerProvider[Code, Refresh, Access]):
             access_token=access.token,
             expires_in=int(lifetime),
             scope=" ".join(scopes),
-            refresh_token=refresh and refresh.token,
+            refresh_token=refresh.token if refresh is not None else None,
         )
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Refresh | None:

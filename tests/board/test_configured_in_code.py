@@ -35,7 +35,7 @@ async def names(session: Session) -> set[str]:
 
 async def test_a_mapping_is_a_configuration(folder: Path) -> None:
     """T11: what a file says, as if it lay in the working folder; variables are filled in, nothing is written."""
-    said = {**config(tools=["git"], role="${ROLE}"), "store": "sqlite:///state.db"}
+    said: dict[str, Any] = {**config(tools=["git"], role="${ROLE}"), "store": "sqlite:///state.db"}
     async with Pegboard.open(said, env={"ROLE": "reads"}) as board:
         session = await board.session(session_id="s")
         assert await names(session) == {"log"}
@@ -84,7 +84,7 @@ async def test_a_mapping_that_holds_itself_is_refused() -> None:
 async def test_what_is_neither_path_nor_mapping_is_refused() -> None:
     """T11: the type is named."""
     with pytest.raises(UsageError, match="no value of the type int"):
-        async with Pegboard.open(3):  # pyright: ignore[reportArgumentType]
+        async with Pegboard.open(3):  # type: ignore
             pass
 
 
@@ -196,7 +196,7 @@ async def test_agents_sessions_and_children_name_loadouts_of_code() -> None:
 
 async def test_a_loadout_of_code_shadows_a_built_in_one_and_not_one_of_the_file() -> None:
     """L9, T11: file, then code, then built-in; `explore` has what `research` means then."""
-    said = {**config(tools=["git", "web", "notes"]), "loadouts": {"mine": {"plugins": ["git"]}}}
+    said: dict[str, Any] = {**config(tools=["git", "web", "notes"]), "loadouts": {"mine": {"plugins": ["git"]}}}
     async with Pegboard.open(said) as board:
         board.loadouts.register(Loadout(name="research", plugins=("notes",)))
         board.loadouts.register(Loadout(name="mine", plugins=("web",)))
@@ -223,7 +223,7 @@ async def test_what_is_no_loadout_is_refused() -> None:
     """L9: by its type, and by the keys of a mapping."""
     async with Pegboard.open(config()) as board:
         with pytest.raises(UsageError, match="is not a loadout"):
-            board.loadouts.register("minimal")  # pyright: ignore[reportArgumentType]
+            board.loadouts.register("minimal")  # type: ignore
     with pytest.raises(ConfigError, match=r"code: loadouts\.x: the key 'plugin' is not known here"):
         async with Pegboard.open(config(), loadouts=[{"name": "x", "plugin": ["git"]}]):
             pass

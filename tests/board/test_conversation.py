@@ -135,7 +135,7 @@ async def test_a_message_that_is_no_text_is_an_error_and_no_part_of_the_conversa
     async with opened() as (board, ranker):
         session = await session_of(board)
         with pytest.raises(UsageError, match=r"not a text\. It is the text that the user wrote"):
-            await session.surface(message=message)  # pyright: ignore[reportArgumentType]
+            await session.surface(message=message)  # type: ignore
         await session.search("weather")
         assert ranker.contexts[-1].messages == ()
 

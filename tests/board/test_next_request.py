@@ -197,7 +197,7 @@ async def test_a_host_that_derives_its_turns_hands_their_number_in(board: Pegboa
     assert [record["turn"] for record in ended] == [1]
     for wrong in ("3", 2.0, True, 10**12):
         with pytest.raises(UsageError, match="The turn is"):
-            await session.end_turn(turn=wrong)  # pyright: ignore[reportArgumentType]
+            await session.end_turn(turn=wrong)  # type: ignore
 
 
 def test_the_blocking_twin_takes_the_number_as_well(tmp_path: Path) -> None:

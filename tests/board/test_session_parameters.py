@@ -57,8 +57,9 @@ def test_a_board_that_blocks_refuses_a_misspelt_scope() -> None:
 async def test_a_value_of_another_type_opens_no_session(name: str, wrong: Any) -> None:
     """S1: nothing is stored under a name that no other process finds again."""
     async with Pegboard.open(CONFIG) as board:
+        given: dict[str, Any] = {"agent": "a", "session_id": "s", name: wrong}
         with pytest.raises(UsageError, match=f"`{name}` is of the type '{type(wrong).__name__}', not a "):
-            await board.session(**{"agent": "a", "session_id": "s", name: wrong})
+            await board.session(**given)
 
 
 WRONG: list[tuple[str, Callable[[Any], Awaitable[object]]]] = [

@@ -47,7 +47,8 @@ def file(tmp_path: Path) -> Path:
 
 
 async def session(board: Pegboard, **more: Any) -> Session:
-    return await board.session(**{"agent": "a", "session_id": "s", "principal": "ada", **more})
+    given: dict[str, Any] = {"agent": "a", "session_id": "s", "principal": "ada", **more}
+    return await board.session(**given)
 
 
 async def said(session: Session, tool: str, **arguments: str) -> str:

@@ -40,7 +40,8 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 
 
 async def session(board: Pegboard, agent: str, **more: Any) -> Session:
-    return await board.session(agent=agent, **{"session_id": "s", **more})
+    given: dict[str, Any] = {"session_id": "s", **more}
+    return await board.session(agent=agent, **given)
 
 
 async def has(session: Session) -> set[str]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_support import Run, misfits, put
@@ -371,7 +372,7 @@ def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_li
 ) -> None:
     "A7: a folder among its arguments, a socket in its environment; and that Pegboard's own files lie in its folder."
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    server = {"command": sys.executable, "args": [str(SERVER), str(elsewhere)], "confine": True}
+    server: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER), str(elsewhere)], "confine": True}
     server["env"] = {"DOCKER_HOST": "unix:///var/run/docker.sock"}
     put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))
     ran = run("check")

@@ -52,11 +52,12 @@ async def called(session: Session, name: str) -> Any:
     """Return the answer to a call, for which a person logs in as often as they are asked to."""
     answer: Any = await session.call(name, {})
     for _ in range(MOST_LOGINS):
+        login: Any = answer.login
         if answer.status != "needs_login":
             break
         async with httpx2.AsyncClient(trust_env=False, follow_redirects=True) as browser:
-            await browser.get(answer.login.url)
-        answer = await session.resume(answer.login.id)
+            await browser.get(login.url)
+        answer = await session.resume(login.id)
     return answer
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPResponse
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HOST = "127.0.0.1:8321"
 FOREIGN = "http://127.0.0.1:8322"
@@ -239,7 +239,7 @@ def reading() -> Iterator[Asked]:
 def refused() -> Iterator[Asked]:
     """Yield requests of those who may not, or with methods that there are not; none changes anything."""
     for path, methods in PATHS.items():
-        body = {"headers": JSON, "body": json.dumps(BODIES[path]).encode()} if path in BODIES else {}
+        body: dict[str, Any] = {"headers": JSON, "body": json.dumps(BODIES[path]).encode()} if path in BODIES else {}
         first = methods.rpartition(" ")[2]
         for by in ("", "nobody", "eve"):
             yield Asked(target=path, method=first, by=by, **body)

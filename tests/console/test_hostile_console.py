@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -101,7 +102,7 @@ async def test_other_methods_change_nothing_and_end(config: Path, method: str) -
         await opened(board)
         before = await board.services.store.change_token()
         for address in ADDRESSES:
-            request = {**address.request(), "method": method}
+            request: dict[str, Any] = {**address.request(), "method": method}
             assert sound(await root.client.request(**request)), address.path
         for path in (*STREAMS, NOWHERE, "/console/sign-in", "/console/static/nothing.css", "/console", "/api"):
             response = await root.client.request(method, path)

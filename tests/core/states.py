@@ -22,7 +22,8 @@ Written = str | tuple[str, Mapping[str, Any]] | Member
 
 
 def tool(plugin: str, name: str, **changes: Any) -> Tool:
-    return Tool(plugin=plugin, name=name, **{"description": f"Does {name}. At once.", **changes})
+    given: dict[str, Any] = {"description": f"Does {name}. At once.", **changes}
+    return Tool(plugin=plugin, name=name, **given)
 
 
 def plugin(name: str, *tools: str | Tool, requires: Mapping[str, str] | None = None, **changes: Any) -> Plugin:

@@ -16,7 +16,8 @@ from pegboard.core.state.sessions import DEFAULT
 
 def desk_of(**changes: Any) -> Desk:
     plugins = (plugin("file", "read"), plugin("git", "log", "Diff", kind="server"), plugin("off", "never"))
-    return Desk(access_of(*plugins, **{"static": ["file"], "discoverable": ("git",), **changes}))
+    profile: dict[str, Any] = {"static": ["file"], "discoverable": ("git",), **changes}
+    return Desk(access_of(*plugins, **profile))
 
 
 def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:

@@ -1,5 +1,7 @@
 """``category:NAME`` is a name like any other: for lists, loads, switches, lookups."""
 
+from typing import Any
+
 import pytest
 from states import Desk, access_of, member, plugin, statuses, toolkit
 
@@ -16,8 +18,9 @@ HUB = plugin("hub", "pulls", category="git")
 FILE = plugin("file", "read", category="Filesystem")
 
 
-def desk_of(**profile: object) -> Desk:
-    return Desk(access_of(GIT, HUB, FILE, **{"discoverable": ("*",), **profile}))
+def desk_of(**changes: Any) -> Desk:
+    profile: dict[str, Any] = {"discoverable": ("*",), **changes}
+    return Desk(access_of(GIT, HUB, FILE, **profile))
 
 
 def test_a_category_is_loaded_and_unloaded_as_one() -> None:

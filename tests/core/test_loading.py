@@ -21,7 +21,7 @@ SQL = plugin("sql", "query", parameters={"pool": "integer", "db_url": "string"})
 def seed(**changes: Any) -> Desk:
     """Return the desk of seed 000's assistant."""
     plugins = [plugin(name, f"{name}_run") for name in ("file", "shell", "docker", "aws_lambda", "github", "arxiv")]
-    profile = {
+    profile: dict[str, Any] = {
         "static": ["file", "shell"], "allowed_toolkits": ("devops", "research"), "initial_toolkits": ("research",),
         **changes,
     }  # fmt: skip

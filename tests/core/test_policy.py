@@ -15,7 +15,8 @@ TEXT = "Use {tools} with care.\nCall forge_deploy after forge_check.\nAsk before
 
 def forge(policy: str = TEXT, *more: Any, **profile: Any) -> CompiledPermissions:
     kit = replace(toolkit("evolution", "forge", *more), policy=policy)
-    return access_of(FORGE, toolkits=[kit], **{"allowed_toolkits": ("evolution",), **profile})
+    given: dict[str, Any] = {"allowed_toolkits": ("evolution",), **profile}
+    return access_of(FORGE, toolkits=[kit], **given)
 
 
 def known(permissions: CompiledPermissions, *names: str) -> list[Tool]:

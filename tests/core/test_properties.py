@@ -127,7 +127,8 @@ def test_excluding_a_function_never_grants(held: CompiledPermissions, function: 
         kits = {**held.world.toolkits, where: replace(kit, members=without(kit.members, function))}
         after = again(held, held_world=replace(held.world, toolkits=kits))
     else:
-        profile = replace(held.agent, **{where: without(getattr(held.agent, where), function)})
+        changed: dict[str, Any] = {where: without(getattr(held.agent, where), function)}
+        profile = replace(held.agent, **changed)
         after = again(held, profile=profile)
     assert permitted(after) <= permitted(held)
 

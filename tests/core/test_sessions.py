@@ -116,7 +116,7 @@ def test_a_host_may_derive_its_turn_from_the_number_of_messages(messages: int, t
 
 
 def world(*plugins: Plugin, **changes: Any) -> CompiledPermissions:
-    profile = {"allowed_toolkits": ("devops",), "discoverable": ("git",), **changes}
+    profile: dict[str, Any] = {"allowed_toolkits": ("devops",), "discoverable": ("git",), **changes}
     return access_of(
         *(plugins or (plugin("docker", "ps"), plugin("git", "log"), plugin("spotify", "play", shared_only=True))),
         toolkits=[toolkit("devops", "docker"), toolkit("music", "spotify"), toolkit("other", "git")],
@@ -164,7 +164,7 @@ def test_a_toolkit_that_is_not_defined_any_more_is_gone() -> None:
 @pytest.mark.parametrize("subject", [("toolkit", "music"), ("plugin", "spotify"), ("tool", "spotify/play")])
 def test_a_narrowed_scope_drops_what_works_only_where_it_is_shared(subject: tuple[str, str]) -> None:
     """S3, P5, MR55: out of scope does not count."""
-    profile = {"allowed_toolkits": ("music",), "discoverable": ("*",)}
+    profile: dict[str, Any] = {"allowed_toolkits": ("music",), "discoverable": ("*",)}
     held = State(leases=(lease(*subject),))
     assert heal(world(**profile), held) == held
     assert heal(world(**profile, circumstances=SessionConstraints(worker_scope="user")), held) == DEFAULT

@@ -16,9 +16,8 @@ IDLE = LeaseTerm("idle", 5)
 
 def desk_of(*plugins: Any, **changes: Any) -> Desk:
     held = plugins or (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
-    return Desk(
-        access_of(*held, **{"discoverable": ("*",), "static": ["file"], **changes}), terms=CommandContext(until=IDLE)
-    )
+    profile: dict[str, Any] = {"discoverable": ("*",), "static": ["file"], **changes}
+    return Desk(access_of(*held, **profile), terms=CommandContext(until=IDLE))
 
 
 # -- turns -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def desk_of(**changes: Any) -> Desk:
         plugin("arxiv", "find"),
     )  # fmt: skip
     kits = [toolkit("devops", "docker", "git"), toolkit("research", "arxiv"), toolkit("files", "file")]
-    profile = {
+    profile: dict[str, Any] = {
         "static": ["file"], "allowed_toolkits": ("devops", "research", "files"), "initial_toolkits": ("research",),
         "discoverable": ("*",), **changes,
     }  # fmt: skip

@@ -28,7 +28,8 @@ def plugin(name: str, *tools: str, requires: str = "", **changes: Any) -> Plugin
 
 
 def tool_named(name: str, **changes: Any) -> Tool:
-    return Tool(plugin="p", name=name, wire=name, **{"description": f"Does {name}. At once.", **changes})
+    given: dict[str, Any] = {"description": f"Does {name}. At once.", **changes}
+    return Tool(plugin="p", name=name, wire=name, **given)
 
 
 def members(written: Iterable[Written]) -> tuple[Member, ...]:

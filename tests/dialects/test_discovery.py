@@ -70,8 +70,9 @@ class Desk:
         return [line[4:].partition("**")[0] for line in lines if line.startswith("- **")]
 
 
-def desk(**profile: Any) -> Desk:
-    return Desk(*SOME, **{"static": ("git",), "discoverable": ("*",), **profile})
+def desk(**changes: Any) -> Desk:
+    profile: dict[str, Any] = {"static": ("git",), "discoverable": ("*",), **changes}
+    return Desk(*SOME, **profile)
 
 
 def test_there_are_five_meta_tools_and_only_one_changes_anything() -> None:

@@ -32,7 +32,13 @@ def talk(*more: Plugin, terms: CommandContext = TERMS, **changes: Any) -> Conver
     """Return a conversation of seed 002's assistant: two essential tools, ten that come on demand."""
     names = [name for name in (*ESSENTIAL, *DYNAMIC) if name not in {held.name for held in more}]
     plugins = [plugin(name.removesuffix("_tool"), name) for name in names]
-    profile = {"essential": (), "static": ESSENTIAL, "discoverable": ("*",), "dialect": "invokeother", **changes}
+    profile: dict[str, Any] = {
+        "essential": (),
+        "static": ESSENTIAL,
+        "discoverable": ("*",),
+        "dialect": "invokeother",
+        **changes,
+    }
     permissions = access_of(*plugins, *more, **profile)
     return Conversation(DIALECT, permissions, terms)
 

@@ -18,7 +18,8 @@ DIALECT = PegboardDialect()
 
 def talk(*plugins: Any, **changes: Any) -> Conversation:
     held = plugins or (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
-    permissions = access_of(*held, **{"static": ["file"], "discoverable": ("*",), **changes})
+    profile: dict[str, Any] = {"static": ["file"], "discoverable": ("*",), **changes}
+    permissions = access_of(*held, **profile)
     return Conversation(DIALECT, permissions, CommandContext(until=DIALECT.lease))
 
 

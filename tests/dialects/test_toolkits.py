@@ -30,7 +30,7 @@ def talk(*more: Any, terms: CommandContext | None = None, toolkits: Any = (), **
         toolkit("data", "file"),
         *toolkits,
     ]
-    profile = {
+    profile: dict[str, Any] = {
         "static": ["file", "shell"], "allowed_toolkits": ("devops", "research"), "initial_toolkits": ("research",),
         "dialect": "toolkits", **changes,
     }  # fmt: skip

@@ -61,7 +61,7 @@ def provider(*answers: Answer) -> Iterator[tuple[str, Requests]]:
             self.end_headers()
             self.wfile.write(reply)
 
-        def log_message(self, *args: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the base class
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

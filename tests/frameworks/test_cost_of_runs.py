@@ -154,6 +154,7 @@ async def test_a_providers_own_numbers_count(
         await board.ready()
         session = await board.session(agent="assistant", session_id="s")
         messages: list[ModelMessage] = []
+        new: list[ModelMessage] = []
         with Provider(form, model, len) as provider, caplog.at_level(logging.INFO, "pegboard"):
             agent = Agent(
                 model_of(form, provider.url), capabilities=[SessionTools(session)], model_settings={"cache": True}
@@ -161,8 +162,8 @@ async def test_a_providers_own_numbers_count(
             for turn in turns:
                 model.begin(turn)
                 run = await agent.run(turn.message, message_history=messages)
-                messages = run.all_messages()
-        usages = [message.usage for message in run.new_messages() if isinstance(message, ModelResponse)]
+                messages, new = run.all_messages(), run.new_messages()
+        usages = [message.usage for message in new if isinstance(message, ModelResponse)]
         cost = await session.run_cost()
 
     usage = sum(usages, RequestUsage())

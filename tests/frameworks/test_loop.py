@@ -490,7 +490,7 @@ async def test_a_reply_of_another_form_is_one_clear_error(board: Pegboard, form:
     with pytest.raises(UsageError, match="not a int"):
         await loop.answer(42)
     with pytest.raises(UsageError, match="There is no form 'gemini'"):
-        Loop(session, form="gemini", model="x")  # pyright: ignore[reportArgumentType]
+        Loop(session, form="gemini", model="x")  # type: ignore
 
 
 def test_a_loop_that_blocks_is_the_twin(tmp_path: Path) -> None:
@@ -508,4 +508,4 @@ def test_a_loop_that_blocks_is_the_twin(tmp_path: Path) -> None:
         assert loop.text == "Milk."
         assert (loop.resume(messages), loop.rejected("anthropic-beta is not known")) == ([], True)
     with pytest.raises(UsageError, match="SyncLoop needs a session that blocks"):
-        SyncLoop(None, form="chat", model="x")  # pyright: ignore[reportArgumentType]
+        SyncLoop(None, form="chat", model="x")  # type: ignore

@@ -83,7 +83,8 @@ def written(path: Path, when: str = "always") -> Path:
 def agent_of(*steps: Step, **given: Any) -> tuple[Agent[Any], Script]:
     """Return an agent whose model follows a script, and the script."""
     script = Script(*steps)
-    return Agent(**{"name": "A", "model": scripted(script), **given}), script
+    settings: dict[str, Any] = {"name": "A", "model": scripted(script), **given}
+    return Agent(**settings), script
 
 
 def equipped(session: Any, *steps: Step, **given: Any) -> tuple[Agent[Any], Script]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from framework_drivers import call
@@ -180,8 +180,7 @@ async def test_a_focus_is_a_choice_of_tools_for_one_step(session: Session, messa
 
     await Agent(model.model, capabilities=[SessionTools(session)]).run(message)
 
-    choice: Any
-    choice, later = ((settings or {}).get("tool_choice") for settings in model.settings)
+    choice, later = (cast("Any", settings or {}).get("tool_choice") for settings in model.settings)
     names: list[str] = choice if forced else choice.function_tools
     assert isinstance(choice, list if forced else ToolOrOutput)
     assert ("add_numbers" in names, "draw" in names, later) == (True, False, None)

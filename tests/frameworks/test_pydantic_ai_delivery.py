@@ -48,6 +48,7 @@ class Asked:
         self.messages: list[Any] = []
 
     async def say(self, *turns: Turn) -> Any:
+        run: Any = None
         for turn in turns:
             self.model.begin(turn)
             run = await self.agent.run(turn.message, message_history=self.messages)

@@ -70,7 +70,7 @@ async def test_without_a_known_token_nothing_is_answered(config_with_tokens: Pat
     body, headers = modern_request("tools/list")
     async with gateway(config_with_tokens) as running, httpx2.AsyncClient() as http:
         for given in (None, "Bearer wrong", "Bearer", "Basic YTpi", f"bearer  {ADA}x", "Bearer \u00e9"):
-            sent = {**headers, **({"Authorization": given.encode("utf-8")} if given else {})}
+            sent: Any = {**headers, **({"Authorization": given.encode("utf-8")} if given else {})}
             for path in ("/mcp", "/mcp/default", "/mcp/nobody", "/sessions/x/end-turn"):
                 answer = await http.post(f"{running.base}{path}", json=body, headers=sent)
                 assert answer.status_code == 401

@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def note_add(text: str) -> str:
     return f"added {text}"
 '''
 KIT = 'def kit_say(text: str) -> str:\n    """Say something aloud."""\n    return text\n'
-TOOLS = {
+TOOLS: dict[str, tuple[dict[str, Any], str]] = {
     "note_add": ({"text": "tea"}, "added tea"),
     "kit_say": ({"text": "tea"}, "tea"),
     "add": ({"a": 1, "b": 2}, "3"),

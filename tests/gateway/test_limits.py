@@ -45,7 +45,9 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(config: Pat
 async def test_too_many_headers_end_the_connection(config: Path, bomb: str) -> None:
     """G1: one that is long, or many; and the gateway goes on."""
     async with gateway(config) as running:
-        more = {"x-long": "x" * 1_000_000} if bomb == "one" else {f"x-{n}": "x" * 100 for n in range(10_000)}
+        more: dict[str, str] = (
+            {"x-long": "x" * 1_000_000} if bomb == "one" else {f"x-{n}": "x" * 100 for n in range(10_000)}
+        )
         answer = await raw(running.url, post(b"{}", more=more))
         assert b" 200 " not in answer.partition(b"\r\n")[0]
         good = json.dumps(modern_request("tools/call", name="echo", arguments={"text": "x"})[0]).encode()

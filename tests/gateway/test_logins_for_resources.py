@@ -62,7 +62,7 @@ async def refused(client: Client) -> list[str]:
         client.complete(COMPLETED, ANYTHING),
     ]
     if client.protocol_version != MODERN:
-        requests.append(client.subscribe_resource(ME))  # pyright: ignore[reportDeprecated] - that era has nothing else
+        requests.append(client.subscribe_resource(ME))  # that era has nothing else
     texts: list[str] = []
     for request in requests:
         with pytest.raises(MCPError) as caught:

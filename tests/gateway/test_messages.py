@@ -31,7 +31,7 @@ ODD = [
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the reader believe that pydantic-core has not been imported yet."""
     monkeypatch.delitem(sys.modules, "pydantic_core")
-    jsonrpc._pydantic_core.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    jsonrpc._pydantic_core.cache_clear()
 
 
 def theirs(data: bytes) -> Any:
@@ -44,7 +44,7 @@ def theirs(data: bytes) -> Any:
 
 @given(value=st.dictionaries(TEXTS, VALUES, max_size=5))
 def test_what_is_written_is_the_same(value: dict[str, Any]) -> None:
-    if jsonrpc._writes_plainly(value):  # pyright: ignore[reportPrivateUsage]
+    if jsonrpc._writes_plainly(value):
         try:
             expected = to_json(value, inf_nan_mode="null")
         except (ValueError, UnicodeError):
@@ -55,9 +55,9 @@ def test_what_is_written_is_the_same(value: dict[str, Any]) -> None:
 @given(value=st.dictionaries(TEXTS, VALUES, max_size=5))
 def test_what_is_read_is_the_same_or_left_to_the_other(value: dict[str, Any]) -> None:
     data = json.dumps(value).encode()
-    if jsonrpc._is_plain(data):  # pyright: ignore[reportPrivateUsage]
+    if jsonrpc._is_plain(data):
         try:
-            found = jsonrpc._plain(data)  # pyright: ignore[reportPrivateUsage]
+            found = jsonrpc._plain(data)
         except ValueError:
             return
         assert repr(found) == repr(theirs(data))

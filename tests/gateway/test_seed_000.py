@@ -190,6 +190,7 @@ async def test_every_status_of_a_load_over_the_wire(serving: Serving) -> None:
             "broken": ("tool_unavailable", {"unavailable_messages"}),
             "devops": ("loaded", {"takes_effect"}),
         }
+        answer: Any = None
         for name, (status, extra) in wanted.items():
             answer = await ask(chat, "load_tools", toolkit=name)
             assert (answer["status"], set(answer)) == (status, common | extra), answer

@@ -36,10 +36,10 @@ async def subscribed(client: Connected, era: str, *uris: str) -> AsyncIterator[l
             yield list(changes.honored.resource_subscriptions or ())
         return
     for uri in uris:
-        await client.client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]
+        await client.client.subscribe_resource(uri)
     yield list(uris)
     for uri in uris:
-        await client.client.unsubscribe_resource(uri)  # pyright: ignore[reportDeprecated]
+        await client.client.unsubscribe_resource(uri)
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
@@ -139,14 +139,14 @@ async def test_what_cannot_be_subscribed_to_is_refused_or_not_acknowledged(tmp_p
             async with subscribed(client, MODERN, *never, SHARED) as held:
                 assert held == [SHARED]
         async with connected(running.url, HANDSHAKE) as client:
-            codes: list[int] = []
+            refused: list[Any] = []
             for uri in never:
                 with pytest.raises(MCPError) as caught:
-                    await client.client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]
-                codes.append(caught.value.error.code)
-            assert codes == [-32002, -32002, -32002, -32601, -32602]
-            assert caught.value.error.message == "there are eight pages"
-            await client.client.unsubscribe_resource(SHARED)  # pyright: ignore[reportDeprecated]
+                    await client.client.subscribe_resource(uri)
+                refused.append(caught.value.error)
+            assert [one.code for one in refused] == [-32002, -32002, -32002, -32601, -32602]
+            assert refused[-1].message == "there are eight pages"
+            await client.client.unsubscribe_resource(SHARED)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -222,6 +222,6 @@ async def test_the_end_of_a_client_ends_what_it_subscribed_to(tmp_path: Path) ->
     config = configured(tmp_path, {"up": entry(stdio("--handshake", "--log", str(log)))})
     async with gateway(config) as running:
         async with connected(running.url, HANDSHAKE) as client:
-            await client.client.subscribe_resource(SHARED)  # pyright: ignore[reportDeprecated]
+            await client.client.subscribe_resource(SHARED)
         await until(lambda: len(requests(log, "resources/unsubscribe")) == 1)
         assert len(requests(log, "resources/subscribe")) == 1

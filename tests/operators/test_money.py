@@ -290,7 +290,8 @@ tokens = st.integers(-(10**12), 10**12)
 @given(st.lists(st.tuples(tokens, tokens, tokens, tokens), max_size=20), st.tuples(prices, prices, prices, prices))
 def test_money_adds_up_to_the_last_millionth(rows: list[tuple[int, ...]], of: tuple[int, ...]) -> None:
     """F4: the cost of a sum is the sum of the costs."""
-    at = Prices(**dict(zip(KINDS, of, strict=True)))
+    given: dict[str, Any] = dict(zip(KINDS, of, strict=True))
+    at = Prices(**given)
     parts = [Tokens(**dict(zip(KINDS, row, strict=True))) for row in rows]
     whole = Tokens(**{kind: sum(getattr(one, kind) for one in parts) for kind in KINDS})
     assert cost(whole, at) == sum(cost(one, at) for one in parts)

@@ -39,7 +39,7 @@ def answer(request: dict) -> dict:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0" if options.close else "HTTP/1.1"
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the base class
         pass
 
     def do_POST(self) -> None:

@@ -43,7 +43,8 @@ class Upstream:
         self._process = None
 
     def spec(self, path: str = "/mcp", **fields: Any) -> ServerSpec:
-        return ServerSpec(name="web", url=f"http://127.0.0.1:{self.port}{path}", **{"transport": "http", **fields})
+        given: dict[str, Any] = {"transport": "http", **fields}
+        return ServerSpec(name="web", url=f"http://127.0.0.1:{self.port}{path}", **given)
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ def web(transport: str = "http", **fields: Any) -> Iterator[ServerSpec]:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
         try:
-            yield ServerSpec(name="flood", url=url, **{"transport": transport, **fields})
+            given: dict[str, Any] = {"transport": transport, **fields}
+            yield ServerSpec(name="flood", url=url, **given)
         finally:
             process.kill()
 

@@ -5,7 +5,7 @@ import json
 from functools import reduce
 from operator import or_
 from types import NoneType
-from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035
+from typing import Any, Dict, List, Literal, Optional, Union, cast  # noqa: UP035
 
 from docstring_parser import ParseError, parse
 from hypothesis import given
@@ -17,7 +17,9 @@ from pegboard.sources.signatures.annotations import plain_schema
 SIMPLE = st.sampled_from(
     [str, int, float, bool, None, NoneType, Any, list, dict, List[str], Dict[str, Any], Optional[int], Literal["a"]]  # noqa: UP006, UP045
 )
-LITERALS = st.lists(st.sampled_from(["a", "b", "c d", ""]), min_size=1, max_size=3).map(lambda texts: Literal[*texts])
+LITERALS = st.lists(st.sampled_from(["a", "b", "c d", ""]), min_size=1, max_size=3).map(
+    lambda texts: cast("Any", Literal)[*texts]
+)
 OTHER = st.sampled_from([set[str], tuple[str, ...], bytes, object, dict[int, str], Literal[1, "a"], Literal[True]])
 
 
@@ -31,7 +33,7 @@ ANNOTATIONS = st.recursive(
     lambda inner: (
         inner.map(lambda kind: list[kind])
         | inner.map(lambda kind: dict[str, kind])
-        | st.lists(inner, min_size=2, max_size=3).map(lambda kinds: Union[*sorted(kinds, key=repr)])
+        | st.lists(inner, min_size=2, max_size=3).map(lambda kinds: cast("Any", Union)[*sorted(kinds, key=repr)])
         | st.lists(st.sampled_from([str, int, bool, NoneType, list[str]]), min_size=2, max_size=3).map(union_of)
     ),
     max_leaves=4,

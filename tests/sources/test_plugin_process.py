@@ -90,7 +90,7 @@ def by(principal: str, **more: Any) -> CallContext:
 @asynccontextmanager
 async def processes(**more):
     """Yield a source that lets every plugin run in a process of its own."""
-    given = {"env": os.environ, "apart": lambda _: True, **more}
+    given: dict[str, Any] = {"env": os.environ, "apart": lambda _: True, **more}
     source = PluginProcessSource(McpSource(asks=False, idle_after=None), **given)
     try:
         yield source

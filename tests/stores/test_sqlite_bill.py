@@ -110,7 +110,7 @@ async def test_sums_are_read_beside_the_loop_also_of_a_file_that_is_gone(store: 
     """F4, S2: nobody waits for them; what is wrong with the file is said as of any read."""
     store.bill_later(ONE)
     before = await store.bill_sums(by=("day",))
-    database = store._opened()  # pyright: ignore[reportPrivateUsage]
+    database = store._opened()
     assert await database.read_apart(lambda _: threading.get_ident()) != threading.get_ident()
     store.path.unlink()
     assert await database.read_apart(lambda _: threading.get_ident()) == threading.get_ident()

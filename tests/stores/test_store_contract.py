@@ -522,7 +522,8 @@ async def pinned(store: Store, plugin: str, *changes: PinChange, **more: Any) ->
     """Store pins over those that are there; return the revision."""
     known = (await store.pins()).get(plugin)
     at = known.revision if known is not None else None
-    revision = await store.change_pins(plugin, changes, **({"expected": at, "version": 1} | more))
+    given: dict[str, Any] = {"expected": at, "version": 1, **more}
+    revision = await store.change_pins(plugin, changes, **given)
     assert revision is not None
     return revision
 
@@ -618,7 +619,8 @@ async def test_a_use_comes_back_with_every_field_the_newest_last(store: Store) -
 @pytest.mark.parametrize("part", ["principal", "agent"])
 async def test_neither_two_principals_nor_two_agents_share_their_uses(store: Store, part: str) -> None:
     """S1: each has its own, also where need and tool are the same."""
-    other = USE._replace(**{part: "someone else"})
+    changed: dict[str, Any] = {part: "someone else"}
+    other = USE._replace(**changed)
     store.remember_later(USE, other)
     assert list(await store.uses(USE.principal, USE.agent)) == [USE]
     assert list(await store.uses(other.principal, other.agent)) == [other]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,8 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
     write_vectors(path, name="old", vocabulary=WORDS, rows=np.ones((11, 3), np.float32))
     with np.load(path) as file:
-        np.savez(path.with_name("other.npz"), **{**file, "form": 99})
+        parts: dict[str, Any] = {**file, "form": 99}
+    np.savez(path.with_name("other.npz"), **parts)
     with pytest.raises(WrongTableError, match="has form 99; this version reads form 1"):
         read_vectors(path.with_name("other.npz"))
 
