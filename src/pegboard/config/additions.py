@@ -181,8 +181,9 @@ def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> Registe
     if said is None:
         return spec
     own: dict[str, Any] = {part.name: getattr(said, part.name) for part in fields(PluginSettings)}
-    kept = {"name": spec.name, "category": said.category or spec.category}
-    return replace(spec, **{**own, **kept, "description": said.description or spec.description})
+    own |= {"name": spec.name, "category": said.category or spec.category}
+    own |= {"description": said.description or spec.description}
+    return replace(spec, **own)
 
 
 def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:

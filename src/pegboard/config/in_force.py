@@ -122,7 +122,8 @@ def _notify(hooks: Iterable[Hook], waiting: _Waiting, digest: Digest) -> Iterato
     for key, hook in labelled_hooks(hooks, digest):
         if not waiting.adds(*key):
             was: Mapping[str, Any] = waiting.before(*key) or {}
-            yield replace(hook, **{**was, "events": tuple(was["events"])}) if was else hook
+            settings: dict[str, Any] = {**was, "events": tuple(was["events"])} if was else {}
+            yield replace(hook, **settings)
 
 
 def settings_of(grant: Grant) -> object:

@@ -59,9 +59,8 @@ class Templates:
             pair=pair,
             json=json.dumps,
         )
-        self._environment.globals.update(
-            query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded
-        )
+        values: dict[str, Any] = self._environment.globals
+        values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded)
 
     def page(self, name: str, visit: Visit | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""

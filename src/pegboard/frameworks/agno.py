@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from copy import copy, deepcopy
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
@@ -233,10 +233,9 @@ class _SessionFunction(Function):
 
     def answered(self, answer: CallAnswer) -> ToolResult:
         """Return what the one call of this copy came to."""
-        media: dict[str, Any]
         text, media = runs.text_and_media(answer.result, _FILES)
         self.answer = answer
-        return ToolResult(content=text, **media)
+        return ToolResult(content=text, **cast("dict[str, Any]", media))
 
     @property
     def waits_for(self) -> Approval | None:

@@ -94,7 +94,7 @@ def equip(
     """
     plain: Any = agent
     if isinstance(agent, _SessionAgent):
-        plain = copy(agent)
+        plain = cast("Any", copy(agent))
         plain.model = plain.pegboard_host.model
     host = _Host(session, limit, plain.model)
     made: Any = runs.twin(plain, _SessionAgent)

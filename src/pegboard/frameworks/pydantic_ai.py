@@ -375,7 +375,7 @@ class SessionToolset(AbstractToolset[Any]):
                 parts.append(part)
                 continue
             passed[part.tool_call_id] = {**asdict(one), "args": part.args}
-            parts.append(replace(part, tool_name=one.name, args=one.arguments))
+            parts.append(replace(cast("Any", part), tool_name=one.name, args=one.arguments))
         if not passed:
             return response
         self.passes_on = True
@@ -687,7 +687,8 @@ def _as_written(message: ModelMessage) -> ModelMessage:
         if about is not None and isinstance(part, ToolCallPart):
             passed = _passed(about)
             name, arguments = passed.of_session(part.tool_name, _arguments(part) or {})
-            part = replace(part, tool_name=name, args=about["args"] if arguments is passed.written else arguments)  # noqa: PLW2901
+            args = about["args"] if arguments is passed.written else arguments
+            part = replace(cast("Any", part), tool_name=name, args=args)  # noqa: PLW2901
         parts.append(part)
     return replace(message, parts=parts)
 

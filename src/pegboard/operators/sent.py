@@ -228,7 +228,8 @@ def _placed(services: Services, step: SentStep) -> Iterator[SentText]:
     surface = step.surface
     places: dict[str, TextPlace] = {}
     if surface is not None:
-        places.update(dict.fromkeys(surface.hints, "hints"))
+        hints: TextPlace = "hints"
+        places |= dict.fromkeys(surface.hints, hints)
         places.update({surface.suffix: "suffix", surface.ahead: "ahead", surface.policy: "policy"})
     of_places: dict[TextPlace, list[str]] = {}
     for text in step.texts:

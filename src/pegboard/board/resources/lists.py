@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from pegboard.board.catalog.loader import SERVER_WAIT
@@ -91,7 +92,7 @@ class ResourceLists:
             task = self._tasks.get(key)
             if task is None:
                 task = self._tasks[key] = asyncio.create_task(self._fetch(server, key), name=f"list {kind} of {key[0]}")
-                task.add_done_callback(lambda _, key=key: self._tasks.pop(key, None))
+                task.add_done_callback(partial(self._tasks.pop, key))
             if key not in self._late:
                 awaited[key] = task
         if awaited:

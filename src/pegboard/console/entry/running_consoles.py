@@ -9,7 +9,7 @@ import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pegboard.support import user_folders
@@ -76,7 +76,7 @@ def _read(file: Path) -> RunningConsole | None:
         return None
 
 
-def _console(content: object) -> RunningConsole | None:
+def _console(content: Any) -> RunningConsole | None:
     match content:
         case {
             "url": str() as url,

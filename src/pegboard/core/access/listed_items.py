@@ -147,7 +147,7 @@ def completed(
     match reference:
         case {"type": "ref/prompt", "name": str(name)}:
             found = prompts.offers.get(name)
-            return found and (found.plugin, {**reference, "name": found.name})
+            return None if found is None else (found.plugin, {**reference, "name": found.name})
         case {"type": "ref/resource", "uri": str(uri)}:
             found = templates.offers.get(uri) or resources.offers.get(uri)
             target = (found.plugin, found.name) if found is not None else unalias(uri)

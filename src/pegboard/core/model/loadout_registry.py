@@ -229,7 +229,7 @@ class LoadoutRegistry:
 
 def checked(loadout: Loadout) -> Loadout:
     """Return the loadout; raises ``UsageError`` where it is none, or has no name."""
-    if not isinstance(loadout, Loadout):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(loadout, Loadout):
         message = f"{loadout!r:.100} is not a loadout."
         raise UsageError(message, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
     _text(loadout.name, "name")
@@ -364,7 +364,7 @@ class LoadoutBuilder:
 
 
 def _text(value: str, what: str) -> str:
-    if not isinstance(value, str) or not value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(value, str) or not value.strip():
         hint = f"Categories: {', '.join(CATEGORIES)}." if what == "category" else "Write one that is not empty."
         raise UsageError(f"The {what} of a loadout is empty.", code="bad_loadout", hint=hint)
     return str(value)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def connection_of(session: ServerSession) -> Connection:
     """Return the connection that a request came over; the SDK has no public way to it."""
-    return session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return session._connection  # noqa: SLF001
 
 
 class HandshakeConnections:

@@ -128,7 +128,7 @@ class StdioDispatcher:
         if len(self._in_flight) >= MOST_AT_ONCE:
             self._apply_backpressure()
 
-    def ended(self, number: str | int) -> None:
+    def ended(self, number: str | int | None) -> None:
         """Count a request as answered, or as cancelled."""
         self._in_flight.discard(number)
         self._one_ended.set()

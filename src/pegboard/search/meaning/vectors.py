@@ -87,7 +87,7 @@ def by_table(text: str, table: WordVectors) -> Vector:
     rest, values, kinds = split_values(head_and_tail(text))
     plain = table.sum(" ".join((rest, *kinds)))
     total = plain + np.float32(VALUES) * table.sum(" ".join(values)) if values else plain
-    return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
+    return np.divide(total, np.float32(max(float(np.linalg.norm(total)), 1e-9)), dtype=np.float32)
 
 
 def said(text: str, table: WordVectors) -> float:

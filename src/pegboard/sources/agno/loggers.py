@@ -38,7 +38,8 @@ class _Silence:
                 for name in _NAMES:
                     logger = logging.getLogger(name)
                     self._before[name] = (logger.handlers, logger.propagate)
-                    logger.handlers, logger.propagate = [self._muted], False
+                    logger.handlers = [self._muted]
+                    logger.propagate = False
 
     def end(self) -> None:
         """Count a user less; after the last one the loggers are as Agno made them."""

@@ -158,7 +158,7 @@ class McpSource:
             live.newest = manifest_of(
                 spec.name,
                 tools,
-                description=about and (about.description or about.title),
+                description=about.description or about.title if about is not None else None,
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
             )

@@ -75,7 +75,8 @@ def accepted(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return Annotated[(fresh[0], *annotation.__metadata__)]
     if get_origin(annotation) in (Union, types.UnionType):
-        return Union[fresh]  # noqa: UP007
+        union: Any = Union
+        return union[fresh]
     alias: Any = annotation
     return alias.copy_with(fresh) if hasattr(alias, "copy_with") else get_origin(alias)[fresh]
 

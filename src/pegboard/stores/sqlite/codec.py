@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pegboard.ports import AuditRecord
 
@@ -50,7 +50,7 @@ def entry_from_row(row: tuple[Any, ...]) -> AuditRecord:
     """Return the audit entry that :func:`entry_to_row` was given."""
     if bytes in map(type, row):
         row = tuple(from_column(cell) if isinstance(cell, bytes) else cell for cell in row)
-    return AuditRecord(datetime.fromisoformat(row[0]), *row[1:])
+    return AuditRecord(datetime.fromisoformat(row[0]), *cast("tuple[Any, ...]", row[1:]))
 
 
 def intact_entry_from_row(row: tuple[Any, ...]) -> AuditRecord | None:

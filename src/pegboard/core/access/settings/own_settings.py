@@ -98,7 +98,7 @@ def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
     return replace(agent, lease=term) if term is not None and "lease" in agent.self_config else agent
 
 
-def lease_of(value: object) -> LeaseTerm | None:
+def lease_of(value: Any) -> LeaseTerm | None:
     """Return the lease that a value means, ``{kind, turns}``; None where it means none."""
     if value == {"kind": "turn"}:
         return TURN

@@ -59,7 +59,7 @@ async def _answers(requests: dict[str, Any], call: Call) -> dict[str, JsonObject
     return {key: dict(answer) for key, answer in zip(requests, answers, strict=True)}
 
 
-async def _answer(key: str, request: object, call: Call) -> JsonObject:
+async def _answer(key: str, request: Any, call: Call) -> JsonObject:
     match request:
         case {"method": str() as method} if method in ASKED:
             params: object = cast("dict[str, Any]", request).get("params")
