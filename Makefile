@@ -43,7 +43,7 @@ test: $(VENV)/.dev ## Run every check and every test
 lint: $(VENV)/.dev ## Check style, formatting, types and layers
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
-	$(VENV)/bin/basedpyright
+	$(VENV)/bin/pyrefly check --output-format min-text --min-severity error
 	$(VENV)/bin/lint-imports
 
 format: $(VENV)/.dev ## Put the sources in order
@@ -51,7 +51,7 @@ format: $(VENV)/.dev ## Put the sources in order
 	$(VENV)/bin/ruff format
 
 types: $(VENV)/.dev ## Check the types only
-	$(VENV)/bin/basedpyright
+	$(VENV)/bin/pyrefly check --output-format min-text --min-severity error
 
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
 	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || $(PY) tools/second_look.py $$?
