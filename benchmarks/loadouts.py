@@ -12,7 +12,7 @@ from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadout_registry import LoadoutRegistry
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, Loadout
 from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
-from pegboard.core.state.narrowing import active_plugins
+from pegboard.core.state.subjects import active_plugins
 
 PLUGINS, LOADOUTS, CHAIN, ROUNDS = 5_000, 32, 8, 100
 

@@ -33,8 +33,7 @@ from pegboard.core.surface.hints import hints
 from pegboard.core.surface.outcomes import apply
 from pegboard.core.surface.searchable import searchable
 from pegboard.core.surface.surfaces import resolve
-from pegboard.dialects.call_tool import CALL, call_through_tools
-from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
+from pegboard.dialects.names import CALL, Done, Found, FoundTool, Payload, Search, View, call_through_tools
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.ports import RankContext, Ranking
 from pegboard.search.ranker import ToolRanker

@@ -94,7 +94,7 @@ async def test_what_was_set_since_is_not_taken_back(config: Path) -> None:
 
 
 async def test_a_pause_outlives_a_restart_and_denies_all_but_touches_no_switch(config: Path) -> None:
-    """P4, P8: tools, toolkits and duties; what delegates to it under its profile goes on; resumed it is as before."""
+    """P4, P8: tools, toolkits and host tools; what delegates to it goes on; resumed it is as before."""
     async with Pegboard.open(config) as board:
         await (await board.session(agent="ada", session_id="s")).surface()
         await board.permissions.set("bob", "note_list", False)

@@ -8,9 +8,8 @@ from states import Desk, access_of, member, plugin, statuses, toolkit
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.catalog import Ref
-from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import heal, reachable_in_category
 from pegboard.core.surface.surfaces import suffix
 
 GIT = plugin("git", "log", "push", category="Git")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from states import access_of, plugin, tool
 
 from pegboard.core.model.tools import Manifest, Plugin
-from pegboard.core.surface.brief_schema import brief_schema, required_arguments
+from pegboard.core.surface.definitions import brief_schema, required_arguments
 from pegboard.core.surface.distinct_sentences import SENTENCE_CHARACTERS, distinct_sentences
 from pegboard.core.surface.purposes import purposes
 

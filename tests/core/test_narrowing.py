@@ -11,8 +11,8 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, plan_call
 from pegboard.core.state.commands import CommandContext, Outcome, SetLoadout
-from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
+from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.explanations import explain
 from pegboard.core.surface.hints import hints
 

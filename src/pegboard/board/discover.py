@@ -20,10 +20,9 @@ from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_entries, starting_tools
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import all_required, plugins_to_ask
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import tools_of_subject
+from pegboard.core.state.subjects import active_plugins, may_bring, tools_of_subject
 
 ASKED: Final = IN_PROCESS | {"server"}
 """The kinds of plugins that can be asked without being loaded."""

@@ -16,9 +16,8 @@ from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, HintForm, ShownHints, State
 from pegboard.core.surface.hinted import still_stands
 from pegboard.core.surface.hints import hints
-from pegboard.dialects.call_tool import call_through_tools
-from pegboard.dialects.duty_tools import DELEGATE, duty_tools
-from pegboard.dialects.names import Dialect, SearchLoads, View
+from pegboard.dialects.host_tools import DELEGATE, host_tool_definitions
+from pegboard.dialects.names import Dialect, SearchLoads, View, call_through_tools
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
 """What the lines on plugins may take in a description: for a dozen a few words each, for hundreds the names."""
@@ -158,14 +157,14 @@ def starting_meta_tools(
     )
 
 
-def duties(services: Services, permissions: CompiledPermissions) -> tuple[Tool, ...]:
+def runnable_host_tools(services: Services, permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return the host's own tools that the agent lists and that can run now."""
-    if not permissions.agent.duties:
+    if not permissions.agent.host_tools:
         return ()
-    return tuple(tool for tool in duty_tools(permissions) if not duty_fault(services, tool.wire))
+    return tuple(tool for tool in host_tool_definitions(permissions) if not host_tool_fault(services, tool.wire))
 
 
-def duty_fault(services: Services, name: str) -> str:
+def host_tool_fault(services: Services, name: str) -> str:
     """Return why one of the host's own tools cannot run now, or nothing (P6)."""
     return services.delegation.fault if name == DELEGATE else ""
 
@@ -184,7 +183,7 @@ def _by_name(
 ) -> Mapping[str, Tool]:
     shown = View(permissions=permissions, state=State(loadout=loadout), stable=stable, cut=cut)
     managed = _tools_of(dialect_of(services, permissions), through, shown)
-    return {tool.wire: tool for tool in (*duty_tools(permissions), *managed)}
+    return {tool.wire: tool for tool in (*host_tool_definitions(permissions), *managed)}
 
 
 def _lists_call_tool(host: Host) -> bool:
@@ -228,7 +227,7 @@ def _command_context(permissions: CompiledPermissions, services: Services, host:
     if agent.budget and stable:
         meta = starting_meta_tools(services, permissions, host, stable=stable)
     if agent.budget:
-        meta = (*duty_tools(permissions), *meta)
+        meta = (*host_tool_definitions(permissions), *meta)
     when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,

@@ -42,8 +42,8 @@ from pegboard.ports import Client, Progress, SessionKey
 from pegboard.support.tracing import tracing
 
 if TYPE_CHECKING:
-    from pegboard.board.calls.anticipating import TurnMessage
     from pegboard.board.calls.call_request import Answered, CallRequest
+    from pegboard.board.calls.commands import TurnMessage
     from pegboard.core.state.call_plans import CallAnswer, CallDecision
     from pegboard.core.surface.explanations import Explanation
     from pegboard.core.surface.run_cost import RunCost
@@ -197,7 +197,7 @@ class Session:
         if message:
             self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
-            from pegboard.board.calls.anticipating import anticipate  # no start needs it
+            from pegboard.board.calls.commands import anticipate  # no start needs it
 
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)

@@ -38,7 +38,7 @@ from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
-from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
+from pegboard.core.model.toolkits import HOST_TOOLS, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
 
@@ -383,7 +383,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         name=name,
         static=tuple(m for m in (*own, *shared) if m.name not in RESERVED),
         essential=essential,
-        duties=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_DUTIES)),
+        host_tools=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_TOOLS)),
         may_delegate=tuple(dict.fromkeys(part.may_delegate)),
         allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),

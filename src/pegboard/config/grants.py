@@ -126,7 +126,7 @@ def _agent(agent: Agent, digest: Digest) -> Iterator[_GrantRow]:
     yield key, Grant()
     yield from _members((*key, "tools"), agent.static, digest)
     yield from _members((*key, "essential"), agent.essential, digest)
-    for part in ("duties", "allowed_toolkits", "discoverable", "sub_apps", "may_delegate", "self_config"):
+    for part in ("host_tools", "allowed_toolkits", "discoverable", "sub_apps", "may_delegate", "self_config"):
         yield from _names((*key, part), getattr(agent, part))
     if agent.loadout is not None:
         yield (*key, "loadout"), Grant(value=agent.loadout)

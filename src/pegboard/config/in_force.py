@@ -151,7 +151,7 @@ def _agent(agent: Agent, waiting: _Waiting, toolkits: Container[str]) -> Agent:
         agent,
         static=waiting.members((*key, "tools"), agent.static),
         essential=waiting.members((*key, "essential"), agent.essential),
-        duties=waiting.names((*key, "duties"), agent.duties),
+        host_tools=waiting.names((*key, "host_tools"), agent.host_tools),
         allowed_toolkits=allowed,
         initial_toolkits=tuple(name for name in agent.initial_toolkits if name in allowed),
         discoverable=waiting.names((*key, "discoverable"), agent.discoverable),

@@ -16,8 +16,7 @@ from pegboard.core.model.naming import did_you_mean, first_sentence, one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools, toolkit_to_load
 from pegboard.core.state.commands import Item, Load
-from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
-from pegboard.core.state.subjects import heal, tools_of_subject
+from pegboard.core.state.subjects import excluded_by_loadout, heal, may_bring, tools_of_subject
 from pegboard.core.surface.hinted import number_of_tools
 from pegboard.dialects.names import READ_ONLY, DialectSteps, Payload, View, meta_tool, with_hints
 

@@ -263,3 +263,36 @@ class Dialects(dict[str, Dialect]):
 def activation_of(dialects: Mapping[str, Dialect], agent: Agent) -> Activation | None:
     """Return when loads take effect where an agent's file or its dialect says so, else None (D2)."""
     return agent.activation or dialects[agent.dialect].activation
+
+
+CALL = "call_tool"
+CALL_READ_ONLY = "call_read_only_tool"
+PASS_ON = frozenset({CALL, CALL_READ_ONLY})
+"""The meta-tools that pass ``arguments`` on to the tool that they name."""
+_PROPERTIES = {"name": {"type": "string"}, "arguments": {"type": "object"}}
+_WORST: JsonObject = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": False,
+    "openWorldHint": True,
+}
+
+
+def call_through_tools() -> tuple[Tool, ...]:
+    """Return both definitions; the annotations of ``call_tool`` are the honest worst case (G6)."""
+    return (
+        meta_tool(
+            CALL,
+            "Call a loaded tool that is not listed.",
+            _PROPERTIES,
+            required=("name",),
+            annotations=_WORST,
+        ),
+        meta_tool(
+            CALL_READ_ONLY,
+            "Like call_tool, for tools that only read.",
+            _PROPERTIES,
+            required=("name",),
+            annotations=READ_ONLY,
+        ),
+    )

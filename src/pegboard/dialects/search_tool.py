@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.surface.brief_schema import Texts
-from pegboard.core.surface.definitions import definition
+from pegboard.core.surface.definitions import Texts, definition
 from pegboard.core.surface.hints import Count
 from pegboard.dialects.names import READ_ONLY, DialectSteps, Found, FoundTool, Payload, Search, meta_tool
 

@@ -26,7 +26,7 @@ from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
-from pegboard.core.state.narrowing import reachable
+from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import defines
 from pegboard.errors import PegboardError, UsageError

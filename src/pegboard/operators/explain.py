@@ -18,7 +18,7 @@ from pegboard.core.access.switches import Switch
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.explanations import Explanation
@@ -515,7 +515,7 @@ def _repair(services: Services, permissions: CompiledPermissions, name: str, rea
     plugin = tool.plugin if tool is not None else _to_load(permissions, name)
     spec = services.loader.specs.get(plugin)
     where = str(reason.where) if reason.where else ""
-    if name in HOST_DUTIES or spec is None:
+    if name in HOST_TOOLS or spec is None:
         return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, where=where)
     if (isinstance(spec, ServerSpec) and spec.unavailable) or (tool is not None and tool.needs and tool.unavailable):
         text = "Set what the reason names in the environment, and start again."

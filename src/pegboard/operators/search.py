@@ -22,7 +22,7 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
+from pegboard.core.state.subjects import exclusion_reason, exclusion_text, may_bring
 from pegboard.core.surface.searchable import Group, Searchable, everything, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
 from pegboard.operators.explain import (

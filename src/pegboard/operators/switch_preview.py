@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.granting_switches import grants_more
-from pegboard.board.meta_tools import command_context, duties
+from pegboard.board.meta_tools import command_context, runnable_host_tools
 from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
-from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_duties
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_tools
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry
@@ -24,7 +24,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import available_tools, started
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
-from pegboard.dialects.duty_tools import duty_tools
+from pegboard.dialects.host_tools import host_tool_definitions
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
 from pegboard.operators.masked import Name, masked, shown_names
@@ -144,8 +144,8 @@ def only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[To
         if mine is not theirs:
             there = {tool.id for tool in theirs}
             found += (tool for tool in mine if tool.id not in there)
-    duties_there = {tool.id for tool in duty_tools(others)}
-    return (*found, *(tool for tool in duty_tools(these) if tool.id not in duties_there))
+    host_tools_there = {tool.id for tool in host_tool_definitions(others)}
+    return (*found, *(tool for tool in host_tool_definitions(these) if tool.id not in host_tools_there))
 
 
 def wire_names(tools: Iterable[Tool]) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class Reach:
 
     @cached_property
     def _other_duties(self) -> bool:
-        return host_duties(self._before) != host_duties(self._after)
+        return host_tools(self._before) != host_tools(self._after)
 
     @cached_property
     def _plugins(self) -> frozenset[str]:
@@ -355,7 +355,7 @@ def _loaded(
     services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
     tools = available_tools(permissions, settled(services, info, permissions, state))
-    return {tool.wire: tool for tool in (*duties(services, permissions), *tools)}
+    return {tool.wire: tool for tool in (*runnable_host_tools(services, permissions), *tools)}
 
 
 def _difference(before: Mapping[str, Tool], after: Mapping[str, Tool]) -> _Difference | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
+from pegboard.dialects.names import CALL, CALL_READ_ONLY
 
 THROUGH: Final = (CALL, CALL_READ_ONLY)
 """The meta-tools whose call is one of another tool."""

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.observability.awaiting_login import AwaitingCall
-from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.instances import LoginOwner, login_owner
 from pegboard.core.access.logins import AwaitedLogin, LoginNeed, PendingLogin, login_command
-from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import NeedsLoginError, PegboardError
@@ -67,12 +66,6 @@ async def after_login(
     except PegboardError as failed:
         return answer("tool_unavailable", masker.text(failed.text), tool=tool)
     return None if missing is None else needs_login(call, key, missing, tool)
-
-
-def remote_servers(services: Services, plugins: Iterable[str]) -> tuple[str, ...]:
-    """Return those of some plugins that are servers over HTTP: others want no login."""
-    specs = ((name, services.loader.specs[name]) for name in plugins)
-    return tuple(name for name, spec in specs if isinstance(spec, ServerSpec) and spec.url)
 
 
 async def missing_logins(

@@ -12,24 +12,24 @@ from typing import Final
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest, fits
 from pegboard.board.calls.commands import carry_out
-from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
-from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins, remote_servers
+from pegboard.board.calls.host_tool_calls import call_host_tool, unavailable_host_tool
+from pegboard.board.calls.login_gate import NoLogin, NotLoggedIn, missing_logins
 from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
-from pegboard.board.views.policy_hooks import later_policy
 from pegboard.board.views.search import note_search, search
+from pegboard.board.views.surface import later_policy
 from pegboard.core.model.delivery import choose
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.commands import Load
 from pegboard.core.state.sessions import Failure, State
 from pegboard.core.surface.surfaces import suffix
-from pegboard.dialects.call_tool import CALL_READ_ONLY, PASS_ON
 from pegboard.dialects.given_arguments import lost, mistake
-from pegboard.dialects.names import DialectStep, Done, Payload, Search, schema_of
+from pegboard.dialects.names import CALL_READ_ONLY, PASS_ON, DialectStep, Done, Payload, Search, schema_of
 from pegboard.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
         if meta_tool is not None:
             return await call_meta_tool(inner, snapshot, meta_tool)
         return await pipeline.run(inner, snapshot)
-    if not is_duty(tool):
+    if tool.wire not in HOST_TOOLS:
         services.metrics.meta_called(snapshot.info.key)
     call = replace(call, arguments=_tidied(tool, call.arguments))
     done = await _not_executed(call, snapshot, tool)
@@ -86,18 +86,18 @@ async def _not_executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Ca
     message = "" if call.lost is None else call.lost(tool)
     if message := message or mistake(tool, call.arguments, problems):
         return answer("invalid_arguments", message, tool=tool)
-    return await unavailable_duty(call, snapshot, tool)
+    return await unavailable_host_tool(call, snapshot, tool) if tool.wire in HOST_TOOLS else None
 
 
 def _is_failure(done: CallAnswer) -> bool:
     """Return whether an answer counts as a failure: one that waits for a person does not (X3)."""
-    return done.is_error and done.status != "needs_approval"
+    return done.result.is_error and done.status != "needs_approval"
 
 
 async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answered:
     services = call.services
-    if is_duty(tool):
-        return await call_duty(services, snapshot, tool, call.arguments)
+    if tool.wire in HOST_TOOLS:
+        return await call_host_tool(services, snapshot, tool, call.arguments)
     missing: list[NotLoggedIn | NoLogin] = []
     snapshot, payload = await _converse(call, snapshot, tool, missing)
     blocks = [payload.text(), *(one.text for one in missing)]
@@ -165,7 +165,7 @@ async def _logged_in(
     call: CallRequest, snapshot: Snapshot, load: Load, missing: list[NotLoggedIn | NoLogin]
 ) -> Snapshot:
     """Return the session once the client was asked for the logins that remote servers want which a load names (G11)."""
-    remote = remote_servers(call.services, named_plugins(snapshot.permissions, load))
+    remote = call.services.loader.remote_servers(named_plugins(snapshot.permissions, load))
     if remote:
         snapshot = await discover_named(call.services, snapshot, load)
         missing += await missing_logins(call, snapshot, remote)

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from pegboard.board.calls.approval_gate import Passed, ask_client, require_approval, waiting
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import carry_out, used
-from pegboard.board.calls.login_gate import after_login, missing_logins, remote_servers, without_login
+from pegboard.board.calls.login_gate import after_login, missing_logins, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.call_details import EndedCall, details_of
@@ -39,8 +39,8 @@ from pegboard.core.state.call_plans import (
     same_batch,
 )
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
+from pegboard.core.state.subjects import reachable
 from pegboard.core.state.transitions import used as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
@@ -120,7 +120,7 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     if not isinstance(plan, Run) and await call.services.store.catch_up():  # done at another replica a moment ago (G14)
         snapshot, plan = await _planned(call, await read(call.services, snapshot.info))
     owner = plan.owner if isinstance(plan, Refuse) and plan.tool is None and not call.deciding else ""
-    if owner and (remote := remote_servers(call.services, [owner])):
+    if owner and (remote := call.services.loader.remote_servers([owner])):
         if missing := await missing_logins(call, snapshot, remote):
             return snapshot, without_login(call, snapshot.info.key, missing[0])
         snapshot, plan = await _planned(call, snapshot)

@@ -228,6 +228,11 @@ class CatalogLoader:
         message = f"No source brings in plugin '{spec.name}'."
         raise PegboardError(message, code="no_source")
 
+    def remote_servers(self, plugins: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some plugins that are servers over HTTP: others want no login."""
+        specs = ((name, self.specs[name]) for name in plugins)
+        return tuple(name for name, spec in specs if isinstance(spec, ServerSpec) and spec.url)
+
     def missing(self, want: PluginRequest, *, retry: bool = False, confirm: bool = False) -> bool:
         """Return whether a source has still to be asked.
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import one_line
-from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import excluded_by_loadout
 from pegboard.ports import USE_LIFETIME, PastUse, SessionKey, UseRecord, UseStore
 
 LONGEST_NEED: Final = 300

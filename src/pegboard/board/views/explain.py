@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.board.discover import discover_every
-from pegboard.board.meta_tools import duty_fault
+from pegboard.board.meta_tools import host_tool_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.board.views.approval_reasons import approval_reason
 from pegboard.board.views.login_reasons import login_reason
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.names import named_tool
-from pegboard.core.access.permissions import CompiledPermissions, host_duties
+from pegboard.core.access.permissions import CompiledPermissions, host_tools
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import HELD, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.loading import conflict_of
@@ -61,7 +61,7 @@ async def _with_login(services: Services, snapshot: Snapshot, found: Explanation
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     permissions = snapshot.permissions
     catalog = permissions.world.catalog
-    if name in HOST_DUTIES:
+    if name in HOST_TOOLS:
         return _duty(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
@@ -74,12 +74,12 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
 
 def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     """Return what stands between an agent and one of the host's own tools, if anything."""
-    permissions, fault = snapshot.permissions, duty_fault(services, name)
-    has = name in host_duties(permissions)
+    permissions, fault = snapshot.permissions, host_tool_fault(services, name)
+    has = name in host_tools(permissions)
     agent = f"Agent '{permissions.agent.name}'"
     if has:
         reasons = [Reason(code="granted_static", text=f"{agent} lists it in `tools`.", where=permissions.agent.place)]
-    elif name in permissions.agent.duties:
+    elif name in permissions.agent.host_tools:
         reasons = [Reason(code="denied_switch", text="It is switched off, or the parent session does not have it.")]
     else:
         text = f"{agent} does not list it in `tools`."

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pegboard.board.meta_tools import (
     dialect_of,
-    duties,
     hint_form,
     hints_to_show,
     meta_tools,
+    runnable_host_tools,
     session_hints,
     starting_meta_tools,
 )
@@ -19,10 +21,9 @@ from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Rendered, Snapshot, view_of
 from pegboard.board.views.check_input import no_text
-from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.state.sessions import DEFAULT, ShownHints, State
@@ -30,6 +31,7 @@ from pegboard.core.surface import policy
 from pegboard.core.surface.definitions import definitions_ahead
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
+from pegboard.core.surface.policy import HookedPolicy, Written
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
 from pegboard.errors import UsageError
 from pegboard.ports import FocusRules
@@ -72,7 +74,14 @@ async def _known_or_rendered(
     permissions, state = snapshot.permissions, snapshot.state
     if policy.has_hooks(permissions):
         return await _rendered(services, snapshot, shown, loaded=loaded)
-    made_of = (permissions, state, snapshot.info, shown, duties(services, permissions), services.masker.forms)
+    made_of = (
+        permissions,
+        state,
+        snapshot.info,
+        shown,
+        runnable_host_tools(services, permissions),
+        services.masker.forms,
+    )
     known = snapshot.rendered.get(loaded)
     if known is None or known.made_of != made_of:
         rendered = await _rendered(services, snapshot, shown, loaded=loaded)
@@ -88,7 +97,7 @@ async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | 
         state,
         session=info.key.session if info.stable else None,
         meta=meta_tools(services, info, view_of(services, snapshot)),
-        duties=duties(services, permissions),
+        host_tools=runnable_host_tools(services, permissions),
         fixed=info.host.list_is_fixed,
     )
     rendered = replace(
@@ -142,7 +151,12 @@ def sent_at_start(permissions: CompiledPermissions, services: Services, host: Ho
     """Return what is sent of an agent to a client that calls through, as long as nothing is loaded (G4)."""
     meta = starting_meta_tools(services, permissions, host, stable=stable)
     found = resolve(
-        permissions, DEFAULT, session=None, meta=meta, duties=duties(services, permissions), fixed=host.list_is_fixed
+        permissions,
+        DEFAULT,
+        session=None,
+        meta=meta,
+        host_tools=runnable_host_tools(services, permissions),
+        fixed=host.list_is_fixed,
     )
     text = policy.without_secrets(services.masker, permissions, policy.initial(permissions, DEFAULT))
     return sent(replace(found, policy=text))
@@ -217,3 +231,63 @@ async def _asked_by_rule(
         log.warning("the focus hook %s of toolkit %s is passed over: %s", hook, toolkit, why)
         return None
     return directive(permissions, toolkit, *answer) if answer is not None else None
+
+
+# -- hooks of toolkits write their policy texts, each for the members that are visible (T6)
+
+
+PATIENCE: Final = 2.0
+"""How many seconds a hook may take, its import included."""
+
+
+async def initial_policy(services: Services, permissions: CompiledPermissions, state: State) -> str:
+    """Return the policy of what is loaded from the start, without secrets."""
+    written = await _written(services, permissions, policy.hooked_at_start(permissions, state))
+    return policy.without_secrets(services.masker, permissions, policy.initial(permissions, state, written))
+
+
+async def later_policy(
+    services: Services, permissions: CompiledPermissions, state: State, tools: Iterable[Tool]
+) -> str:
+    """Return the policy that comes with these tools, without secrets."""
+    added = tuple(tools)
+    written = await _written(services, permissions, policy.hooked_with(permissions, state, added))
+    return policy.without_secrets(services.masker, permissions, policy.later(permissions, state, added, written))
+
+
+async def _written(services: Services, permissions: CompiledPermissions, asked: Iterable[HookedPolicy]) -> Written:
+    """Return what the hooks write; one that fails writes nothing, and is asked again the next time."""
+    known, found = _answers(permissions), dict[HookedPolicy, str]()
+    for one in asked:
+        text = known.get(one)
+        if text is None:
+            text = await _asked(services, one)
+            if text is not None:
+                known[one] = text
+        found[one] = text or ""
+    return found or _NOTHING
+
+
+_NOTHING: Final[Mapping[HookedPolicy, str]] = EMPTY  # type: ignore[assignment]
+
+
+@once_per_permissions
+def _answers(permissions: CompiledPermissions) -> dict[HookedPolicy, str]:  # noqa: ARG001
+    """Return what hooks have written so far: the same members have the same text, so that nothing moves (F1)."""
+    return {}
+
+
+async def _asked(services: Services, one: HookedPolicy) -> str | None:
+    if services.hooks is None:
+        return None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            text = await services.hooks.ask(one.hook, list(one.members))
+    except (Exception, SystemExit) as error:  # a hook's own code may raise anything
+        why = services.masker.text(f"{type(error).__name__}: {error}")
+        log.warning("the policy hook %s of toolkit %s is passed over: %s", one.hook, one.toolkit, why)
+        return None
+    if isinstance(text, str):
+        return text[: policy.LIMIT]
+    log.warning("the policy hook %s of toolkit %s answers no text: %s", one.hook, one.toolkit, type(text).__name__)
+    return None

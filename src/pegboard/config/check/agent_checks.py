@@ -17,7 +17,7 @@ from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.problems import Place, Problem
 
 
@@ -123,7 +123,7 @@ def _switches(
             yield warning("bad_switch", message, place, "Write true or false without quotes.")
         stated, bare = split_kind(name)
         is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in config.toolkits)
-        if bare in HOST_DUTIES:
+        if bare in HOST_TOOLS:
             continue
         if not is_toolkit and (stated == "toolkit" or not names.means_something(name)):
             message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
@@ -203,7 +203,7 @@ def check_reach(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Ite
 def _has_something(
     agent: Agent, config: UncheckedConfig, known: Mapping[str, Loadout], specs: Mapping[str, PluginSpec]
 ) -> bool:
-    if agent.static or agent.essential or agent.duties or any(agent.switches.values()):
+    if agent.static or agent.essential or agent.host_tools or any(agent.switches.values()):
         return True
     if any(config.toolkits[name].members for name in agent.allowed_toolkits if name in config.toolkits):
         return True

@@ -11,7 +11,7 @@ from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Member
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.problems import Problem
 
 TOOLS, DEFAULTS = "tools", "defaults"
@@ -27,7 +27,7 @@ def check_members(items: Iterable[Member], names: MemberNames, where: str) -> It
             yield warning("reserved", message, item.place, "Remove it.")
             continue
         meaning = names.meaning(item.name)
-        if item.name in HOST_DUTIES:
+        if item.name in HOST_TOOLS:
             yield from _duty(item, where)
         else:
             yield from check_member(item, meaning, names)

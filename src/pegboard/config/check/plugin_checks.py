@@ -12,7 +12,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.references import ByReference, Reference
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.problems import Place, Problem
 
 
@@ -66,7 +66,7 @@ def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
 
 def _reserved(config: UncheckedConfig) -> Iterator[Problem]:
     """Yield plugins that an agent's ``tools`` cannot mean by their names alone."""
-    for name in sorted(HOST_DUTIES & config.written.keys()):
+    for name in sorted(HOST_TOOLS & config.written.keys()):
         section = "servers" if isinstance(config.written[name], ServerSpec) else "plugins"
         message = f"'{name}' in an agent's `tools` is carried out by Pegboard itself and is not this plugin."
         place = config.validated.place(section, name, key=True)

@@ -14,7 +14,7 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED
+from pegboard.core.model.toolkits import HOST_TOOLS, RESERVED
 from pegboard.core.surface.policy import LIMIT
 from pegboard.problems import Place, Problem
 
@@ -36,7 +36,7 @@ def _members(items: Iterable[Member], names: MemberNames) -> Iterator[Problem]:
     for item in items:
         if split_kind(item.name)[1] in RESERVED:
             message = f"'{item.name}' is reserved and may not stand in a toolkit."
-            own = split_kind(item.name)[1] in HOST_DUTIES
+            own = split_kind(item.name)[1] in HOST_TOOLS
             hint = "List it among an agent's tools." if own else "It comes by itself where it is needed."
             yield error("reserved", message, item.place, hint)
             continue

@@ -228,7 +228,7 @@ class CompiledPermissions:
         return tuple(dict.fromkeys(entry.plugin for entry in entries if plugins[entry.plugin].shared_only))
 
 
-def host_duties(permissions: CompiledPermissions) -> tuple[str, ...]:
+def host_tools(permissions: CompiledPermissions) -> tuple[str, ...]:
     """Return the host's own tools that the agent lists, in its order, without those that are switched off.
 
     A child that is cut to its parent has those of its parent only (P8); an agent that is paused has none.
@@ -237,8 +237,8 @@ def host_duties(permissions: CompiledPermissions) -> tuple[str, ...]:
         return ()
     off = {split_kind(name)[1] for name, on in permissions.switches.effective.items() if not on}
     parent = permissions.constraints.parent
-    above = permissions.agent.duties if parent is None else host_duties(parent)
-    return tuple(name for name in permissions.agent.duties if name not in off and name in above)
+    above = permissions.agent.host_tools if parent is None else host_tools(parent)
+    return tuple(name for name in permissions.agent.host_tools if name not in off and name in above)
 
 
 def delegates(permissions: CompiledPermissions) -> tuple[str, ...]:

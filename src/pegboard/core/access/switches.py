@@ -11,7 +11,7 @@ from pegboard.core.access.pauses import Pauses
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import Entry, find
-from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.problems import Place
 
@@ -205,7 +205,7 @@ def switchable(world: World, name: str) -> bool:
     if meaning(world, name, on=True):
         return True
     kind, bare = split_kind(name)
-    if kind in (None, "tool") and bare in HOST_DUTIES:
+    if kind in (None, "tool") and bare in HOST_TOOLS:
         return True
     owners = world.catalog.unseen_owners(bare)
     return kind in (None, "tool") and any(bare not in (owner.name, owner.prefix) for owner in owners)

@@ -16,11 +16,16 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools, starting_tools
 from pegboard.core.state.commands import CommandContext, Outcome
 from pegboard.core.state.loading import conflict_of
-from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess
-from pegboard.core.state.subjects import lease_entries, leased_tools, tools_of_subject, unloaded_in_turn
+from pegboard.core.state.subjects import (
+    excluded_by_loadout,
+    lease_entries,
+    leased_tools,
+    tools_of_subject,
+    unloaded_in_turn,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,17 +53,17 @@ class Agent:
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens, None without a
     bound (F2); ``approval_expires`` is for how many seconds an approval counts, ``approvals_by`` who may give one (A5);
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
-    remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
-    tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
-    clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is kept of its
-    calls (X4). ``provider_model`` is its model as ``provider:id`` where ``models:`` has both, else "", ``prices`` what
-    it costs, None where it says not.
+    remembered for its searches, ``search_loads`` whether a search loads what it finds. ``host_tools`` are those of
+    the host that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps``
+    what clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is
+    kept of its calls (X4). ``provider_model`` is its model as ``provider:id`` where ``models:`` has both, else "",
+    ``prices`` what it costs, None where it says not.
     """
 
     name: str
     static: tuple[Member, ...] = ()
     essential: tuple[Member, ...] = ()
-    duties: tuple[str, ...] = ()
+    host_tools: tuple[str, ...] = ()
     may_delegate: tuple[str, ...] = ()
     allowed_toolkits: tuple[str, ...] = ()
     initial_toolkits: tuple[str, ...] = ()

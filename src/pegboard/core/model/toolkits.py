@@ -10,10 +10,10 @@ from pegboard.core.model.selectors import Entry, Member, entries, find
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.problems import Place
 
-HOST_DUTIES = frozenset({"delegate", "self_config"})
+HOST_TOOLS = frozenset({"delegate", "self_config"})
 """Tools that Pegboard itself carries out, for agents that list them among their tools."""
 
-RESERVED = HOST_DUTIES | {"dynamic_tools"}
+RESERVED = HOST_TOOLS | {"dynamic_tools"}
 """Names that may not stand in a toolkit (T3, seed 001)."""
 
 SHARED_ONLY = frozenset({"spotify", "homeassistant"})

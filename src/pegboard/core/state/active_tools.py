@@ -11,19 +11,20 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.narrowing import (
+from pegboard.core.state.requirements import required
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.subjects import (
     Keep,
     active_plugins,
     excluded_by_loadout,
+    leased_tools,
     may_bring,
     narrowing,
     plugins_in_reach,
     reachable,
     start_narrowing,
+    tools_of_subject,
 )
-from pegboard.core.state.requirements import required
-from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.state.subjects import leased_tools, tools_of_subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

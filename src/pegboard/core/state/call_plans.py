@@ -15,9 +15,8 @@ from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
-from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import heal, unloaded_in_turn
+from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
 
 CallStatus = Literal[
     "ok",

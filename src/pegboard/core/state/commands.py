@@ -13,8 +13,8 @@ from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.narrowing import plugins_in_reach
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import plugins_in_reach
 
 Status = Literal[
     "loaded",

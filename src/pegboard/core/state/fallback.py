@@ -11,10 +11,10 @@ from pegboard.core.model.leases import TURN, Lease, LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, first_turn
-from pegboard.core.state.narrowing import narrowing
 from pegboard.core.state.requirements import with_required
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import over, size_of
+from pegboard.core.state.subjects import narrowing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,10 @@ from pegboard.core.state.commands import (
     not_found,
     title,
 )
-from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
-from pegboard.core.state.subjects import lease_entries, leased_tools
+from pegboard.core.state.subjects import excluded_by_loadout, lease_entries, leased_tools
 
 
 def load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from pegboard.core.model.catalog import Ref
@@ -225,12 +226,15 @@ def _hints_of(document: dict[str, Any]) -> ShownHints:
     )
 
 
+_term: Final = lru_cache(maxsize=1_000)(LeaseTerm)
+
+
 def _lease_of(item: dict[str, Any]) -> Lease:
     if item["until"] not in KINDS:
         raise ValueError(f"not a session state: until {item['until']!r}")
     return Lease(
         subject=Ref.parse(item["subject"]),
-        until=LeaseTerm(item["until"], int(item.get("turns", 0))),
+        until=_term(item["until"], int(item.get("turns", 0))),
         because=LeaseReason(item["because"]),
         loaded_turn=int(item["loaded"]),
         used_turn=int(item["used"]),

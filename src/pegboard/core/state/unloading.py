@@ -10,9 +10,8 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import STICKY, UNLOAD, Lease, LeaseReason
 from pegboard.core.state.active_tools import active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, display_name, not_found, title
-from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import leased_tools, stands_for_nothing
+from pegboard.core.state.subjects import excluded_by_loadout, leased_tools, stands_for_nothing
 
 
 def unload(permissions: CompiledPermissions, state: State, name: str, terms: CommandContext) -> tuple[State, Item]:

@@ -4,13 +4,117 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.surface.brief_schema import Texts, brief_schema
+
+_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_OF_A_SCHEMA: Final = frozenset({"$schema", "additionalProperties", "properties", "required", "title", "type"})
+_OF_AN_ARGUMENT: Final = frozenset({"default", "description", "enum", "items", "title", "type"})
+_MOST_CHARACTERS: Final = 40
+"""How long the values of a required argument are at most, for them to stand in a result that is not loaded."""
+
+Texts = Literal["whole", "first sentence", "none"]
+"""How much of the description of an optional argument is given."""
+
+
+def brief_schema(schema: JsonObject, optional: Texts = "whole") -> dict[str, Any] | None:
+    """Return the arguments by name, ``?`` behind those that are optional: type or values, default, description.
+
+    An argument that takes more to describe keeps its own schema, and a schema of which more than arguments is stated
+    has no brief form. With less than the whole text of optional arguments, such an argument has its type alone.
+
+    >>> brief_schema({"type": "object", "required": ["city"], "properties": {
+    ...     "city": {"type": "string", "description": "Where."}, "days": {"type": "integer", "default": 3},
+    ...     "unit": {"enum": ["c", "f"]}, "box": {"type": "object", "minProperties": 1}}})
+    {'city': 'string: Where.', 'days?': 'integer = 3', 'unit?': 'c|f', 'box?': {'type': 'object', 'minProperties': 1}}
+    >>> brief_schema({"properties": {"days": {"type": "integer", "description": "All. At most 9."}}}, "first sentence")
+    {'days?': 'integer: All.'}
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    if schema.keys() - _OF_A_SCHEMA or not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
+        return None
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        return None
+    known = cast("Mapping[str, Any]", properties)
+    return {
+        name if name in required else f"{name}?": _brief(argument, "whole" if name in required else optional)
+        for name, argument in known.items()
+    }
+
+
+def _brief(argument: Any, texts: Texts) -> Any:
+    """Return an argument as one text, or as it is where that would lose something that was asked for."""
+    if not isinstance(argument, Mapping):
+        return argument
+    read = cast("Mapping[str, Any]", argument)
+    kind, default = _kind(read), read.get("default")
+    if not kind or read.keys() - _OF_AN_ARGUMENT or isinstance(default, dict | list | tuple):
+        return read if texts == "whole" else str(read.get("type") or "any")
+    if default is not None:
+        kind = f"{kind} = {default}"
+    description = "" if texts == "none" else one_line(str(read.get("description") or ""))
+    text = description if texts == "whole" else first_sentence(description)
+    return f"{kind}: {text}" if text else kind
+
+
+def _kind(argument: Mapping[str, Any]) -> str:
+    """Return the type of an argument, or its values; nothing where one word cannot state it."""
+    values: object = argument.get("enum")
+    if values is not None:
+        return _values(values)
+    kind: object = argument.get("type")
+    if kind == "array":
+        return _array(argument.get("items"))
+    if isinstance(kind, list | tuple):
+        kinds = cast("Sequence[object]", kind)
+        return "|".join(map(str, kinds)) if all(one in _TYPES for one in kinds) else ""
+    return kind if isinstance(kind, str) and kind in _TYPES and "items" not in argument else ""
+
+
+def _array(items: object) -> str:
+    if not isinstance(items, Mapping | None) or (items and items.keys() - {"type", "enum"}):
+        return ""
+    of = _kind(cast("Mapping[str, Any]", items)) if items else "any"
+    return f"({of})[]" if "|" in of else f"{of}[]" if of else ""
+
+
+def _values(values: object) -> str:
+    """Return the values that an argument may have, where they cannot be taken for types or for each other."""
+    if not isinstance(values, list | tuple) or not values:
+        return ""
+    texts = cast("Sequence[object]", values)
+    plain = all(isinstance(text, str) and text.isprintable() and not set("|:=") & {*text} for text in texts)
+    return "|".join(map(str, texts)) if plain and not _TYPES.intersection(map(str, texts)) else ""
+
+
+def required_arguments(schema: JsonObject) -> tuple[str, ...]:
+    """Return the names of required arguments, each with its type (where it is no string) or its few values.
+
+    >>> required_arguments({"properties": {"city": {"type": "string"}, "days": {"type": "integer"},
+    ...     "unit": {"enum": ["c", "f"]}}, "required": ["city", "days", "unit"]})
+    ('city', 'days: integer', 'unit: c|f')
+    """
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(required, list | tuple):
+        return ()
+    known = cast("Mapping[str, Any]", properties if isinstance(properties, Mapping) else {})
+    names = [name for name in cast("Sequence[object]", required) if isinstance(name, str)]
+    return tuple(_required(one_line(name), known.get(name)) for name in names)
+
+
+def _required(name: str, argument: object) -> str:
+    if not isinstance(argument, Mapping):
+        return name
+    read = cast("Mapping[str, Any]", argument)
+    kind = _kind(read)
+    if not kind or len(kind) > _MOST_CHARACTERS:
+        kind = str(read.get("type", "")) if read.get("type") in _TYPES else ""
+    return name if kind in ("", "string") else f"{name}: {kind}"
+
 
 _BEGINS: Final = re.compile(r'\{"name":\s?"')
 DEFINING: Final = frozenset({"load_tools", "search_tools"})

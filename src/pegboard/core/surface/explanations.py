@@ -12,9 +12,8 @@ from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool
-from pegboard.core.state.narrowing import exclusion_reason
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import leased_tools, unloaded_in_turn
+from pegboard.core.state.subjects import exclusion_reason, leased_tools, unloaded_in_turn
 from pegboard.core.surface.surfaces import seen_tools
 
 

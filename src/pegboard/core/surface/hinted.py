@@ -10,8 +10,8 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import started, toolkit_to_load
-from pegboard.core.state.narrowing import excluded_by_loadout, may_bring, reachable
 from pegboard.core.state.sessions import HintForm, ShownHints, State
+from pegboard.core.state.subjects import excluded_by_loadout, may_bring, reachable
 
 
 @once_per_permissions

@@ -10,8 +10,8 @@ from typing import Final
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.naming import first_sentence, one_line, says_more, words_of
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import reachable
 
 NAMES: Final = 4
 """How many names of tools stand for a plugin that nobody described."""

@@ -11,8 +11,8 @@ from pegboard.core.access.permissions import CompiledPermissions, once_per_permi
 from pegboard.core.model.agents import World
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, Tool
-from pegboard.core.state.narrowing import excluded_by_loadout, reachable
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import excluded_by_loadout, reachable
 from pegboard.core.surface.hinted import searched_plugins
 
 

@@ -127,7 +127,7 @@ def resolve(
     *,
     session: str | None = None,
     meta: Iterable[Tool] = (),
-    duties: Iterable[Tool] = (),
+    host_tools: Iterable[Tool] = (),
     fixed: bool = False,
 ) -> Surface:
     """Return the surface: total, deterministic, its cost that of what is loaded.
@@ -139,7 +139,9 @@ def resolve(
         agent=permissions.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(permissions, seen_tools(permissions, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
+        tools=order(
+            permissions, seen_tools(permissions, listed), (*loaded_host_tools(host_tools), *loaded_meta_tools(meta))
+        ),
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(permissions, state),
@@ -192,7 +194,7 @@ def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
     return tuple(LoadedTool(tool=tool, until=ALWAYS, because=(LeaseReason.META,)) for tool in tools)
 
 
-def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
+def loaded_host_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
     """Return the host's own tools as they stand on a surface: listed as static ones, and managed."""
     because = (LeaseReason.STATIC, LeaseReason.META)
     return tuple(LoadedTool(tool=tool, until=ALWAYS, because=because) for tool in tools)

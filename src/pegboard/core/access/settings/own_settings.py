@@ -90,7 +90,7 @@ def joined(*layers: Mapping[str, bool]) -> Mapping[str, bool]:
 
 def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
     """Return the profile with the values that the agent has set, as far as its file still allows them."""
-    values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.duties else EMPTY
+    values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.host_tools else EMPTY
     initial, term = values.get("initial_toolkits"), lease_of(values.get("lease"))
     if isinstance(initial, list) and "initial_toolkits" in agent.self_config:
         names = [name for name in cast("list[Any]", initial) if name in agent.allowed_toolkits]

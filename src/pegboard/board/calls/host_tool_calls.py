@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from pegboard.board.calls.call_request import Answered, CallRequest, denied
 from pegboard.board.calls.commands import apply_command
-from pegboard.board.meta_tools import duty_fault
+from pegboard.board.meta_tools import host_tool_fault
 from pegboard.board.services import Services
 from pegboard.board.session_info import child_of
 from pegboard.board.snapshot import Snapshot, read
@@ -22,7 +22,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import Frozen, JsonObject, Tool, joined_text, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer, refused_as_unavailable
 from pegboard.core.state.commands import SetLoadout
-from pegboard.core.state.narrowing import active_plugins
+from pegboard.core.state.subjects import active_plugins
 from pegboard.errors import UsageError
 
 log = logging.getLogger("pegboard")
@@ -32,23 +32,18 @@ SMALLEST: Final = "task"
 _LOADOUT: Final = "loadout"
 
 
-def is_duty(tool: Tool) -> bool:
-    """Return whether a managed tool is one of the host's own and no meta-tool."""
-    return tool.wire in _DUTIES
-
-
-async def unavailable_duty(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
+async def unavailable_host_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
     """Return the answer that one of the host's own tools cannot run now, or None (P6)."""
-    fault = duty_fault(call.services, tool.wire) if is_duty(tool) else ""
+    fault = host_tool_fault(call.services, tool.wire)
     return await denied(call, snapshot, refused_as_unavailable(tool, fault), tool.wire) if fault else None
 
 
-async def call_duty(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> Answered:
+async def call_host_tool(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> Answered:
     """Return the session after a call of one of the host's own tools, and its answer; it is audited as any call."""
     digest, started = await services.recorder.digest(arguments), time.perf_counter()
     status, error = "cancelled", ""
     try:
-        snapshot, answered = await _DUTIES[tool.wire](services, snapshot, tool, arguments)
+        snapshot, answered = await _CALLS[tool.wire](services, snapshot, tool, arguments)
         status, error = answered.status, joined_text(answered.result) if answered.is_error else ""
     finally:
         duration = round((time.perf_counter() - started) * 1000, 3)
@@ -252,6 +247,6 @@ def _done(tool: Tool, message: str) -> CallAnswer:
     return CallAnswer(status="ok", result=text_result(message), tool=tool)
 
 
-Duty = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[Answered]]
+HostToolCall = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[Answered]]
 """A function that carries out a call whose arguments are valid."""
-_DUTIES: Final[Mapping[str, Duty]] = Frozen({"delegate": delegate, "self_config": self_config})
+_CALLS: Final[Mapping[str, HostToolCall]] = Frozen({"delegate": delegate, "self_config": self_config})

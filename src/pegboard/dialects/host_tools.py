@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pegboard.core.access.permissions import CompiledPermissions, delegates, host_duties
+from pegboard.core.access.permissions import CompiledPermissions, delegates, host_tools
 from pegboard.core.model.loadout_registry import SUBAGENTS
 from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import Frozen, JsonObject, Tool
@@ -67,6 +67,6 @@ _DEFINITIONS: Final[Mapping[str, Callable[[CompiledPermissions], Tool]]] = Froze
 )
 
 
-def duty_tools(permissions: CompiledPermissions) -> tuple[Tool, ...]:
+def host_tool_definitions(permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return the managed tools that the agent lists and may use, in its order."""
-    return tuple(_DEFINITIONS[name](permissions) for name in host_duties(permissions) if name in _DEFINITIONS)
+    return tuple(_DEFINITIONS[name](permissions) for name in host_tools(permissions) if name in _DEFINITIONS)
