@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pegboard.ports import Evidence
 from pegboard.search.index import Index
+from pegboard.search.index_segment import Flags, Floats
 from pegboard.search.lexical import HIGHEST, LexicalScores, lexical_scores
-from pegboard.search.postings_block import Flags, Floats
 from pegboard.search.queries import ParsedQuery, parse_query
 
 MOST: Final = 0.99

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
 from pegboard.search.documents import LONGEST_NAME, RowNames, SearchDocument, name_key, name_keys, spelled
-from pegboard.search.index_segment import BlockRow, Segment, join_segment
-from pegboard.search.postings_block import Floats, Integers, added_up, read_block
+from pegboard.search.index_segment import BlockRow, Floats, Integers, Segment, added_up, join_segment, read_block
 from pegboard.search.vocabulary import Vocabulary
 
 READ_TOGETHER: Final = 1_024

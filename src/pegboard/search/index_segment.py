@@ -4,12 +4,157 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.postings_block import Block, Impacts, Integers, Rows, Small
+from pegboard.search.analysis.words import words
+from pegboard.search.documents import (
+    FIELDS,
+    FIRST,
+    NAME,
+    PARAMETER_TEXTS,
+    PLUGIN,
+    PLUGIN_TEXT,
+    REST,
+    SearchDocument,
+    field_texts,
+    name_keys,
+)
+from pegboard.search.vocabulary import Vocabulary
+
+Integers: TypeAlias = NDArray[np.int64]
+Small: TypeAlias = NDArray[np.int32]
+Flags: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Impacts: TypeAlias = NDArray[np.float32]
+
+SATURATION: Final = 1.2
+"""BM25's k1: how soon a word that stands there again counts no more."""
+
+_FIELDS: Final = len(FIELDS)
+_WEIGHTS: Final = np.array([kind.weight for kind in FIELDS])
+_TYPICAL: Final = np.array([kind.typical for kind in FIELDS])
+_SLOPES: Final = np.array([kind.slope for kind in FIELDS])
+SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
+"""The fields whose stop words are no words."""
+_SHARED: Final = (PLUGIN, PLUGIN_TEXT)
+"""The fields that many tools have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Numbers by document: those of document d stand from ``starts[d]`` to ``starts[d + 1]``."""
+
+    starts: Integers
+    numbers: Small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Block:
+    """Documents that were read together.
+
+    Attributes:
+        terms: the words and stems of each document, rising.
+        impacts: what each of them counts in its document.
+        names: the stems of each document's name.
+        keys: under which each document is found by name: its own name, and that with its plugin's.
+        texts: a number that documents with the same texts share.
+        marks: a number of each document's name, the same in every process.
+    """
+
+    terms: Rows
+    impacts: Impacts
+    names: Rows
+    keys: Integers
+    texts: Integers
+    marks: Integers
+
+
+def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
+    """Return what the words of the documents count in them.
+
+    Args:
+        documents: What can be found.
+        plugin_texts: What the plugin of each is for.
+        vocabulary: The words so far; it grows.
+    """
+    found: list[int] = []
+    lengths: list[int] = []
+    keys: list[tuple[int, int]] = []
+    texts: list[int] = []
+    marks: list[int] = []
+    again: dict[str, list[int]] = {"": []}
+    for document, plugin_text in zip(documents, plugin_texts, strict=True):
+        fields = field_texts(document, plugin_text)
+        for field, text in enumerate(fields):
+            numbers = again.get(text)
+            if numbers is None:
+                numbers = vocabulary.numbers(words(text))
+                if field in _SHARED:
+                    again[text] = numbers
+            found.extend(numbers)
+            lengths.append(len(numbers))
+        keys.append(name_keys(document))
+        texts.append(hash((document.name, *fields[1:5])))
+        marks.append(crc32(document.name.encode(errors="surrogatepass")))
+    return _counted(
+        np.array(found, dtype=np.int64),
+        np.array(lengths, dtype=np.int64),
+        vocabulary,
+        keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
+        texts=np.array(texts, dtype=np.int64),
+        marks=np.array(marks, dtype=np.int64),
+    )
+
+
+def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **known: Any) -> Block:
+    size = len(vocabulary)
+    stems, stops = (np.array(values) for values in vocabulary.stems_and_stops(size))
+    places = np.repeat(np.arange(len(lengths)), lengths)
+    kept = ~(stops[tokens] & SENTENCES[places % _FIELDS]) if len(tokens) else np.zeros(0, dtype=bool)
+    tokens, places = tokens[kept], places[kept]
+    counts = np.bincount(places, minlength=len(lengths)).reshape(-1, _FIELDS)
+    weights = field_weights(counts)
+    documents = places // _FIELDS
+    roots = stems[tokens] if len(tokens) else tokens
+    total = len(lengths) // _FIELDS
+    names = places % _FIELDS == NAME
+    terms, frequencies = _summed(
+        np.concatenate((documents, documents)) * size + np.concatenate((tokens, roots)),
+        np.tile(weights.reshape(-1)[places], 2),
+    )
+    name_terms, _ = _summed(documents[names] * size + roots[names], np.zeros(int(names.sum())))
+    return Block(
+        terms=_by_document(terms, size, total),
+        impacts=(frequencies * (SATURATION + 1) / (frequencies + SATURATION)).astype(np.float32),
+        names=_by_document(name_terms, size, total),
+        **known,
+    )
+
+
+def field_weights(counts: Integers) -> Floats:
+    """Return what one word counts in each field, by how many words the fields of each document have."""
+    return _WEIGHTS / (1 - _SLOPES + _SLOPES * counts / _TYPICAL)
+
+
+def _summed(keys: Integers, weights: Floats) -> tuple[Integers, Floats]:
+    """Return the different keys, rising, with the sums of their weights, added up in the order of the text."""
+    different, groups = np.unique(keys, return_inverse=True)
+    return different, added_up(groups, weights, len(different))
+
+
+def _by_document(keys: Integers, size: int, documents: int) -> Rows:
+    starts = np.searchsorted(keys, np.arange(documents + 1) * max(size, 1))
+    return Rows(starts=starts, numbers=(keys % max(size, 1)).astype(np.int32))
+
+
+def added_up(places: NDArray[Any], weights: NDArray[Any], size: int) -> Floats:
+    """Return the sum of the weights at each place, added in their order: whatever else is there, to the last bit."""
+    return np.bincount(places, weights=weights, minlength=size).astype(np.float64, copy=False)
+
 
 BlockRow: TypeAlias = tuple[Block, int]
 """A document that has been read: its block and where it stands there."""

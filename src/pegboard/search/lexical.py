@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from pegboard.search.index import Index
-from pegboard.search.index_segment import Postings
-from pegboard.search.postings_block import SATURATION, Floats, Impacts, Small, added_up
+from pegboard.search.index_segment import SATURATION, Floats, Impacts, Postings, Small, added_up
 from pegboard.search.queries import ParsedQuery
 
 NAME_COVERAGE: Final = 0.25

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pegboard.ports import ScorePart
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
+    from pegboard.search.index_segment import Flags
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.embedding import Embedding
-    from pegboard.search.postings_block import Flags
     from pegboard.search.queries import ParsedQuery
     from pegboard.search.score_parts import KeptDocumentWords
     from pegboard.search.vocabulary import Vocabulary

@@ -15,8 +15,8 @@ from pegboard.search.analysis.words import STOP_WORDS, words
 from pegboard.search.documents import field_texts
 from pegboard.search.evidence import MOST, Shares
 from pegboard.search.index import Index, document_key
+from pegboard.search.index_segment import SENTENCES, Flags, field_weights
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
-from pegboard.search.postings_block import SENTENCES, Flags, field_weights
 from pegboard.search.queries import ParsedQuery, QueryWord, Term
 from pegboard.search.vocabulary import Vocabulary
 
@@ -171,7 +171,7 @@ class DocumentWords:
     __slots__ = ("document", "plugin_text", "weights", "words")
 
     def __init__(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> None:
-        """Read a document as an index does (:func:`pegboard.search.postings_block.read_block`)."""
+        """Read a document as an index does (:func:`pegboard.search.index_segment.read_block`)."""
         self.document, self.plugin_text = document, plugin_text
         self.weights: dict[int, dict[int, float]] = {}
         self.words: dict[int, str] = {}

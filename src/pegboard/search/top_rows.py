@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from pegboard.search.index import Index
-from pegboard.search.postings_block import Floats
+from pegboard.search.index_segment import Floats
 
 SAME: Final = 2
 """So many tools with equal texts may stand before others."""

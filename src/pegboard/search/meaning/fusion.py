@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pegboard.ports import PastUse
 from pegboard.search.evidence import Blend
+from pegboard.search.index_segment import Floats
 from pegboard.search.lexical import HIGHEST, LexicalScores
 from pegboard.search.meaning.vectors import QueryVectors, Vector
-from pegboard.search.postings_block import Floats
 
 LEAST_WORDS: Final = 0.45
 LEAST_IN_CONVERSATION: Final = 0.35

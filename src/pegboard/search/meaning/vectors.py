@@ -16,9 +16,8 @@ from pegboard.search.analysis.words import sentences, split_values
 from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, SearchDocument, field_texts
 from pegboard.search.evidence import BackgroundNearness
 from pegboard.search.index import Index, document_key
-from pegboard.search.index_segment import Segment
+from pegboard.search.index_segment import Block, Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
-from pegboard.search.postings_block import Block
 from pegboard.search.queries import MOST_SENTENCES, head_and_tail, history_weight, weighted_words
 
 SAMPLE, OF_LARGE = 96, 24
