@@ -1,0 +1,1 @@
+"""The store in a SQL database: SQLite or PostgreSQL."""

@@ -1,0 +1,71 @@
+"""What the subjects of the store have in common: the database, what waits to be written, and transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from pegboard.ports import AuditRecord
+from pegboard.stores.sql.database import Database, RaceLostError, Transaction, not_open
+from pegboard.stores.sql.waiting import Batches
+
+T = TypeVar("T")
+
+
+class StoreBase:
+    """One part of the store, which keeps one subject; :class:`SqlStore` combines them."""
+
+    def __init__(self, database: Database) -> None:
+        self._db: Final = database
+        self._batches: Final = Batches(database)
+        self._on_change: Final[list[Callable[[str, str | None], None]]] = []
+        """Called with what another process may have changed, as ``Database.open`` says."""
+        self._secrets: dict[str, tuple[int, bytes]] = {}
+
+    async def _write(
+        self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
+    ) -> T:
+        """Return what the work returns once it is committed with its records, after the calls that waited."""
+        if not audit:
+            return await self._db.write(work, *locks)
+        await self._batches.flush()
+
+        async def with_records(transaction: Transaction) -> T:
+            result = await work(transaction)
+            await self._put_records(transaction, audit)
+            transaction.announce(others=True)
+            return result
+
+        return await self._db.write(with_records, *locks)
+
+    async def _write_or_none(
+        self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
+    ) -> T | None:
+        """Return the same, or None where the work lost a race: nothing is stored then."""
+        try:
+            return await self._write(work, *locks, audit=audit)
+        except RaceLostError:
+            return None
+
+    async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:
+        """Write records of the audit trail; the part that keeps it does."""
+        raise NotImplementedError
+
+    def _require_open(self) -> None:
+        if not self._db.is_open:
+            raise not_open(self._db.place)
+
+    async def _secret(self, name: str) -> bytes:
+        """Return a secret of the store, which one process has made and every process uses."""
+        known = self._secrets.get(name)
+        if known is None or known[0] != self._db.file_number:
+            from secrets import token_bytes  # every start would pay for it
+
+            async def read_or_make(transaction: Transaction) -> bytes:
+                made = "INSERT INTO main.secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
+                await transaction.run(made, name, token_bytes(32))
+                return (await transaction.rows("SELECT value FROM main.secret WHERE name = ?", name))[0][0]
+
+            value = await self._write(read_or_make)
+            known = self._secrets[name] = self._db.file_number, value
+        return known[1]

@@ -1,0 +1,221 @@
+"""What the store asks of a database, whichever it is: statements, transactions, and news of what others change.
+
+Statements are written once, for SQLite and for PostgreSQL: ``?`` stands for each value, and a table is written as
+``main.NAME``. In SQLite that is the table of the open file; the driver for PostgreSQL puts its schema there.
+``clock()`` is the time by the clock of the database, in seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any, Final, Protocol, TypeVar
+
+from pegboard.errors import StoreError
+from pegboard.ports import ChangeToken
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_ESCAPE: Final = "\x1a"
+_NOT_STORED: Final = re.compile("[\0\x1a\ud800-\udfff]")
+_ESCAPED: Final = re.compile("\x1a([0-9a-f]{4})")
+
+
+class RaceLostError(Exception):
+    """Raised in a transaction that finds something else than was read before: nothing of it is stored."""
+
+
+class Transaction(Protocol):
+    """A transaction that has begun."""
+
+    async def rows(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query."""
+        ...
+
+    async def run(self, sql: str, *values: Any) -> None:
+        """Run a statement by the end of the transaction; those before it run first."""
+        ...
+
+    async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run an ``INSERT … VALUES (?, …)`` with many rows by the end of the transaction; no two have one key."""
+        ...
+
+    async def changed(self, sql: str, *values: Any) -> int:
+        """Run a statement and return how many rows it has changed."""
+        ...
+
+    async def erase(self, sql: str, *values: Any) -> int:
+        """Remove rows, also from where a file keeps what was removed; return how many there were."""
+        ...
+
+    async def in_order(self) -> None:
+        """Let what is inserted from now on be numbered in the order in which transactions end."""
+        ...
+
+    def announce(
+        self,
+        *,
+        states: Iterable[str] = (),
+        uses: Iterable[str] = (),
+        permissions: bool = False,
+        others: bool = False,
+    ) -> None:
+        """Let other processes know, once this is committed, what it has changed; keys are those of ``key_of``."""
+        ...
+
+
+class Database(Protocol):
+    """A database that is open, or is to be opened; one event loop uses it."""
+
+    file_number: int
+    """Grows when another file has taken the place of the open one: what was read of it counts no longer."""
+    remembers: int
+    """Of how many sessions what was read is kept; 0 where reading is as quick."""
+    answers_get_lost: bool
+    """Whether a transaction may be committed although an error was raised."""
+    lasts: bool
+    """Whether it outlives the process."""
+
+    @property
+    def place(self) -> str:
+        """Return where it is, as people name it; no password is in it."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it is open."""
+        ...
+
+    @property
+    def hears(self) -> bool:
+        """Return whether changes of others are announced: what was read counts until then."""
+        ...
+
+    async def open(self, forget: Callable[[str, str | None], None]) -> None:
+        """Open it, and make the tables where they are missing.
+
+        ``forget`` is called with ``"s"`` (a session's state) or ``"u"`` (uses) and a key, None for all, when another
+        process may have changed it.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of it."""
+        ...
+
+    async def rows(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query."""
+        ...
+
+    async def slow_rows(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query that may take long; nothing else waits for it."""
+        ...
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:
+        """Return what the work returns once all that it wrote is committed. The work may be run several times.
+
+        ``locks`` name what it reads before it writes: no other transaction that names one of them runs meanwhile. The
+        work awaits nothing but the transaction.
+        """
+        ...
+
+    async def token(self, since: float | None) -> ChangeToken:
+        """Return what the database is at now, or was at after ``since`` (``time.monotonic()``)."""
+        ...
+
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return the same where that needs no statement."""
+        ...
+
+    async def wait_for_change(self, token: ChangeToken, timeout: float) -> None:
+        """Return when another process may have changed something, at the latest after some seconds."""
+        ...
+
+    async def catch_up(self) -> bool:
+        """Take up what others have changed and was not heard of yet; return whether there was anything."""
+        ...
+
+    async def now(self) -> float:
+        """Return the time by the clock of the database, in seconds since the epoch."""
+        ...
+
+    def clock(self) -> float:
+        """Return the same as it was heard last, without waiting."""
+        ...
+
+
+def not_open(place: str) -> StoreError:
+    """Return the error that a store is not open."""
+    return StoreError(f"{place} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
+
+
+def escaped(value: Any) -> Any:
+    r"""Return a value as both databases can store it: NUL and halves of characters in a text as their numbers.
+
+    A text always has the same form, so equality in SQL is equality of the texts.
+
+    >>> escaped("a\0"), escaped("a"), escaped(1)
+    ('a\x1a0000', 'a', 1)
+    """
+    if type(value) is not str or (value.isascii() and "\0" not in value and _ESCAPE not in value):
+        return value
+    return _NOT_STORED.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", value)
+
+
+def unescaped(value: Any) -> Any:
+    r"""Return the value that :func:`escaped` was given.
+
+    >>> unescaped(escaped("a\0\x1ab"))
+    'a\x00\x1ab'
+    """
+    if type(value) is not str or _ESCAPE not in value:
+        return value
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+
+
+@lru_cache(maxsize=1024)
+def key_of(*names: str) -> str:
+    """Return a short key for names: in a cache, and in what is announced to others."""
+    digest = blake2b(digest_size=16)
+    for name in names:
+        text = name.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(text))
+        digest.update(text)
+    return digest.hexdigest()
+
+
+@cache
+def insert(table: str, columns: Sequence[str], *, key: Sequence[str] = (), add: bool = False) -> str:
+    """Return the statement that inserts a row.
+
+    With a ``key`` it replaces the row with the same one, or ``add``s to its other columns.
+    """
+    sql = f"INSERT INTO main.{table} AS old ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+    if not key:
+        return sql
+    rest = [name for name in columns if name not in key]
+    changes = ", ".join(f"{name} = {f'old.{name} + ' if add else ''}excluded.{name}" for name in rest)
+    return f"{sql} ON CONFLICT ({', '.join(key)}) DO {f'UPDATE SET {changes}' if rest else 'NOTHING'}"
+
+
+def where(conditions: dict[str, Any]) -> tuple[str, list[Any]]:
+    """Return the WHERE of a query and its values, of conditions by their SQL; those of a value None are left out.
+
+    >>> where({"agent = ?": "a", "day > ?": None})
+    (' WHERE agent = ?', ['a'])
+    """
+    given = {sql: value for sql, value in conditions.items() if value is not None}
+    return f" WHERE {' AND '.join(given)}" if given else "", list(given.values())
+
+
+def one_of(column: str, values: Iterable[Any]) -> tuple[str, list[Any]]:
+    """Return the condition that a column has one of some values, and the values.
+
+    >>> one_of("kind", ["call", "load"])
+    ('kind IN (?, ?)', ['call', 'load'])
+    """
+    given = list(values)
+    return (f"{column} IN ({', '.join('?' * len(given))})" if given else "1 = 0"), given

@@ -1,0 +1,106 @@
+"""The tables of the store, one text for every kind of database; all that goes over every table is derived from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pegboard.ports import BillCounts, UsageCounts
+
+VERSION: Final = 1
+
+
+def _counts(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} int" for name in names)
+
+
+_SESSION: Final = "principal text, agent text, session text"
+
+# A column is "NAME TYPE": int, real, text and bytes are never NULL, those with "?" may be; "id" is a number that the
+# database gives and never gives twice. Only WITHOUT ROWID is for SQLite alone. Counters start at the time in
+# microseconds, which they never outrun: tables that were removed and made again repeat no number.
+_TABLES: Final = {
+    "counter": "name text, value int, PRIMARY KEY (name)",
+    "secret": "name text, value bytes, PRIMARY KEY (name)",
+    "session": f"{_SESSION}, version int, updated_at real, text text, PRIMARY KEY (principal, agent, session)",
+    "session_data": f"{_SESSION}, name text, text text, PRIMARY KEY (principal, agent, session, name)",
+    "switch": "agent text, name text, value int, PRIMARY KEY (agent, name)",
+    "principal_switch": "agent text, principal text, name text, value int, PRIMARY KEY (agent, principal, name)",
+    "switch_action": "id id, mark text, subject text, at real, by text, changes text",
+    "manifest": "id id, plugin text, fingerprint text, text text, UNIQUE (plugin, fingerprint)",
+    "pinned_server": "plugin text, version int, revision int, PRIMARY KEY (plugin)",
+    "pin": (
+        "plugin text, tool text, digest text, waiting text, flags int, by text, definition text,"
+        " PRIMARY KEY (plugin, tool)"
+    ),
+    "approval": (
+        f"number id, id text, {_SESSION}, tool text, asked text, status text, lasts text, asked_at real,"
+        " expires_at real?, text text, UNIQUE (id)"
+    ),
+    "accepted": "configuration text, text text, PRIMARY KEY (configuration)",
+    "sealed": "kind text, key text, version int, expires_at real?, sealed bytes, place text, PRIMARY KEY (kind, key)",
+    "use": "id id, at real, principal text, agent text, need text, tool text, UNIQUE (principal, agent, need, tool)",
+    "bill": f"day text, {_SESSION}, {_counts(BillCounts._fields)}, PRIMARY KEY (day, principal, agent, session)",
+    "usage": (
+        f"seconds int, start int, agent text, server text, tool text, outcome text, {_counts(UsageCounts._fields)},"
+        " PRIMARY KEY (seconds, start, agent, server, tool, outcome)"
+    ),
+    "audit": (
+        "id id, at text, kind text, principal text, agent text, session text, turn int, subject text, decision text,"
+        " reason text, duration real?, outcome text, arguments text, by text, moment real"
+    ),
+    "call": "id int, until real, size int, text text, PRIMARY KEY (id)",
+    "lease": "name text, holder text, until real, PRIMARY KEY (name)",
+    "replica": "id text, address text, version text, seen_at real, until real, PRIMARY KEY (id)",
+    "batch": "writer text, number int, at real, PRIMARY KEY (writer)",
+}
+INDEXES: Final = {
+    "approval_by_call": "approval (principal, agent, tool)",
+    "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
+    "use_by_time": "use (at)",
+    "audit_by_session": "audit (session, agent, principal)",
+    "call_by_end": "call (until)",
+}
+COUNTERS: Final = ("others", "permissions", "pins", "states")
+NOT_COPIED: Final = frozenset({"lease", "replica", "batch"})
+"""Tables of what ends by itself within seconds, or with a process."""
+_LONG_ROWS: Final = frozenset({"session", "call"})
+
+
+class Table(NamedTuple):
+    """A table: its columns with their types, and what is said of several columns."""
+
+    columns: Mapping[str, str]
+    constraints: Sequence[str]
+
+    @property
+    def number(self) -> str | None:
+        """Return the column of the number that the database gives each row, None without one."""
+        return next((name for name, kind in self.columns.items() if kind == "id"), None)
+
+    @property
+    def order(self) -> str:
+        """Return the columns by which rows are in the order of their making, or of their key."""
+        return self.number or self.constraints[0].partition("(")[2].rstrip(")")
+
+
+def _table(text: str) -> Table:
+    parts = re.split(r", (?![^(]*\))", text)
+    columns = dict(part.split(" ") for part in parts if not part.startswith(("PRIMARY", "UNIQUE")))
+    return Table(columns, parts[len(columns) :])
+
+
+TABLES: Final[Mapping[str, Table]] = {name: _table(text) for name, text in _TABLES.items()}
+
+
+def statements(types: Mapping[str, str], *, sqlite: bool) -> list[str]:
+    """Return the statements that make the tables, with the types of a database in place of those of the schema."""
+    made: list[str] = []
+    for name, table in TABLES.items():
+        columns = [f'"{column}" {types[kind]}' for column, kind in table.columns.items()]
+        ending = " WITHOUT ROWID" if sqlite and not table.number and name not in _LONG_ROWS else ""
+        made.append(f"CREATE TABLE main.{name} ({', '.join([*columns, *table.constraints])}){ending}")
+    for name, what in INDEXES.items():
+        made.append(f"CREATE INDEX {'main.' if sqlite else ''}{name} ON {'' if sqlite else 'main.'}{what}")
+    return made
