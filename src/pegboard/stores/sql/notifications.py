@@ -106,19 +106,8 @@ class Notifications:
         counters += ["permissions"] if transaction.permissions else []
         if not words and not counters:
             return []
-        payload = " ".join([self._writer, *words])
-        return [
-            *((_COUNT, (name,)) for name in counters),
-            (
-                _TELL,
-                (
-                    self._database.address.channel,
-                    payload,
-                    counters[0] if counters else "",
-                    counters[-1] if counters else "",
-                ),
-            ),
-        ]
+        told = self._database.address.channel, " ".join([self._writer, *words])
+        return [*((_COUNT, (name,)) for name in counters), (_TELL, (*told, *(counters * 2 or ["", ""])[:2]))]
 
     def count(self, transaction: PostgresTransaction, told: list[Row]) -> None:
         """Count what a committed transaction of this process has changed; ``told`` is what its last row says."""

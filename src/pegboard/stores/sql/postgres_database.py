@@ -71,8 +71,10 @@ _LOOK: Final = (
     " pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',"
     " to_regclass('main.pegboard_store') IS NOT NULL, EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)"
 )
-_RELATIONS: Final = (
-    "SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ?) LIMIT 1"
+_TABLES: Final = "SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ?) LIMIT 1"
+_MADE: Final = (  # to_regclass may remember what it found before
+    "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'pegboard_store'"
+    " AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ?))"
 )
 _VERSION: Final = "SELECT version FROM main.pegboard_store"
 
@@ -189,7 +191,7 @@ class PostgresDatabase:
         """Return whether changes of others are told."""
         return self.notifications is not None and self.notifications.hears
 
-    async def open(self, forget: Callable[[str, str | None], None] = lambda *_: None) -> None:
+    async def open(self, forget: Callable[[str, str | None], None]) -> None:
         """Make the schema and tables where they are missing, and begin to listen for changes.
 
         Raises ``StoreUnavailableError`` where the server cannot be reached, ``StoreError`` where the database cannot be
@@ -369,7 +371,7 @@ class PostgresDatabase:
             raise StoreError(f"{address.shown} is PostgreSQL {version // 10_000}; it must be 13 or newer.")
         if encoding != "UTF8":
             raise other_encoding(address, encoding)
-        if not ours and there and await self.read(_RELATIONS, address.schema):
+        if not ours and there and await self.read(_TABLES, address.schema):
             raise not_ours(address)
         if ours and (found := (await self.read(_VERSION))[0][0]) > VERSION:
             raise StoreSchemaError(
@@ -386,8 +388,12 @@ class PostgresDatabase:
             return
 
         async def make(connection: Connection) -> None:
-            ready = "SELECT to_regclass('main.pegboard_store') IS NOT NULL"
-            begin = [("BEGIN", ()), self.limits(), (_LOCK, (self.lock_number("tables"),)), (ready, ())]
+            begin = [
+                ("BEGIN", ()),
+                self.limits(),
+                (_LOCK, (self.lock_number("tables"),)),
+                (_MADE, (self.address.schema,)),
+            ]
             if (await self.send(connection, begin, locks=True))[-1][0][0][0]:  # another process was first
                 await self.send(connection, [("ROLLBACK", ())])
                 return

@@ -134,7 +134,7 @@ class SqliteDatabase:
         """Return whether nothing changes unheard: in memory there are no others."""
         return self._path is None
 
-    async def open(self, forget: Callable[[str, str | None], None] = lambda *_: None) -> None:  # noqa: ARG002
+    async def open(self, forget: Callable[[str, str | None], None]) -> None:  # noqa: ARG002
         """Make the file and its tables where they are missing, and open it.
 
         Raises ``StoreError`` where it cannot be made, read or written, ``StoreSchemaError`` where it is damaged or not
