@@ -38,7 +38,7 @@ from pegboard.core.model.agents import Agent
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, Frozen, Manifest, Tool
 from pegboard.ports import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.tokens import OfflineTokenCounter
 
 WITHOUT_SIBLINGS = {"anticipate": False} if "anticipate" in Agent.__dataclass_fields__ else {}

@@ -26,7 +26,7 @@ from pegboard import Pegboard
 from pegboard.ports import Adapters
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 
 MESSAGES = Path(__file__).with_name("messages")
 HALVES = ("chosen_on", "measured_on")

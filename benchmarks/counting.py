@@ -18,7 +18,7 @@ from pegboard.board.observability.call_texts import CallTexts
 from pegboard.board.observability.usage import UsageTally
 from pegboard.ports import SessionKey, UsageCounts, UsageRecord
 from pegboard.ports.usage import DAY
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 CALLS = 2_000
 ROUNDS = 25

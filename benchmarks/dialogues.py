@@ -31,7 +31,7 @@ from benchmarks.answers import SEED, DataSource, configuration, data, lines, too
 from pegboard import Host, Pegboard, Session
 from pegboard.core.model.tools import CallResult, text_result
 from pegboard.ports import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.testing import FakeValidator
 
 DIALOGUES = ("api_bank", "tooltalk", "bfcl_multi_turn")

@@ -27,7 +27,7 @@ from benchmarks.gateways import processes
 from benchmarks.gateways.clients import Client, Http
 from benchmarks.replicas.cluster import BEACONS, Cluster, token
 from benchmarks.replicas.soak import write_project
-from pegboard.stores.postgres.address import address_of
+from pegboard.stores.sql.address import address_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
@@ -171,7 +171,7 @@ async def _batches(server: PostgresServer | None, url: str) -> int:
         return 0
     import psycopg
 
-    query = f"SELECT coalesce(sum(number), 0)::bigint FROM {address_of(url).quoted}.flushes"
+    query = f"SELECT coalesce(sum(number), 0)::bigint FROM {address_of(url).quoted}.batch"
     async with await psycopg.AsyncConnection.connect(server.conninfo, autocommit=True) as connection:
         row = await (await connection.execute(query.encode())).fetchone()
     assert row is not None

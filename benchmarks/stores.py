@@ -30,9 +30,8 @@ from benchmarks.spans import CONFIG
 from pegboard import Pegboard
 from pegboard.board.board import Board
 from pegboard.ports import SessionKey, Store
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.postgres.database import Database
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import PostgresStore, SqliteStore
+from pegboard.stores.sql.postgres_database import Database
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
@@ -211,7 +210,7 @@ async def _fill(place: Place, sessions: int, records: int) -> None:
             query = RECORDS.format(table="{s}.audit", sessions=sessions, numbers=f"generate_series(1, {records}) AS n")
             query = query.replace("(at,", "(of, moment, at,").replace("SELECT '", "SELECT '\\x00', now(), '")
             database, _ = store._opened()
-            with patch("pegboard.stores.postgres.database.ANSWER_SECONDS", 600):
+            with patch("pegboard.stores.sql.postgres_database.ANSWER_SECONDS", 600):
                 await database.script((query, ()), ("ANALYZE {s}.audit", ()))
             return
     if place.kind == "SQLite":

@@ -30,8 +30,7 @@ from pegboard.gateway.http.addresses import bind
 from pegboard.gateway.http.run import serving
 from pegboard.ports import Adapters, CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import MemoryStore, SqliteStore
 
 SERVER = Path(__file__).resolve().parent / "servers" / "plain_server.py"
 TOOLS = '''

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
 from pegboard.ports.usage import LATENCY_LIMITS
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 STEP = 900
 """After how many seconds what was counted is put into the store: in the past a gateway did so every five."""

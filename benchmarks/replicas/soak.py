@@ -29,7 +29,7 @@ from benchmarks.replicas.ledger import (
     recorded,
 )
 from benchmarks.replicas.proxy import Proxy
-from pegboard.stores.postgres import PostgresStore
+from pegboard.stores.sql import PostgresStore
 
 KILL_EVERY = 10.0
 PAUSE = 2.0

@@ -436,7 +436,7 @@ def _parts(
 
 def trial(sources: Sequence[Source], masker: Masker) -> Board:
     """Return a board over these sources alone that stores everything in memory and writes nothing."""
-    from pegboard.stores.memory import MemoryStore
+    from pegboard.stores.sql import MemoryStore
 
     return Board(
         _parts(MemoryStore(), tuple(sources), OfflineTokenCounter(), Adapters()), masker=masker, env=os.environ
@@ -476,16 +476,12 @@ def _store(configuration: Configuration, *, quickstart: bool) -> Store:
     kind, path = _place(configuration, quickstart=quickstart)
     if kind == "postgresql":
         from pegboard.stores.grace import with_grace
-        from pegboard.stores.postgres import PostgresStore
+        from pegboard.stores.sql import PostgresStore
 
         return with_grace(PostgresStore(configuration.store), configuration.store_grace)
-    if path is None:
-        from pegboard.stores.memory import MemoryStore
+    from pegboard.stores.sql import MemoryStore, SqliteStore
 
-        return MemoryStore()
-    from pegboard.stores.sqlite import SqliteStore
-
-    return SqliteStore(path)
+    return MemoryStore() if path is None else SqliteStore(path)
 
 
 class ReadConfiguration(NamedTuple):
@@ -512,7 +508,7 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
     """
     kind, path = _place(read.configuration, quickstart=read.quickstart)
     if kind == "postgresql":
-        from pegboard.stores.postgres.copies import PostgresCopies
+        from pegboard.stores.sql.postgres_copies import PostgresCopies
 
         return PostgresCopies(read.configuration.store)
     if path is None:
@@ -521,7 +517,7 @@ def store_copies(read: ReadConfiguration) -> StoreCopies:
             hint="Nothing of it can be copied or checked; `store: sqlite:///pegboard.db` keeps one in a file.",
             code="store_in_memory",
         )
-    from pegboard.stores.sqlite.copies import SqliteCopies
+    from pegboard.stores.sql.sqlite_copies import SqliteCopies
 
     return SqliteCopies(path)
 

@@ -147,7 +147,7 @@ class Finder:
     async def _asked(self, spec: ServerSpec, masker: Masker) -> tuple[TriedTool, ...]:
         """Return the tools of a server that is started for that alone; raises ``ConfigError`` where it has none."""
         from pegboard.sources.mcp import McpSource
-        from pegboard.stores.memory import MemoryStore
+        from pegboard.stores.sql import MemoryStore
 
         source = McpSource(
             mask=masker.text,

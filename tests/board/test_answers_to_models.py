@@ -12,7 +12,7 @@ from pegboard import Cache, Host, Pegboard, Session
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.ports import Adapters, Evidence
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.testing import Canned, FakeRanker, FakeSource
 
 WARM = Host(delivery=("array",), cache=Cache(tokens=60_000))

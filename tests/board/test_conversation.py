@@ -14,7 +14,7 @@ from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.tools import Tool
 from pegboard.ports import USE_LIFETIME, PastUse, RankContext, Ranked, Ranking, SessionKey, UseRecord
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.testing import FakeRanker, ManualClock
 
 MODULE = '''

@@ -17,8 +17,7 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.ports import Adapters, Store
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import MemoryStore, SqliteStore
 
 NOTES = '''
 """Keep notes."""
@@ -300,9 +299,9 @@ async def test_a_toolkit_that_joins_at_run_time_is_known_too(start: Start) -> No
 def tampered(folder: Path, plugin: str, change: Callable[[str], str]) -> int:
     """Change the stored manifests of a plugin; return how many there were."""
     with sqlite3.connect(folder / "state.db") as connection:
-        rows = connection.execute("SELECT id, text FROM manifests WHERE plugin = ?", (plugin,)).fetchall()
+        rows = connection.execute("SELECT id, text FROM manifest WHERE plugin = ?", (plugin,)).fetchall()
         changed = [(change(text), row) for row, text in rows]
-        connection.executemany("UPDATE manifests SET text = ? WHERE id = ?", changed)
+        connection.executemany("UPDATE manifest SET text = ? WHERE id = ?", changed)
     connection.close()
     return len(rows)
 
@@ -352,8 +351,8 @@ async def test_where_the_newest_manifest_is_cut_the_one_before_counts(start: Sta
     edit(folder / "notes.py", CHANGED)
     await first(start)
     with sqlite3.connect(folder / "state.db") as connection:
-        newest = "(SELECT max(id) FROM manifests WHERE plugin = 'notes')"
-        connection.execute(f"UPDATE manifests SET text = substr(text, 1, 40) WHERE id = {newest}")
+        newest = "(SELECT max(id) FROM manifest WHERE plugin = 'notes')"
+        connection.execute(f"UPDATE manifest SET text = substr(text, 1, 40) WHERE id = {newest}")
     connection.close()
     async with start() as board:
         assert board.world.catalog.by_wire("note_add") is not None

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Cache, Host, Pegboard, StoreError
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 
 CONFIG = """
 store: "memory:"

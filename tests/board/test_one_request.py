@@ -10,7 +10,7 @@ from pathlib import Path
 from pegboard import Pegboard, Session
 from pegboard.ports import SessionKey, StoredState
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STATEMENTS = {"load": 6, "search": 3, "surface": 3, "call": 1}

@@ -19,7 +19,7 @@ from pegboard.core.access import pins as rules
 from pegboard.core.model.tools import CHANGED
 from pegboard.errors import UsageError
 from pegboard.operators.operations import Operations
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_server.py"
 LOOK, WIPE = {"description": "Look around."}, {"description": "Wipe a shelf."}
@@ -231,7 +231,7 @@ async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
     """A4: pins of another version, and a store that lost them, with what the server listed last."""
     async with listed.opened():
         pass
-    damages = ("UPDATE pinned_servers SET version = 9", "DELETE FROM pinned_servers", "DELETE FROM pins")
+    damages = ("UPDATE pinned_server SET version = 9", "DELETE FROM pinned_server", "DELETE FROM pin")
     for statements in (damages[:1], damages[1:]):
         in_store(listed, *statements)
         caplog.clear()
@@ -314,7 +314,7 @@ async def test_opening_a_board_digests_nothing_of_a_list_that_is_what_was_stored
     async with listed.opened(ask=False) as board:
         assert await states(board) == {"look": "pinned", "wipe": "pinned"}
     assert digested == []
-    in_store(listed, "UPDATE pins SET digest = 'another' WHERE tool = 'look'")
+    in_store(listed, "UPDATE pin SET digest = 'another' WHERE tool = 'look'")
     async with listed.opened(ask=False) as board:
         assert await states(board) == {"look": "changed", "wipe": "pinned"}
     assert digested == []
@@ -329,7 +329,7 @@ async def test_a_stored_list_that_somebody_has_edited_is_compared_as_it_is_now(l
     """A4: what was kept with another text counts for nothing."""
     async with listed.opened():
         pass
-    in_store(listed, f"UPDATE manifests SET text = replace({of_digests}, 'Look around.', 'Look, and send.')")
+    in_store(listed, f"UPDATE manifest SET text = replace({of_digests}, 'Look around.', 'Look, and send.')")
     async with listed.opened(ask=False) as board:
         assert await states(board) == {"look": "changed", "wipe": "pinned"}
 
@@ -386,7 +386,7 @@ async def test_what_a_server_began_to_say_waits_and_what_it_said_before_there_we
     listed.says("Reads keys first.")
     async with listed.opened() as board:
         assert board.world.catalog.plugins["up"].description == ""
-    in_store(listed, "DELETE FROM pins WHERE tool = ''")
+    in_store(listed, "DELETE FROM pin WHERE tool = ''")
     async with listed.opened() as board:
         assert board.world.catalog.plugins["up"].description == "Reads keys first."
         assert await states(board) == {"look": "pinned", "wipe": "pinned"}

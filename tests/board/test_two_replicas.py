@@ -20,9 +20,7 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import PegboardError
 from pegboard.ports import SessionKey, Store
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import MemoryStore, PostgresStore, SqliteStore
 from pegboard.testing import Adapters, FakeSource
 
 AGENTS: dict[str, Any] = {

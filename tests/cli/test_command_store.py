@@ -19,7 +19,7 @@ from command_support import ERROR, Run, misfits
 from pegboard.cli import person
 from pegboard.cli.command_line import app
 from pegboard.sources.mcp.login.grant import LoginGrant
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 from postgres_server import PostgresServer
 from terminals import Terminal
 

@@ -16,7 +16,7 @@ from command_support import ERROR, Run, misfits
 from pegboard import Pegboard
 from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 SERVER = Path(__file__).parent.parent / "servers" / "plain_server.py"
 TOTALS = {"loads": int, "model_calls": int, "tokens": int}

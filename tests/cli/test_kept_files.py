@@ -14,7 +14,7 @@ from command_support import Run, put
 from pegboard.cli.plugin_problems import own_paths
 from pegboard.config.clients import kept_copies
 from pegboard.config.inspection import load
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 TOKEN = "a-secret-of-the-client-1"

@@ -13,7 +13,7 @@ from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.ports import AuditFilter, AuditPart, AuditRecord
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 
 from .programs import program, serving
 from .sites import site

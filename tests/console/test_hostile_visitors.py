@@ -16,7 +16,7 @@ from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import CODE_LIFETIME, OperatorAccess
 from pegboard.ports import Adapters
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 from .addresses import ADDRESSES, CHANGING, Address, Visitor, label, visitor
 from .conftest import MAILER

@@ -18,7 +18,7 @@ from pegboard.console.templating import Templates
 from pegboard.console.updates import changes
 from pegboard.ports import ChangeToken
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 from .browser import opened
 from .programs import serving
@@ -141,8 +141,8 @@ async def _lines_of_an_event(stream: httpx2.Response) -> AsyncIterator[str]:
 def switch_off(folder: Path) -> None:
     """Switch a toolkit off as another process does, at once."""
     with closing(sqlite3.connect(folder / "state.db")) as other, other:
-        other.execute("INSERT OR REPLACE INTO switches VALUES ('default', 'paper', 0)")
-        other.execute("UPDATE counters SET value = value + 1 WHERE name = 'permissions'")
+        other.execute("INSERT OR REPLACE INTO switch VALUES ('default', 'paper', 0)")
+        other.execute("UPDATE counter SET value = value + 1 WHERE name = 'permissions'")
 
 
 async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_starts(with_token: Path) -> None:

@@ -12,8 +12,7 @@ from losable_store import LosableStore
 from pegboard.gateway.replicas import heartbeat as module
 from pegboard.gateway.replicas.heartbeat import Heartbeat, new_replica
 from pegboard.ports import Replica, ReplicaStore, Store
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import MemoryStore, SqliteStore
 
 from .clients import until
 

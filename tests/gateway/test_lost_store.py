@@ -17,7 +17,7 @@ from pegboard.gateway import serving
 from pegboard.gateway.handlers.turns import Turns
 from pegboard.ports import Adapters, Store
 from pegboard.stores.grace import GraceStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 from pegboard.testing import ManualClock
 
 from .clients import ADA, BOB, MODERN, connected

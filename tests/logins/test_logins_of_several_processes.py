@@ -22,7 +22,7 @@ from pegboard.sources.mcp.login.grant import LoginGrant
 from pegboard.sources.mcp.login.keeper import GrantKeeper, LoginGrantKey
 from pegboard.sources.mcp.login.logins import McpLogins
 from pegboard.sources.mcp.login.token_requests import RefusedTokensError
-from pegboard.stores.memory.memory_store import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.support.backoff import wait_until
 
 KEY = LoginGrantKey(LoginOwner("ada"), GRANT.resource)

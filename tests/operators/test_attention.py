@@ -18,7 +18,7 @@ from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.operations import Operations
 from pegboard.ports import Adapters
 from pegboard.stores.grace import with_grace
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 
 LISTED = Path(__file__).resolve().parent.parent / "servers" / "listed_server.py"
 CONFIG = """

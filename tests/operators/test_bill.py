@@ -19,7 +19,7 @@ from pegboard.operators.bill import Bill, BillRow
 from pegboard.operators.operations import Operations
 from pegboard.ports import BillCounts, BillRecord, BillSums, SessionKey
 from pegboard.ports.adapters import Adapters
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 from pegboard.testing import MemoryStore
 
 CONFIG = """

@@ -146,7 +146,7 @@ async def test_a_damaged_state_and_an_agent_that_is_gone_are_rows_that_say_so(
     gone = SessionKey(principal="local", agent="gone", session="old")
     await board.services.store.save(gone, '{"turn": 2, "leases": []}', expected=0)
     with closing(sqlite3.connect(config.parent / "state.db")) as connection, connection:
-        connection.execute("UPDATE sessions SET text = '{' WHERE session = 'broken'")
+        connection.execute("UPDATE session SET text = '{' WHERE session = 'broken'")
     found = {row.session: row for row in (await operations.sessions()).rows}
     assert (found["broken"].turn, found["broken"].tokens) == (None, None)
     assert found["broken"].problem.startswith("Its stored state is damaged: delete it")

@@ -20,7 +20,7 @@ from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.plugin_process.source import PluginProcessSource
 from pegboard.sources.signatures.instances import BEGAN_ANEW
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from sources.conftest import Workshop
 
 CART = '''

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from pegboard.ports import BillCounts, BillRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 ONE = BillRecord("2026-07-28", "ada", "assistant", "thread", BillCounts(calls=1, tokens=1000))
 

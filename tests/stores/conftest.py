@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 
 @pytest.fixture

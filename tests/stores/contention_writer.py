@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pegboard.ports import SessionKey
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 SHARED = [SessionKey(principal="all", agent="counter", session=str(number)) for number in range(3)]
 

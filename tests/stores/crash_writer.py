@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pegboard.ports import AuditRecord, SessionKey
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 KEY = SessionKey(principal="ada", agent="assistant", session="crash")
 

@@ -8,9 +8,7 @@ import pytest
 
 from pegboard.ports import Store
 from pegboard.stores.grace import with_grace
-from pegboard.stores.memory import MemoryStore
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import MemoryStore, PostgresStore, SqliteStore
 
 KINDS = ("memory", "sqlite", "postgres")
 KEY = base64.b64encode(bytes(range(32))).decode()

@@ -14,7 +14,7 @@ from test_store_contract import ENTRY, STRANGE
 from pegboard.core.access.approvals.approval import Approval, Binding
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import Store
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 CALL = Binding(
     principal="ada", agent="clerk", session="thread", tool="disk/wipe", definition="d" * 32, arguments="a", rules="r"
@@ -158,7 +158,7 @@ async def test_two_processes_see_each_others_approvals(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 from test_approval_contract import approval
 
 async def main():

@@ -1,7 +1,9 @@
 """What every store promises of what is kept of calls, asked of each of them (X4)."""
 
+import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,8 +11,7 @@ import pytest
 from kinds import KINDS, make
 
 from pegboard.ports import AuditRecord, CallDetails, SessionKey, Store
-from pegboard.stores.sqlite import SqliteStore
-from pegboard.stores.sqlite import calls as sqlite_calls
+from pegboard.stores.sql import SqliteStore, audit_records
 
 KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
 LATER = 4e9
@@ -74,16 +75,16 @@ async def test_the_records_of_one_session_are_read_in_both_directions(store: Sto
     assert await store.session_trail(KEY, limit=0) == []
 
 
-async def test_the_oldest_details_go_where_all_of_them_are_too_large(tmp_path: Path) -> None:
+async def test_the_oldest_details_go_where_all_of_them_are_too_large(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """X4: the total bound; those that are left are the newest."""
-    store = SqliteStore(tmp_path / "x.db")
-    await store.open()
+    monkeypatch.setattr(audit_records, "MOST_DETAILS", 350)
+    monkeypatch.setattr(audit_records, "TRIMMED_EVERY", 0)
     for index in range(10):
         await store.record(entry(str(index)), details=CallDetails("x" * 100, LATER))
-    await store._write(lambda connection: sqlite_calls.trim(connection, 0, most=350))
     numbers = sorted(one.number for one in await store.session_trail(KEY))
     assert [await store.call_details(number) is not None for number in numbers] == [False] * 7 + [True] * 3
-    await store.aclose()
 
 
 async def test_details_outlive_the_process_and_are_not_read_where_they_are_damaged(tmp_path: Path) -> None:
@@ -94,6 +95,7 @@ async def test_details_outlive_the_process_and_are_not_read_where_they_are_damag
     await store.open()
     number = await newest(store)
     assert await store.call_details(number) == "of a"
-    await store._write(lambda connection: connection.execute("UPDATE calls SET text = x'ff'").rowcount)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE call SET text = x'ff'")
     assert await store.call_details(number) is None
     await store.aclose()

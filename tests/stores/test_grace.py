@@ -9,10 +9,18 @@ import pytest
 
 from losable_store import LosableStore
 from pegboard.errors import StoreUnavailableError, store_unavailable
-from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, SessionKey, Store, SwitchAction, SwitchChange
-from pegboard.stores.grace import GraceStore, grace_store
-from pegboard.stores.grace.last_read import MOST, LastRead
-from pegboard.stores.grace.unwritten import Unwritten
+from pegboard.ports import (
+    MOST_UNWRITTEN,
+    AuditRecord,
+    CallDetails,
+    SessionKey,
+    Store,
+    SwitchAction,
+    SwitchChange,
+    UseRecord,
+)
+from pegboard.stores import grace
+from pegboard.stores.grace import GraceStore
 from pegboard.testing import ManualClock, MemoryStore
 
 KEY = SessionKey(principal="ada", agent="helper", session="s")
@@ -82,7 +90,7 @@ async def test_a_server_that_is_silent_is_not_waited_for(
     double: LosableStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connections may stand for long when the network is cut."""
-    monkeypatch.setattr(grace_store, "PATIENCE", 0.05)
+    monkeypatch.setattr(grace, "PATIENCE", 0.05)
     store = cast("Store", GraceStore(cast("Store", double), grace=30, clock=clock))
     await store.open()
     await store.save(KEY, "one", expected=0)
@@ -138,10 +146,7 @@ async def test_after_a_switch_of_this_process_no_permissions_count_that_were_rea
         double.lose()
         after = await store.change_token()
         assert after.permissions != before.permissions
-        double.find()
-        async with asyncio.timeout(20):
-            while not cast("GraceStore", store).health.reachable:  # noqa: ASYNC110 - it looks by itself
-                await asyncio.sleep(0.01)
+        await back(store, double)
         before = await store.change_token()
 
 
@@ -177,48 +182,52 @@ async def test_a_grant_is_kept_for_calls_and_no_other_secret(store: Store, doubl
 
 
 async def test_a_reading_that_a_writing_has_overtaken_is_not_the_last(store: Store, double: LosableStore) -> None:
-    entered, go = asyncio.Event(), asyncio.Event()
-    last: LastRead[str, str] = LastRead()
-
-    async def slow() -> str:
-        entered.set()
-        await go.wait()
-        return "old"
-
-    reading = asyncio.create_task(last.read("key", slow))
-    await entered.wait()
-    last.put("key", "new")
-    go.set()
-    assert await reading == "old"
-    assert last["key"] == "new"
+    await store.load(KEY)
+    double.answers.clear()
+    reading = asyncio.create_task(store.load(OTHER))
+    await asyncio.sleep(0)
+    double.answers.set()
+    await store.save(OTHER, "new", expected=0)
+    await reading
+    double.lose()
+    found = await store.load(OTHER)
+    assert found is not None
+    assert found.text == "new"
 
 
-def test_the_values_that_were_read_longest_ago_go_first() -> None:
-    last: LastRead[int, int] = LastRead()
-    for number in range(MOST + 2):
-        last.put(number, number)
-    assert [number in last for number in (0, 1, 2, MOST + 1)] == [False, False, True, True]
-
-
-async def test_records_that_wait_are_bounded_and_the_oldest_give_way(store: Store, double: LosableStore) -> None:
+async def test_records_that_wait_are_bounded_and_the_oldest_give_way(
+    store: Store, double: LosableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S2: what is dropped is counted."""
-    unwritten, written = Unwritten(most=3), list[str]()
+    monkeypatch.setattr(grace, "MOST_WAITING", 3)
+    double.lose()
+    await store.change_token()
     for number in range(5):
-        unwritten.add_call(lambda record, _: written.append(record.subject), call(str(number)), None)
-    unwritten.add(lambda: written.append("two of a bill"), ["a", "b"])
-    assert (unwritten.waiting, unwritten.dropped) == (3, 4)
-    assert unwritten.hand_over() == (3, 4)
-    assert written == ["4", "two of a bill"]
-    assert unwritten.hand_over() == (0, 0)
+        store.record_later(call(str(number)))
+    store.remember_later(UseRecord(1.0, "ada", "helper", "need", "a"), UseRecord(1.0, "ada", "helper", "need", "b"))
+    health = cast("GraceStore", store).health
+    assert (health.waiting, health.dropped) == (3, 4)
+    await back(store, double)
+    assert [one.subject for one in await store.entries()] == ["4"]
+    assert [use.tool for use in await store.uses("ada", "helper")] == ["a", "b"]
 
 
-def test_of_calls_whose_details_have_no_room_the_records_alone_wait() -> None:
-    unwritten, written = Unwritten(), list[bool]()
-    details = CallDetails("x" * (MOST_UNWRITTEN // 2 + 1), 0.0)
+async def test_of_calls_whose_details_have_no_room_the_records_alone_wait(store: Store, double: LosableStore) -> None:
+    details = CallDetails("x" * (MOST_UNWRITTEN // 2 + 1), 4e9)
+    double.lose()
+    await store.change_token()
     for number in range(3):
-        unwritten.add_call(lambda _, kept: written.append(kept is not None), call(str(number)), details)
-    unwritten.hand_over()
-    assert written == [True, False, False]
+        store.record_later(call(str(number)), details)
+    await back(store, double)
+    assert [await store.call_details(number) is not None for number in (1, 2, 3)] == [True, False, False]
+
+
+async def back(store: Store, double: LosableStore) -> None:
+    """Find the store, and wait until that is known."""
+    double.find()
+    async with asyncio.timeout(20):
+        while not cast("GraceStore", store).health.reachable:  # noqa: ASYNC110 - it looks by itself
+            await asyncio.sleep(0.01)
 
 
 async def test_a_store_that_is_lost_at_the_end_says_how_many_records_are_lost(

@@ -17,7 +17,7 @@ from keyrings.alt.file import PlaintextKeyring
 
 from keyring_files import Lockable, lockable_in, used
 from pegboard.errors import StoreError
-from pegboard.stores.sqlite import SqliteStore, sealed
+from pegboard.stores.sql import SqliteStore, sealed
 
 OTHER = base64.b64encode(bytes(range(32))).decode()
 

@@ -14,8 +14,8 @@ from test_store_contract import ENTRY, KEY, USE, pin
 from pegboard.errors import StoreBusyError, StoreUnavailableError
 from pegboard.ports import PinChange, StateChange, UsageCounts, UsageRecord
 from pegboard.ports.usage import HOUR
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.postgres.database import CONNECTIONS
+from pegboard.stores.sql import PostgresStore
+from pegboard.stores.sql.postgres_database import CONNECTIONS, PostgresDatabase
 from pegboard.support.backoff import wait_until
 from postgres_server import PostgresServer
 
@@ -56,9 +56,7 @@ async def opened_behind(pooler: Pooler, url: str) -> AsyncIterator[PostgresStore
 
 
 async def hears(store: PostgresStore) -> bool:
-    pulse = store._pulse
-    assert pulse is not None
-    return await wait_until(lambda: pulse.hears, 5)
+    return await wait_until(lambda: store._db.hears, 5)
 
 
 async def moved(store: PostgresStore, before: object) -> bool:
@@ -223,8 +221,7 @@ async def test_what_somebody_else_sends_on_the_channel_does_no_harm(
     found = await peer.load(KEY)
     assert found is not None
     assert found.text == "two"
-    assert store._pulse is not None
-    assert store._pulse.hears
+    assert store._db.hears
 
 
 # -- what is between the store and its server ------------------------------------------------------
@@ -241,16 +238,16 @@ async def test_what_was_read_costs_no_statement_until_the_token_moves(postgres: 
             await store.change_token()
             await store.load(KEY)
             await store.uses("ada", "assistant")
-        assert [one for one in relay.asked if b"pg_advisory_xact_lock_shared" not in one] == []
+        assert [one for one in relay.asked if b".counter" not in one] == []
 
 
 async def test_what_many_wait_for_at_once_is_written_in_two_messages(postgres: PostgresServer, url: str) -> None:
-    """S2: those who come while the first is underway have all that they wait for in the second."""
+    """S2: what comes while the first batch is underway is in the second."""
     async with relayed(Relay(postgres.folder)) as relay, opened(relay.address(url)) as store:
         relay.asked.clear()
         relay.delay = 0.02
         await asyncio.gather(*(store.record(ENTRY._replace(subject=f"{number}")) for number in range(30)))
-        assert len([one for one in relay.asked if b".audit" in one]) == 2
+        assert len([one for one in relay.asked if b"INTO" in one and b".audit" in one]) == 2
         assert len(await store.entries(limit=100)) == 30
 
 
@@ -258,7 +255,7 @@ async def test_a_change_that_was_not_told_is_found_within_seconds(
     url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S2, G14: the numbers are read as a net; then listening begins anew."""
-    monkeypatch.setattr("pegboard.stores.postgres.pulse.NET_SECONDS", 0.3)
+    monkeypatch.setattr("pegboard.stores.sql.notifications.NET_SECONDS", 0.3)
     async with opened(url) as store, opened(url) as peer:
         await find_what_was_not_told(store, peer, postgres)
 
@@ -269,8 +266,8 @@ async def find_what_was_not_told(store: PostgresStore, peer: PostgresStore, post
     token = await peer.change_token()
     schema = peer.address.quoted
     async with await psycopg.AsyncConnection.connect(postgres.conninfo, autocommit=True) as other:
-        await other.execute(f"UPDATE {schema}.sessions SET text = 'silent'".encode())
-        await other.execute(f"SELECT nextval('{schema}.states_told')".encode())
+        await other.execute(f"UPDATE {schema}.session SET text = 'silent'".encode())
+        await other.execute(f"UPDATE {schema}.counter SET value = value + 1 WHERE name = 'states'".encode())
     for _ in range(80):
         await peer.changed(token, 0.1)
         if await peer.change_token() != token:
@@ -293,8 +290,8 @@ async def test_whoever_is_about_to_refuse_takes_up_what_was_not_heard_yet(
     assert await peer.change_token() == token
     schema = peer.address.quoted
     async with await psycopg.AsyncConnection.connect(postgres.conninfo, autocommit=True) as other:
-        await other.execute(f"UPDATE {schema}.sessions SET text = 'silent', version = version + 1".encode())
-        await other.execute(f"SELECT nextval('{schema}.states_told')".encode())
+        await other.execute(f"UPDATE {schema}.session SET text = 'silent', version = version + 1".encode())
+        await other.execute(f"UPDATE {schema}.counter SET value = value + 1 WHERE name = 'states'".encode())
     assert await peer.catch_up()
     found = await peer.load(KEY)
     assert found is not None
@@ -345,7 +342,8 @@ async def wait_for_entries(store: PostgresStore) -> bool:
 
 async def test_who_is_cancelled_as_a_connection_becomes_free_is_cancelled(store: PostgresStore) -> None:
     """Else a process that ends waits for ever for what listens; at whichever moment that is."""
-    database, _ = store._opened()
+    database = store._db
+    assert isinstance(database, PostgresDatabase)
     await store.now()
     pool = database._pool
     assert pool is not None
@@ -368,12 +366,12 @@ async def test_a_store_that_could_not_be_opened_whole_is_opened_the_next_time(
     postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S2: the tables are there by then, and the newest numbers do not come."""
-    monkeypatch.setattr("pegboard.stores.postgres.database.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("pegboard.stores.sql.postgres_database.ANSWER_SECONDS", 0.3)
     async with opened(url, hearing=False):
         pass
     store = PostgresStore(url, patience=0.1)
     async with await psycopg.AsyncConnection.connect(postgres.conninfo) as other:
-        await other.execute(f"DROP SEQUENCE {store.address.quoted}.states_told".encode())
+        await other.execute(f"LOCK TABLE {store.address.quoted}.counter".encode())
         with pytest.raises(StoreUnavailableError):
             await store.open()
         await other.rollback()
@@ -400,15 +398,14 @@ async def test_behind_a_pooler_every_change_is_asked_for(postgres: PostgresServe
         assert found.text == "two"
         await asyncio.gather(*(store.record(ENTRY) for _ in range(20)))
         assert len(await store.entries()) == 21
-        assert store._pulse is not None
-        assert not store._pulse.hears
+        assert not store._db.hears
 
 
 async def test_a_server_that_does_not_answer_is_left(
     postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G14: as one that is split off; when it is back, everything goes on."""
-    monkeypatch.setattr("pegboard.stores.postgres.database.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("pegboard.stores.sql.postgres_database.ANSWER_SECONDS", 0.5)
     async with relayed(Relay(postgres.folder)) as relay, opened(relay.address(url)) as store:
         relay.passes.clear()
         with pytest.raises(StoreUnavailableError) as caught:
@@ -428,7 +425,7 @@ async def test_a_lock_that_somebody_keeps_is_waited_for_as_long_as_patience_last
     version = await store.save(KEY, "text", expected=0)
     assert version
     async with await psycopg.AsyncConnection.connect(postgres.conninfo) as other:
-        await other.execute(f"SELECT 1 FROM {store.address.quoted}.sessions FOR UPDATE".encode())
+        await other.execute(f"SELECT 1 FROM {store.address.quoted}.session FOR UPDATE".encode())
         with pytest.raises(StoreBusyError) as caught:
             await store.save(KEY, "more", expected=version)
         assert "kept locked" in str(caught.value)

@@ -18,8 +18,8 @@ from pegboard import Pegboard
 from pegboard.cli import main
 from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
 from pegboard.ports import StateChange
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.postgres.schema import STEPS, Step
+from pegboard.stores.sql import PostgresStore
+from pegboard.stores.sql.schema import VERSION
 from postgres_server import PostgresServer
 
 PASSWORD = "hunter2-and-more"
@@ -109,7 +109,7 @@ async def test_a_server_that_is_too_far_away_cannot_be_reached_now(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G14: whoever waits is not kept for longer than a few seconds."""
-    monkeypatch.setattr("pegboard.stores.postgres.database.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("pegboard.stores.sql.postgres_database.CONNECT_SECONDS", 2)
     async with relayed(Relay(server.folder)) as relay:
         relay.delay = 10
         async with asyncio.timeout(5):
@@ -122,7 +122,7 @@ async def test_a_full_disk_is_named_and_nothing_is_changed(
 ) -> None:
     store = PostgresStore(server.address())
     await store.open()
-    table = f"{store.address.quoted}.sessions"
+    table = f"{store.address.quoted}.session"
     database.execute(
         "CREATE OR REPLACE FUNCTION public.no_room() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$"
@@ -149,47 +149,31 @@ async def test_many_processes_that_begin_at_once_make_the_tables_once(server: Po
         await store.aclose()
 
 
-async def test_an_older_process_works_beside_a_newer_one_unless_a_step_breaks_with_it(server: PostgresServer) -> None:
-    """S2: a column that it does not know has a default."""
-    url = server.address()
-    older = PostgresStore(url)
-    await older.open()
-    added = Step(statements=("ALTER TABLE {s}.sessions ADD COLUMN note text NOT NULL DEFAULT ''",))
-    newer = PostgresStore(url, steps=(*STEPS, added))
-    await newer.open()
-    version = await older.save(KEY, "one", expected=0)
-    assert version
-    assert await newer.save(KEY, "two", expected=version)
-    again = PostgresStore(url)
-    await again.open()
-    assert await again.save(replace(KEY, session="other"), "text", expected=0)
-    for store in (older, newer, again):
-        await store.aclose()
-    broken = PostgresStore(url, steps=(*STEPS, added, Step(statements=(), breaks=True)))
-    await broken.open()
-    await broken.aclose()
-    error = await refusal(url, StoreSchemaError)
-    assert f"schema version {len(STEPS) + 2}" in error.message
+async def test_tables_of_a_newer_version_are_refused_and_left_alone(
+    server: PostgresServer, database: psycopg.Connection
+) -> None:
+    store = PostgresStore(server.address("newer"))
+    await store.open()
+    await store.aclose()
+    database.execute(f"UPDATE newer.pegboard_store SET version = {VERSION + 1}".encode())
+    error = await refusal(server.address("newer"), StoreSchemaError)
+    assert f"schema version {VERSION + 1}" in error.message
     assert "newer Pegboard" in error.hint
 
 
-async def test_a_step_that_fails_leaves_the_tables_as_they_were(server: PostgresServer) -> None:
-    url = server.address()
-    broken = Step(statements=("CREATE TABLE {s}.more (id int)", "SELECT 1 / 0"))
-    with pytest.raises(StoreError):
-        await PostgresStore(url, steps=(*STEPS, broken)).open()
-    store = PostgresStore(url)
-    await store.open()
-    assert await store.sessions() == []
-    await store.aclose()
-
-
-async def test_a_schema_of_another_program_is_left_alone(server: PostgresServer, database: psycopg.Connection) -> None:
-    database.execute("CREATE SCHEMA theirs")
-    database.execute("CREATE TABLE theirs.sessions (id int)")
-    error = await refusal(server.address("theirs"), StoreSchemaError)
-    assert "tables of another program" in error.message
+@pytest.mark.parametrize("table", ["orders", "steps"], ids=["another program", "an earlier Pegboard"])
+async def test_a_schema_that_is_not_of_this_pegboard_is_refused_and_left_alone(
+    server: PostgresServer, database: psycopg.Connection, table: str
+) -> None:
+    schema = f"with_{table}"
+    database.execute(f"CREATE SCHEMA {schema}".encode())
+    database.execute(f"CREATE TABLE {schema}.{table} (id int)".encode())
+    error = await refusal(server.address(schema), StoreSchemaError)
+    assert f"the schema '{schema}' is not a store of this Pegboard" in error.message
+    assert f'ALTER SCHEMA "{schema}" RENAME TO' in error.hint
     assert "?schema=" in error.hint
+    tables = database.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+    assert tables == [(table,)]
 
 
 async def test_tables_that_were_removed_meanwhile_are_named(

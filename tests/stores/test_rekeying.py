@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 from kinds import KEY
+from pegboard.stores.postgres.copies import PostgresCopies
+from pegboard.stores.sqlite.copies import SqliteCopies
 from test_keyring_keys import ring as ring  # noqa: PLC0414 - a fixture
 
 from keyring_files import Lockable, used
 from pegboard.errors import StoreError
 from pegboard.ports import Store
 from pegboard.ports.store_copies import Rekeyed, StoreCopies
-from pegboard.stores.postgres import PostgresStore
-from pegboard.stores.postgres.copies import PostgresCopies
-from pegboard.stores.sqlite import SqliteStore
-from pegboard.stores.sqlite.copies import SqliteCopies
+from pegboard.stores.sql import PostgresStore, SqliteStore
 
 NEW = base64.b64encode(b"n" * 32).decode()
 Open = Callable[[], Store]
@@ -317,7 +316,7 @@ async def test_g11_nobody_who_writes_waits_while_a_person_unlocks_the_keyring(ri
 
     def write() -> None:
         with closing(sqlite3.connect(path, timeout=0)) as other, other:
-            other.execute("INSERT INTO secrets VALUES ('meanwhile', x'00')")
+            other.execute("INSERT INTO secret VALUES ('meanwhile', x'00')")
             wrote.append(True)
 
     unlocking = Unlocking()

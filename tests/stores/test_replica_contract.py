@@ -9,7 +9,7 @@ from kinds import KINDS, make
 from test_store_contract import STRANGE
 
 from pegboard.ports import Replica, Store
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 FIRST = Replica("a1b2c3", "http://10.0.0.1:8321", "1.2.0")
 SECOND = Replica("zz99", "http://[::1]:8321", "1.3.0")

@@ -1,15 +1,21 @@
 """The key that secrets are sealed with: given, else made once beside the store (G11)."""
 
 import base64
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pegboard.errors import StoreError
-from pegboard.stores.sqlite.sealing_keys import sealing_for
+from pegboard.stores.sql.sealing import Sealing
+from pegboard.stores.sql.sealing_keys import SealingKeys
 
 GIVEN = base64.b64encode(bytes(range(32))).decode()
+
+
+def sealing_for(store: Path, env: Mapping[str, str]) -> Sealing:
+    return SealingKeys(str(store), store, env).sealing()
 
 
 def test_g11_a_key_is_made_once_beside_the_store_for_its_owner_alone(tmp_path: Path) -> None:

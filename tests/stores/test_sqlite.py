@@ -13,7 +13,7 @@ from sqlite_samples import ENTRY, KEY, in_file
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreBusyError
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 
 async def until(condition: str, path: Path, *, within: float) -> None:
@@ -197,7 +197,7 @@ async def test_the_newest_fingerprints_of_a_plugin_are_kept(store: SqliteStore) 
     await store.keep_manifest("other", "0", Manifest())
     for number in range(40):
         await store.keep_manifest("git", str(number), Manifest(description=str(number)))
-    assert in_file(store.path, "SELECT plugin, count(*) FROM manifests GROUP BY plugin ORDER BY plugin") == [
+    assert in_file(store.path, "SELECT plugin, count(*) FROM manifest GROUP BY plugin ORDER BY plugin") == [
         ("git", 32),
         ("other", 1),
     ]
@@ -209,7 +209,7 @@ async def test_the_newest_fingerprints_of_a_plugin_are_kept(store: SqliteStore) 
 async def test_a_stored_manifest_that_cannot_be_used_counts_as_missing(store: SqliteStore, text: str) -> None:
     """G8: missing manifests are fetched."""
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("INSERT INTO manifests (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+        connection.execute("INSERT INTO manifest (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
     assert await store.manifest("git", "1") is None
 
 
@@ -217,7 +217,7 @@ async def test_a_manifest_of_another_release_is_read_as_far_as_it_is_understood(
     """G8: a newer one has more, an older one does not say what there is besides tools."""
     text = '{"tools": [{"plugin": "git", "name": "log", "colour": "red"}], "secrets": ["token"], "shape": "round"}'
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("INSERT INTO manifests (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+        connection.execute("INSERT INTO manifest (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
     manifest = await store.manifest("git", "1")
     assert manifest is not None
     assert [tool.id for tool in manifest.tools] == ["git/log"]
@@ -226,5 +226,5 @@ async def test_a_manifest_of_another_release_is_read_as_far_as_it_is_understood(
 
 
 def test_importing_the_store_does_not_import_sqlite() -> None:
-    code = "import sys; import pegboard.stores.sqlite; print('sqlite3' in sys.modules)"
+    code = "import sys; import pegboard.stores.sql; print('sqlite3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

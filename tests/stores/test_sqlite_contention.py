@@ -14,7 +14,7 @@ import pytest
 from contention_writer import SHARED
 
 from pegboard.ports import SessionKey
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 WRITER = Path(__file__).with_name("contention_writer.py")
 SECONDS = 30.0 if os.environ.get("PEGBOARD_LONG") == "1" else 3.0

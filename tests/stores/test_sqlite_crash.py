@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from crash_writer import KEY, text_of
 
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 WRITER = Path(__file__).with_name("crash_writer.py")
 TOGETHER = Path(__file__).with_name("together_writer.py")

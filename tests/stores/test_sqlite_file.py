@@ -14,8 +14,8 @@ from sqlite_samples import ENTRY, KEY, in_file
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError, StoreSchemaError
-from pegboard.stores.sqlite import SqliteStore
-from pegboard.stores.sqlite.schema import VERSION
+from pegboard.stores.sql import SqliteStore
+from pegboard.stores.sql.schema import VERSION
 
 
 def mode_of(path: Path) -> str:
@@ -95,7 +95,7 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
 async def test_a_commit_is_in_the_file_when_save_returns(store: SqliteStore) -> None:
     """S2: nothing waits in the process."""
     await store.save(KEY, "text", expected=0)
-    assert in_file(store.path, "SELECT text FROM sessions") == [("text",)]
+    assert in_file(store.path, "SELECT text FROM session") == [("text",)]
     assert in_file(store.path, "PRAGMA journal_mode") == [("wal",)]
 
 
@@ -137,7 +137,7 @@ async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_numbe
     assert (await store.change_token()).permissions != revision
     assert (await store.all_switches()).get("assistant", {}) == {}
     assert await store.digest_key() != key
-    assert in_file(store.path, "SELECT text FROM sessions") == [("after",)]
+    assert in_file(store.path, "SELECT text FROM session") == [("after",)]
 
 
 async def test_a_file_that_another_one_replaces_counts_no_longer_for_one_who_only_reads(store: SqliteStore) -> None:
@@ -188,7 +188,7 @@ async def test_a_newer_file_is_refused_with_both_versions_and_left_alone(path: P
     assert content_of(path) == before
 
 
-@pytest.mark.parametrize("owner", [0, 0x50454742], ids=["another program", "an earlier Pegboard"])
+@pytest.mark.parametrize("owner", [0, 0x50454731], ids=["another program", "an earlier Pegboard"])
 async def test_a_store_that_is_not_of_this_pegboard_is_refused_and_left_alone(tmp_path: Path, owner: int) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
@@ -263,9 +263,9 @@ async def test_a_device_or_pipe_is_refused(tmp_path: Path) -> None:
 AS_NOBODY = """
 import asyncio, os, sys
 from pathlib import Path
-import pegboard.stores.sqlite.database
+import pegboard.stores.sql.sqlite_database
 from pegboard.errors import StoreError
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 if os.getuid() == 0:
     os.setgid(65534)

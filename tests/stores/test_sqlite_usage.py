@@ -12,13 +12,13 @@ from test_usage_contract import EVERY, ONE, RECORD
 from pegboard.errors import StoreBusyError
 from pegboard.ports import UsageCounts, UsageRecord, UsageSums
 from pegboard.ports.usage import HOUR
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
 from pegboard.ports import UsageCounts, UsageRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 async def write():
     store = SqliteStore(Path(sys.argv[1]))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlite_samples import ENTRY, in_file
 
 from pegboard.ports import UseRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 USE = UseRecord(at=1_000_000.0, principal="ada", agent="assistant", need="what changed last", tool="git/log")
 WRITER = Path(__file__).with_name("use_writer.py")
@@ -23,7 +23,7 @@ WRITER = Path(__file__).with_name("use_writer.py")
 
 async def written(path: Path, count: int) -> None:
     deadline = time.monotonic() + 10
-    while in_file(path, "SELECT count(*) FROM uses") != [(count,)]:
+    while in_file(path, "SELECT count(*) FROM use") != [(count,)]:
         assert time.monotonic() < deadline, f"{count} uses are not in the file"
         await asyncio.sleep(0.002)
 
@@ -44,7 +44,7 @@ async def test_closing_stores_the_uses_that_wait(path: Path) -> None:
     await store.open()
     store.remember_later(USE)
     await store.aclose()
-    assert in_file(path, "SELECT need FROM uses") == [(USE.need,)]
+    assert in_file(path, "SELECT need FROM use") == [(USE.need,)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_a_damaged_use_counts_for_nothing(store: SqliteStore, at: object, 
     await store.record(ENTRY)
     row = (at, USE.principal, USE.agent, need, "git/diff")
     with closing(sqlite3.connect(store.path)) as other, other:
-        other.execute("INSERT INTO uses (at, principal, agent, need, tool) VALUES (?, ?, ?, ?, ?)", row)
+        other.execute("INSERT INTO use (at, principal, agent, need, tool) VALUES (?, ?, ?, ?, ?)", row)
     assert list(await store.uses("ada", "assistant")) == [USE]
     assert await store.forget_uses(principal="ada") == 2
 
@@ -82,7 +82,7 @@ async def test_looking_needs_no_lock_while_uses_wait_behind_another_writer(
     """S2: a search waits for nobody's write, and finds what was called just now."""
     store.remember_later(USE)
     assert list(await store.uses("ada", "assistant")) == [USE]
-    assert in_file(store.path, "SELECT count(*) FROM uses") == [(0,)]
+    assert in_file(store.path, "SELECT count(*) FROM use") == [(0,)]
     blocker.execute("ROLLBACK")
     await written(store.path, 1)
     assert list(await store.uses("ada", "assistant")) == [USE]
@@ -164,7 +164,7 @@ def test_what_is_read_piece_by_piece_is_what_the_file_has(
                 await store.record(ENTRY)
             else:
                 seen = [(use.at, use.need) for use in await mine.uses("ada", "assistant")]
-                assert seen == in_file(path, "SELECT at, need FROM uses WHERE principal = 'ada' ORDER BY id")
+                assert seen == in_file(path, "SELECT at, need FROM use WHERE principal = 'ada' ORDER BY id")
         await mine.aclose()
         await theirs.aclose()
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pegboard.ports import SwitchAction, SwitchChange
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 
 def say(line: str) -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pegboard.ports import UseRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 
 async def remember_for_ever(path: Path) -> None:

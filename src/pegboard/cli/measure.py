@@ -176,7 +176,7 @@ async def _opened(servers: CompiledServers, masker: Masker, timeout: float) -> A
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
-    from pegboard.stores.memory import MemoryStore
+    from pegboard.stores.sql import MemoryStore
 
     upstreams = McpSource(
         mask=masker.text,

@@ -93,7 +93,7 @@ async def start_servers(
 async def _start(spec: ServerSpec, masker: Masker, own: OwnPaths) -> Start:
     """Start one server, ask it for its tools, and stop it."""
     from pegboard.sources.mcp import McpSource
-    from pegboard.stores.memory import MemoryStore
+    from pegboard.stores.sql import MemoryStore
 
     if spec.unavailable:
         return Start(name=spec.name, fault=masker.text(spec.unavailable))

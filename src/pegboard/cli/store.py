@@ -1,4 +1,4 @@
-"""`pegboard store …`: the store as a file of no kind of database, put in again, looked over, sealed anew (S2)."""
+"""`pegboard store …`: the store as a file of no kind of database, put in again, looked over (S2)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Printer, plural
-from pegboard.cli.store_lines import check_json, check_lines, rekeyed_line, sealed_line
+from pegboard.cli.store_lines import check_json, check_lines, sealed_line
 from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.ports.store_copies import CopiedRecord, StoreCheck, StoreCopies
-    from pegboard.stores.copy_lines import CopyEnd, CopyReader
+    from pegboard.stores.sql.copy_lines import CopyEnd, CopyReader
 
 STANDARD: Final = "-"
 EXPORT_RISK: Final = "A copy is as confidential as the store: what is sealed stays so, all else stands in it in plain."
@@ -77,7 +77,7 @@ def import_(
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.stores.copy_lines import CopyReader
+        from pegboard.stores.sql.copy_lines import CopyReader
 
         configuration, copies = _store(printer, config)
         with _read(file) as opened:
@@ -116,27 +116,6 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     return guarded(Options(config=config, as_json=as_json), done)
 
 
-def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Seal all logins with the key that seals now, while processes go on working with the store.
-
-    With PEGBOARD_KEY they are sealed with it, those that PEGBOARD_SECOND_KEY opens among them. Without it a new key is
-    made where the present one is kept: in the file beside the store or in the keyring. Run it again where it was
-    interrupted. Exit code 1 where something is sealed with a key that is not there.
-    """
-
-    async def done(printer: Printer) -> int:
-        _, copies = _store(printer, config)
-        with printer.working(f"Sealing anew in {copies.place}", lasting=not as_json):
-            found = await copies.rekey()
-        if printer.as_json:
-            printer.document({"store": copies.place, **found._asdict()})
-        else:
-            printer.say(rekeyed_line(found))
-        return REFUSED if found.unopened else DONE
-
-    return guarded(Options(config=config, as_json=as_json), done)
-
-
 def _store(printer: Printer, config: Path | None) -> tuple[Configuration, StoreCopies]:
     """Return a configuration and its store; what is printed from now on has no secret of it."""
     from pegboard.assembly import read_configuration, store_copies
@@ -151,7 +130,6 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
     "export": (export, "pegboard store export pegboard-copy.jsonl"),
     "import": (import_, "pegboard store import pegboard-copy.jsonl"),
     "check": (check, "pegboard store check"),
-    "rekey": (rekey, "pegboard store rekey"),
 }
 
 
@@ -159,7 +137,7 @@ async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], Non
     """Write a copy and return what it came to."""
     from importlib.metadata import version
 
-    from pegboard.stores.copy_lines import CopyWriter
+    from pegboard.stores.sql.copy_lines import CopyWriter
 
     writer = CopyWriter()
     file.write(writer.header(version=version("pegboard"), store=copies.kind))

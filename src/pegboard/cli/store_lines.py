@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.cli.rendering import plural
 
 if TYPE_CHECKING:
-    from pegboard.ports.store_copies import Rekeyed, SealedState, StoreCheck
+    from pegboard.ports.store_copies import SealedState, StoreCheck
 
 _KEYS: Final = {
     "variable": "the key in PEGBOARD_KEY",
@@ -52,20 +52,6 @@ def sealed_line(sealed: SealedState) -> str:
         f"{there}, {sealed.unopened} of them not opened by {key}: set PEGBOARD_KEY to that of the store that they "
         "were sealed in."
     )
-
-
-def rekeyed_line(found: Rekeyed) -> str:
-    """Return what became of what was sealed anew, for people."""
-    there, key = plural(found.there, "secret"), _KEYS.get(found.place)
-    if key is None:
-        return f"{there}, and no key: nothing was sealed anew." if found.there else "Nothing is sealed."
-    said = f"{there}, {found.resealed} sealed anew with {key}{', which is a new one' if found.made else ''}."
-    if found.unopened:
-        said += (
-            f" {found.unopened} of them are opened by no key that is there, and left as they are: set "
-            "PEGBOARD_SECOND_KEY to the key that they were sealed with, and run this again."
-        )
-    return said
 
 
 def check_json(found: StoreCheck) -> dict[str, Any]:

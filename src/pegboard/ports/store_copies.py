@@ -7,40 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from pegboard.errors import StoreError
-from pegboard.ports.audit_trail import AuditRecord
 from pegboard.ports.replicas import Replica
-from pegboard.ports.tokens import BillCounts
-from pegboard.ports.usage import UsageCounts
 
 Cell = str | bytes | int | float | None
 """One value of a record; bytes are what is no text."""
-_SESSION: Final = ("principal", "agent", "session")
-
-KINDS: Final[Mapping[str, Sequence[str]]] = {
-    "counter": ("name", "value"),
-    "numbering": ("of", "last"),
-    "secret": ("name", "value"),
-    "session": (*_SESSION, "version", "updated_at", "text"),
-    "session_data": (*_SESSION, "name", "text"),
-    "switch": ("agent", "name", "value"),
-    "principal_switch": ("agent", "principal", "name", "value"),
-    "switch_action": ("id", "mark", "subject", "at", "by", "changes"),
-    "manifest": ("id", "plugin", "fingerprint", "text"),
-    "pinned_server": ("plugin", "version", "revision", "claims"),
-    "pin": ("plugin", "tool", "digest", "waiting", "flags", "by", "definition"),
-    "approval": ("id", *_SESSION, "tool", "asked", "status", "lasts", "asked_at", "expires_at", "text"),
-    "accepted": ("configuration", "text"),
-    "sealed": ("kind", "key", "version", "expires_at", "sealed", "place"),
-    "use": ("id", "at", "principal", "agent", "need", "tool"),
-    "bill": ("day", *_SESSION, *BillCounts._fields),
-    "usage": ("seconds", "start", "agent", "server", "tool", "outcome", *UsageCounts._fields),
-    "audit": ("id", *AuditRecord._fields),
-    "call": ("id", "until", "size", "text"),
-}
-"""The fields of each kind of record, in the order in which kinds are copied; records of a kind come in theirs.
-
-``numbering`` is the last number that records of another kind were given, which counts also where they are gone.
-"""
 OF_EVERY_STORE: Final = frozenset({"counter", "numbering", "secret"})
 """Kinds that a store has although nothing has been kept in it yet."""
 OF_REPLICAS: Final = "replicas"
@@ -85,7 +55,7 @@ def record_not_valid(record: CopiedRecord, error: Exception) -> StoreError:
     """Return the error for a record that a store does not take."""
     return StoreError(
         f"Line {record.line} of the copy has a record of the kind '{record.kind}' that does not fit: {error}.",
-        hint="Nothing was changed. Make the copy anew with `pegboard store export`.",
+        hint="Nothing was changed. Make another copy with `pegboard store export`.",
         code="copy_not_valid",
     )
 
@@ -108,20 +78,6 @@ class SealedState:
     def sound(self) -> bool:
         """Return whether everything that is sealed can be opened."""
         return not self.unopened and not self.problem
-
-
-class Rekeyed(NamedTuple):
-    """What became of the secrets of a store that were sealed anew.
-
-    ``place`` is where the key is that seals them now, ``made`` whether that is a new one; ``resealed`` of ``there``
-    were sealed with it now, and ``unopened`` are left, sealed with a key that nobody has here.
-    """
-
-    place: str
-    made: bool
-    there: int
-    resealed: int
-    unopened: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,21 +148,6 @@ class StoreCopies(Protocol):
         Raises:
             StoreError: It cannot be written; ``store_not_empty`` where it has something, ``store_in_use`` where
                 processes serve it, ``copy_not_valid`` where a record does not fit.
-        """
-        ...
-
-    async def rekey(self) -> Rekeyed:
-        """Seal every secret with the key that seals now, while processes go on working with the store.
-
-        Versions stay, so that whoever changes a secret at the same moment is not refused. Where the key is none of a
-        variable, a new one is made first, and the old one goes after the last secret. It may be interrupted at any
-        moment: the next one goes on.
-
-        Returns:
-            What became of them.
-
-        Raises:
-            StoreError: They cannot be read or written, or a key cannot be had; ``store_missing`` where there is none.
         """
         ...
 

@@ -6,7 +6,7 @@ No test framework is imported.
 """
 
 from pegboard.ports import Adapters
-from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sql import MemoryStore
 from pegboard.testing.fake_client import FakeClient, FakeListener, Notification
 from pegboard.testing.fake_logins import FakeLogins
 from pegboard.testing.fake_resources import FakeResources

@@ -13,7 +13,7 @@ from pathlib import Path
 from pegboard import Approval, Pegboard
 from pegboard.core.access.approvals.approval import ApprovalStatus
 from pegboard.ports import Adapters, AuditRecord
-from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sql import SqliteStore
 
 
 class KilledStore(SqliteStore):

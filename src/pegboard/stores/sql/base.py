@@ -11,6 +11,14 @@ from pegboard.stores.sql.waiting import Batches
 
 T = TypeVar("T")
 
+LONGEST: Final = 600.0
+"""For how many seconds a lease is asked for at most: one that ends later was taken before the clock was set back."""
+_TAKE: Final = (
+    "INSERT INTO main.lease AS old (name, holder, until) VALUES (?, ?, clock() + ?)"
+    " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+    " WHERE old.holder = excluded.holder OR old.until <= clock() OR old.until > clock() + ?"
+)
+
 
 class StoreBase:
     """One part of the store, which keeps one subject; :class:`SqlStore` combines them."""
@@ -20,15 +28,17 @@ class StoreBase:
         self._batches: Final = Batches(database)
         self._on_change: Final[list[Callable[[str, str | None], None]]] = []
         """Called with what another process may have changed, as ``Database.open`` says."""
+        self._version = 0
         self._secrets: dict[str, tuple[int, bytes]] = {}
 
     async def _write(
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
     ) -> T:
         """Return what the work returns once it is committed with its records, after the calls that waited."""
+        if audit or not self._batches.is_scheduled:
+            await self._batches.flush()
         if not audit:
             return await self._db.write(work, *locks)
-        await self._batches.flush()
 
         async def with_records(transaction: Transaction) -> T:
             result = await work(transaction)
@@ -69,3 +79,24 @@ class StoreBase:
             value = await self._write(read_or_make)
             known = self._secrets[name] = self._db.file_number, value
         return known[1]
+
+    def _next_version(self, found: int) -> int:
+        """Return a version that was never used: the time in microseconds, or one more than the greatest known."""
+        self._version = max(int(self._db.clock() * 1_000_000), self._version + 1, found + 1)
+        return self._version
+
+    async def take_lease(self, name: str, holder: str, *, seconds: float) -> bool:
+        """Take a lease that has no other holder; return whether the holder has it."""
+
+        async def take(transaction: Transaction) -> bool:
+            return await transaction.changed(_TAKE, name, holder, seconds, max(seconds, LONGEST)) > 0
+
+        return await self._write(take)
+
+    async def end_lease(self, name: str, holder: str) -> None:
+        """Give a lease back, if it is still this holder's."""
+
+        async def end(transaction: Transaction) -> None:
+            await transaction.run("DELETE FROM main.lease WHERE name = ? AND holder = ?", name, holder)
+
+        await self._write(end)

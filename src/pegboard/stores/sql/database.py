@@ -188,15 +188,17 @@ def key_of(*names: str) -> str:
 
 
 @cache
-def insert(table: str, columns: Sequence[str], *, key: Sequence[str] = (), add: bool = False) -> str:
+def insert(
+    table: str, columns: Sequence[str], *, key: Sequence[str] = (), keep: Sequence[str] = (), add: bool = False
+) -> str:
     """Return the statement that inserts a row.
 
-    With a ``key`` it replaces the row with the same one, or ``add``s to its other columns.
+    With a ``key`` it replaces the row with the same one, but for the columns to ``keep``, or ``add``s to its columns.
     """
     sql = f"INSERT INTO main.{table} AS old ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
     if not key:
         return sql
-    rest = [name for name in columns if name not in key]
+    rest = [name for name in columns if name not in key and name not in keep]
     changes = ", ".join(f"{name} = {f'old.{name} + ' if add else ''}excluded.{name}" for name in rest)
     return f"{sql} ON CONFLICT ({', '.join(key)}) DO {f'UPDATE SET {changes}' if rest else 'NOTHING'}"
 

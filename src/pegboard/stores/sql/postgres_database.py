@@ -110,12 +110,8 @@ class PostgresTransaction:
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert of many rows with the next message."""
-        if not (given := list(rows)):
-            return
-        before, values, after = sql.partition(" VALUES ")
-        one = after[: after.index("?)") + 2] if "(SELECT" not in after else after
-        text = f"{before}{values}{', '.join([one] * len(given))}{after[len(one) :]}"
-        self._queue.append((text, [value for row in given for value in row]))
+        if statement := with_rows(sql, list(rows)):
+            self._queue.append(statement)
 
     async def changed(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it has changed."""
@@ -156,6 +152,14 @@ class PostgresTransaction:
         if self.has_begun and not self._connection.broken:
             with suppress(psycopg.Error):
                 await self._database.send(self._connection, [("ROLLBACK", ())])
+
+
+def with_rows(sql: str, rows: Sequence[Sequence[Any]]) -> Statement | None:
+    """Return an insert of one row as one of many; None for no rows."""
+    before, values, after = sql.partition(" VALUES ")
+    end = after.find("?)") + 2 if "(SELECT" not in after else len(after)
+    text = f"{before}{values}{', '.join([after[:end]] * len(rows))}{after[end:]}"
+    return (text, [value for row in rows for value in row]) if rows else None
 
 
 class PostgresDatabase:
@@ -360,7 +364,7 @@ class PostgresDatabase:
 
     # -- the tables --------------------------------------------------------------------------------
 
-    async def look(self) -> bool:
+    async def look(self, *, writing: bool = True) -> bool:
         """Return whether the tables of this version are there.
 
         Raises ``StoreError`` where the database cannot be used, ``StoreSchemaError`` where it is newer or not ours.
@@ -378,7 +382,7 @@ class PostgresDatabase:
                 f"{address.shown} has schema version {found}; this Pegboard understands versions up to {VERSION}.",
                 hint="Use the newer Pegboard that wrote it, or point `store:` to another schema (`?schema=NAME`).",
             )
-        if refuses:
+        if refuses and writing:
             raise read_only(address)
         return ours
 

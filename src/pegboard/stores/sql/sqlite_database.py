@@ -166,7 +166,7 @@ class SqliteDatabase:
         def attempt() -> list[Row]:
             address = f"{path.as_uri()}?mode=ro"  # a file that is gone is not made again
             with closing(sqlite3.connect(address, uri=True, timeout=0, isolation_level=None)) as connection:
-                _add_clock(connection)
+                add_clock(connection)
                 return _rows(connection, sql, values)
 
         with suppress(sqlite3.Error):  # what is wrong with the file, the other connection says
@@ -258,7 +258,7 @@ class SqliteDatabase:
         if self._open is None:
             self._require_open()
             self._open = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            _add_clock(self._open)
+            add_clock(self._open)
             _make_tables(self._open)
         return self._open
 
@@ -274,7 +274,7 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise explained(error, self.place) from error
         try:
-            _add_clock(connection)
+            add_clock(connection)
             await self._prepare(connection)
         except BaseException:
             connection.close()
@@ -349,7 +349,8 @@ def _rows(connection: sqlite3.Connection, sql: str, values: Iterable[Any]) -> li
     return [tuple([unescaped(cell) for cell in row]) for row in found]
 
 
-def _add_clock(connection: sqlite3.Connection) -> None:
+def add_clock(connection: sqlite3.Connection) -> None:
+    """Let statements ask for the time by ``clock()``."""
     connection.create_function("clock", 0, lambda: time.time())  # noqa: PLW0108 - tests replace it
 
 

@@ -38,6 +38,10 @@ class WaitingRows(Protocol):
         """Write what was taken."""
         ...
 
+    def written(self, taken: Any) -> None:
+        """Note that what was taken is stored."""
+        ...
+
     def drop_surplus(self) -> int:
         """Let the oldest go where too many wait; return how many."""
         ...
@@ -67,9 +71,14 @@ class Batches:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def is_scheduled(self) -> bool:
+        """Return whether a running loop is about to write what waits."""
+        return self._timer is not None and self._loop is not None and self._loop.is_running()
+
     def schedule(self) -> None:
         """See to it that what waits is written soon; where no loop runs, with the next that is written."""
-        if self._timer is not None and self._loop is not None and self._loop.is_running():
+        if self.is_scheduled:
             return
         try:
             loop = asyncio.get_running_loop()
@@ -87,11 +96,16 @@ class Batches:
             if self._batch is not None and self._db.answers_get_lost:
                 rows = await self._db.rows(_STORED, self._writer)
                 if rows and rows[0][0] >= self._batch.number:
-                    self._stored, self._batch = self._batch.number, None
+                    self._is_stored(self._batch)
             while self._stored < last and (batch := self._batch or self._next()) is not None:
                 self._batch = batch
                 await self._db.write(partial(self._put, batch))
-                self._stored, self._batch = batch.number, None
+                self._is_stored(batch)
+
+    def _is_stored(self, batch: _Batch) -> None:
+        self._stored, self._batch = batch.number, None
+        for kind, taken in batch.parts:
+            kind.written(taken)
 
     def _next(self) -> _Batch | None:
         if not any(self.kinds):

@@ -1,0 +1,101 @@
+"""The pins of servers' tools (A4, G6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Final
+
+from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.ports import AuditRecord, PinChange
+from pegboard.stores.sql.base import StoreBase
+from pegboard.stores.sql.database import RaceLostError, Transaction, insert
+from pegboard.stores.sql.switches import PERMISSIONS
+
+_KEY: Final = ("plugin", "tool")
+_COLUMNS: Final = (*_KEY, "digest", "waiting", "flags", "by", "definition")
+_PUT: Final = insert("pin", _COLUMNS, key=_KEY)
+_PUT_KEEPING: Final = insert("pin", _COLUMNS, key=_KEY, keep=("definition",))
+_COUNT: Final = "UPDATE main.counter SET value = value + 1 WHERE name = 'pins'"
+_REVISION: Final = "SELECT value FROM main.counter WHERE name = 'pins'"
+_READ_ONLY: Final = 1
+_HARMLESS: Final = 2
+_LATER: Final = 4
+
+
+class Pins(StoreBase):
+    """The part of the store that keeps pins."""
+
+    async def pins_revision(self) -> Hashable:
+        """Return what differs after every change of a pin by any process."""
+        return (await self._db.rows(_REVISION))[0]
+
+    async def pins(self) -> Mapping[str, ServerPins]:
+        """Return the pins of every server that has been seen, without the definitions (A4)."""
+        query = (
+            "SELECT s.plugin, s.version, s.revision, p.tool, p.digest, p.waiting, p.flags, p.by"
+            " FROM main.pinned_server AS s LEFT JOIN main.pin AS p ON p.plugin = s.plugin ORDER BY s.plugin, p.tool"
+        )
+        found: dict[str, ServerPins] = {}
+        pins: dict[str, dict[str, Pin]] = {}
+        for plugin, version, revision, tool, digest, waiting, flags, by in await self._db.rows(query):
+            own = pins.setdefault(plugin, {})
+            found.setdefault(plugin, ServerPins(version, revision, own))
+            if tool is not None:
+                known = bool(flags & _READ_ONLY), bool(flags & _HARMLESS), bool(flags & _LATER)
+                own[tool] = Pin(tool, digest, waiting, *known, by)
+        return found
+
+    async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
+        """Return the definitions that count, as canonical JSON."""
+        query = "SELECT tool, definition FROM main.pin WHERE plugin = ? AND definition <> ''"
+        if len(tools) == 1:
+            rows = await self._db.rows(f"{query} AND tool = ?", plugin, *tools)
+        else:
+            rows = await self._db.rows(query, plugin)
+        wanted = set(tools)
+        return {tool: text for tool, text in rows if tool in wanted}
+
+    async def change_pins(
+        self,
+        plugin: str,
+        changes: Sequence[PinChange],
+        *,
+        expected: int | None,
+        version: int,
+        anew: bool = False,
+        forget: Collection[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> int | None:
+        """Store pins of a server, with their records, if they are as expected; return the new revision or None."""
+
+        async def change(transaction: Transaction) -> int:
+            rows = await transaction.rows("SELECT revision FROM main.pinned_server WHERE plugin = ?", plugin)
+            if (rows[0][0] if rows else None) != expected:
+                raise RaceLostError
+            if anew:
+                await transaction.run("DELETE FROM main.pin WHERE plugin = ?", plugin)
+            await self._put_pins(transaction, plugin, changes)
+            for tool in forget:
+                await transaction.run("DELETE FROM main.pin WHERE plugin = ? AND tool = ?", plugin, tool)
+            await transaction.run(_COUNT)
+            revision = (await transaction.rows(_REVISION))[0][0]
+            put = insert("pinned_server", ("plugin", "version", "revision"), key=("plugin",))
+            await transaction.run(put, plugin, version, revision)
+            transaction.announce(permissions=True)
+            return revision
+
+        return await self._write_or_none(change, PERMISSIONS, audit=audit)
+
+    async def _put_pins(self, transaction: Transaction, plugin: str, changes: Sequence[PinChange]) -> None:
+        """Write pins: with the definition that counts, or keeping the one that is stored."""
+        for statement, keeps in ((_PUT, False), (_PUT_KEEPING, True)):
+            rows = {
+                pin.tool: (plugin, pin.tool, pin.digest, pin.waiting, _flags(pin), pin.by, text or "")
+                for pin, text in changes
+                if (text is None) is keeps
+            }
+            await transaction.many(statement, rows.values())
+
+
+def _flags(pin: Pin) -> int:
+    return _READ_ONLY * pin.read_only | _HARMLESS * pin.harmless | _LATER * pin.later

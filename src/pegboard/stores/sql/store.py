@@ -1,0 +1,126 @@
+"""The store: every subject over one database."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard.ports import ChangeToken
+from pegboard.stores.sql.approvals import Approvals
+from pegboard.stores.sql.audit_records import AuditRecords
+from pegboard.stores.sql.counts import Counts
+from pegboard.stores.sql.database import Database
+from pegboard.stores.sql.grants import Grants
+from pegboard.stores.sql.manifests import Manifests
+from pegboard.stores.sql.pins import Pins
+from pegboard.stores.sql.replicas import Replicas
+from pegboard.stores.sql.sealed import SealedTexts
+from pegboard.stores.sql.session_data import SessionData
+from pegboard.stores.sql.sessions import Sessions
+from pegboard.stores.sql.switches import Switches
+from pegboard.stores.sql.uses import Uses
+
+if TYPE_CHECKING:
+    from pegboard.stores.sql.sealing_keys import SealingKeys
+
+
+class SqlStore(
+    Sessions,
+    SessionData,
+    Switches,
+    Approvals,
+    Manifests,
+    Pins,
+    Grants,
+    AuditRecords,
+    Counts,
+    Uses,
+    SealedTexts,
+    Replicas,
+):
+    """A store in a database; one event loop uses it.
+
+    ``audit_keep`` is about how many of the newest audit records are kept.
+    """
+
+    def __init__(self, database: Database, *, audit_keep: int = 100_000) -> None:
+        super().__init__(database)
+        self.audit_keep = audit_keep
+
+    async def open(self) -> None:
+        """Make the tables where they are missing; raises ``StoreError`` as the database says."""
+        await self._db.open(self._forget)
+
+    async def aclose(self) -> None:
+        """Write what still waits and let go of the database; a keyring that is asked is waited for no longer."""
+        await self._stop_looking()
+        if not self._db.is_open:
+            return
+        try:
+            self._batches.stop()
+            await self._batches.flush()
+        finally:
+            await self._db.aclose()
+            self._secrets.clear()
+
+    def _forget(self, kind: str, key: str | None) -> None:
+        for call in self._on_change:
+            call(kind, key)
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        """Return what the store is at now, or was at after ``since`` (``time.monotonic()``)."""
+        return await self._db.token(since)
+
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return the same where that needs no statement."""
+        return self._db.known_token(since)
+
+    async def changed(self, token: ChangeToken, timeout: float) -> None:
+        """Return when another process may have changed something, at the latest after some seconds."""
+        await self._db.wait_for_change(token, timeout)
+
+    async def catch_up(self) -> bool:
+        """Take up what others have stored by now; return whether there was anything."""
+        return await self._db.catch_up()
+
+
+class MemoryStore(SqlStore):
+    """A store in the memory of this process: nothing is shared and nothing survives it."""
+
+    def __init__(self, *, audit_keep: int = 100_000) -> None:
+        from pegboard.stores.sql.sqlite_database import SqliteDatabase
+
+        super().__init__(SqliteDatabase(None), audit_keep=audit_keep)
+
+
+class SqliteStore(SqlStore):
+    """A store in one file, shared by any number of processes.
+
+    ``patience`` is for how many seconds a change waits for other writers before it raises ``StoreBusyError``.
+    """
+
+    def __init__(self, path: Path, *, audit_keep: int = 100_000, patience: float = 30.0) -> None:
+        from pegboard.stores.sql.sqlite_database import SqliteDatabase
+
+        self.path = path.absolute()
+        super().__init__(SqliteDatabase(self.path, patience=patience), audit_keep=audit_keep)
+        self._keys = partial(_sealing_keys, str(self.path), self.path)
+
+
+class PostgresStore(SqlStore):
+    """A store in a PostgreSQL database; ``patience`` is as that of :class:`SqliteStore`."""
+
+    def __init__(self, url: str, *, audit_keep: int = 100_000, patience: float = 5.0) -> None:
+        from pegboard.stores.sql.postgres_database import PostgresDatabase
+
+        database = PostgresDatabase(url, patience=patience)
+        super().__init__(database, audit_keep=audit_keep)
+        self.address = database.address
+        self._keys = partial(_sealing_keys, database.place)
+
+
+def _sealing_keys(place: str, file: Path | None = None) -> SealingKeys:
+    from pegboard.stores.sql.sealing_keys import SealingKeys  # few configurations have a login
+
+    return SealingKeys(place, file)
