@@ -246,14 +246,14 @@ def test_g11_everything_is_sealed_anew_and_said(run: Run, kept: Path, monkeypatc
     monkeypatch.setenv("PEGBOARD_KEY", new)
     left = run("store", "rekey")
     assert left.code == 1
-    assert "1 secret, 0 sealed anew with the key in PEGBOARD_KEY. 1 of them are opened by no key" in left.out
+    assert "1 secret, 0 sealed again with the key in PEGBOARD_KEY. 1 are opened by no key" in left.out
     monkeypatch.setenv("PEGBOARD_SECOND_KEY", KEY)
     assert run("store", "check", "--json").json["sealed"]["opened"] == {"variable": 0, "second": 1}
     done = run("store", "rekey", "--json")
     assert done.code == 0
     place = str(kept / "state" / "pegboard.db")
     assert done.json == {
-        "store": place, "place": "variable", "made": False, "there": 1, "resealed": 1, "unopened": 0,
+        "store": place, "place": "variable", "there": 1, "resealed": 1, "unopened": 0,
     }  # fmt: skip
     said = run("store", "check")
     assert "1 secret: 1 opened by the key in PEGBOARD_KEY, 0 opened by the key in PEGBOARD_SECOND_KEY." in said.out
@@ -363,7 +363,7 @@ def test_check_says_what_the_store_is(run: Run, kept: Path) -> None:
 def test_check_finds_damage_and_exits_1(run: Run, kept: Path) -> None:
     with closing(sqlite3.connect(kept / "state" / "pegboard.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("DELETE FROM sqlite_master WHERE name = 'approvals_by_call'")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'approval_by_call'")
     found = run("store", "check", "--json")
     assert (found.code, found.json["sound"]) == (1, False)
     assert found.json["faults"]

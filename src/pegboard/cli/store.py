@@ -17,7 +17,7 @@ from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Printer, plural
-from pegboard.cli.store_lines import check_json, check_lines, sealed_line
+from pegboard.cli.store_lines import check_json, check_lines, rekeyed_line, sealed_line
 from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
 
@@ -116,6 +116,24 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
     return guarded(Options(config=config, as_json=as_json), done)
 
 
+def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Seal all logins with the key in PEGBOARD_KEY, those that PEGBOARD_SECOND_KEY opens among them.
+
+    Processes go on working with the store. Exit code 1 where something is sealed with a key that is not there.
+    """
+
+    async def done(printer: Printer) -> int:
+        _, copies = _store(printer, config)
+        found = await copies.rekey()
+        if printer.as_json:
+            printer.document({"store": copies.place, **found._asdict()})
+        else:
+            printer.say(rekeyed_line(found))
+        return REFUSED if found.unopened else DONE
+
+    return guarded(Options(config=config, as_json=as_json), done)
+
+
 def _store(printer: Printer, config: Path | None) -> tuple[Configuration, StoreCopies]:
     """Return a configuration and its store; what is printed from now on has no secret of it."""
     from pegboard.assembly import read_configuration, store_copies
@@ -130,6 +148,7 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
     "export": (export, "pegboard store export pegboard-copy.jsonl"),
     "import": (import_, "pegboard store import pegboard-copy.jsonl"),
     "check": (check, "pegboard store check"),
+    "rekey": (rekey, "pegboard store rekey"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.cli.rendering import plural
 
 if TYPE_CHECKING:
-    from pegboard.ports.store_copies import SealedState, StoreCheck
+    from pegboard.ports.store_copies import Rekeyed, SealedState, StoreCheck
 
 _KEYS: Final = {
     "variable": "the key in PEGBOARD_KEY",
@@ -52,6 +52,14 @@ def sealed_line(sealed: SealedState) -> str:
         f"{there}, {sealed.unopened} of them not opened by {key}: set PEGBOARD_KEY to that of the store that they "
         "were sealed in."
     )
+
+
+def rekeyed_line(found: Rekeyed) -> str:
+    """Return what became of what was sealed again, for people."""
+    said = f"{plural(found.there, 'secret')}, {found.resealed} sealed again with {_KEYS.get(found.place, 'no key')}."
+    if found.unopened:
+        said += f" {found.unopened} are opened by no key that is there: set PEGBOARD_SECOND_KEY to theirs, and repeat."
+    return said
 
 
 def check_json(found: StoreCheck) -> dict[str, Any]:

@@ -80,6 +80,19 @@ class SealedState:
         return not self.unopened and not self.problem
 
 
+class Rekeyed(NamedTuple):
+    """What became of the secrets of a store that were sealed again.
+
+    ``place`` is where the key is that seals them now; ``resealed`` of ``there`` were sealed with it now, and
+    ``unopened`` are left, sealed with a key that is not here.
+    """
+
+    place: str
+    there: int
+    resealed: int
+    unopened: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
     """What a store is found to be.
@@ -148,6 +161,14 @@ class StoreCopies(Protocol):
         Raises:
             StoreError: It cannot be written; ``store_not_empty`` where it has something, ``store_in_use`` where
                 processes serve it, ``copy_not_valid`` where a record does not fit.
+        """
+        ...
+
+    async def rekey(self) -> Rekeyed:
+        """Seal every secret with the key that seals now, in one transaction; versions stay.
+
+        Raises:
+            StoreError: They cannot be read or written; ``store_missing`` where there is none.
         """
         ...
 

@@ -13,6 +13,7 @@ from pegboard.ports.store_copies import (
     OF_REPLICAS,
     Cell,
     CopiedRecord,
+    Rekeyed,
     StoreCheck,
     record_not_valid,
     store_in_use,
@@ -23,6 +24,7 @@ from pegboard.stores.sql.database import Row, insert
 from pegboard.stores.sql.replicas import REPLICAS, SET_BACK
 from pegboard.stores.sql.schema import NOT_COPIED, TABLES, VERSION
 from pegboard.stores.sql.sealing import SealedRow, sealed_name
+from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.sealing_keys import SealingKeys
@@ -170,20 +172,36 @@ class SqlCopies:
                 await connection.rows(f"DELETE FROM main.{name}")  # noqa: S608 - constants
         await connection.rows("DELETE FROM main.secret WHERE name <> ?", OF_REPLICAS)
 
+    async def rekey(self) -> Rekeyed:
+        """Seal every secret with the key that seals now; other processes wait with what they write meanwhile."""
+        async with self._present() as connection:
+            sealing = await in_thread(self._keys.present, await _sealed(connection))
+            await connection.begin_writing()
+            found, resealed, unopened = await connection.rows("SELECT kind, key, sealed FROM main.sealed"), 0, 0
+            for kind, key, sealed in found:
+                name = sealed_name(kind, key)
+                opened = None if sealing is None else sealing.opened(sealed, name)
+                if sealing is None or opened is None:
+                    unopened += 1
+                elif opened[0].place != sealing.place:
+                    change = "UPDATE main.sealed SET sealed = ?, place = ? WHERE kind = ? AND key = ?"
+                    await connection.rows(change, sealing.seal(opened[1], name), sealing.place, kind, key)
+                    resealed += 1
+            await connection.commit()
+            return Rekeyed("" if sealing is None else sealing.place, len(found), resealed, unopened)
+
     async def check(self, *, thorough: bool = True) -> StoreCheck:
         """Return what the store is found to be; it is neither changed nor made."""
         async with self._present() as connection:
             found = await connection.found(thorough=thorough)
             await connection.begin_reading()
-            rows = await connection.rows("SELECT kind, key, sealed, place FROM main.sealed")
-            sealed = [SealedRow(sealed_name(kind, key), value, place) for kind, key, value, place in rows]
             return StoreCheck(
                 kind=self.kind,
                 place=self.place,
                 schema=VERSION,
                 understood=VERSION,
                 counts=await _counts(connection),
-                sealed=self._keys.state(sealed),
+                sealed=self._keys.state(await _sealed(connection)),
                 replicas=await _replicas(connection),
                 now=(await connection.rows("SELECT clock()"))[0][0],
                 **found,
@@ -203,6 +221,11 @@ async def _counts(connection: CopyConnection) -> dict[str, int]:
     query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM main.{name}" for name in names)  # noqa: S608 - constants
     found = dict(await connection.rows(query))
     return {name: found[name] for name in names}
+
+
+async def _sealed(connection: CopyConnection) -> list[SealedRow]:
+    rows = await connection.rows("SELECT kind, key, sealed, place FROM main.sealed")
+    return [SealedRow(sealed_name(kind, key), sealed, place) for kind, key, sealed, place in rows]
 
 
 async def _replicas(connection: CopyConnection) -> list[Replica]:

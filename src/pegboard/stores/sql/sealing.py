@@ -83,10 +83,11 @@ class Sealing:
 
     def open(self, sealed: bytes, name: str) -> str | None:
         """Return the text, or None where none of the keys opens it under this name."""
-        found = self._opened(sealed, name)
+        found = self.opened(sealed, name)
         return None if found is None else found[1]
 
-    def _opened(self, sealed: bytes, name: str) -> tuple[Key, str] | None:
+    def opened(self, sealed: bytes, name: str) -> tuple[Key, str] | None:
+        """Return the key that opens what is sealed, with the text, or None."""
         from cryptography.exceptions import InvalidTag
 
         for key, cipher in self._ciphers:
@@ -99,7 +100,7 @@ class Sealing:
 
     def state(self, rows: Iterable[SealedRow]) -> SealedState:
         """Return how many of some secrets each key opens."""
-        found = [self._opened(row.sealed, row.name) for row in rows]
+        found = [self.opened(row.sealed, row.name) for row in rows]
         opened: dict[str, int] = dict.fromkeys((key.place for key, _ in self._ciphers), 0)
         for one in found:
             if one is not None:

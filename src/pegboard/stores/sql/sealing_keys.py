@@ -47,16 +47,20 @@ class SealingKeys:
         """
         return Sealing(*self._with_second(self._of_variable() or self._kept_or_made(rows)))
 
+    def present(self, rows: Sequence[SealedRow]) -> Sealing | None:
+        """Return what seals and opens with the keys that are there, None without one; none is made."""
+        keys = self._of_variable() or self._kept(rows)
+        return Sealing(*self._with_second(keys)) if keys else None
+
     def state(self, rows: Sequence[SealedRow]) -> SealedState:
         """Return how what is sealed is opened by the keys that are there; none is made."""
-        place = ""
+        place = problem = ""
         try:
             keys = self._of_variable() or self._kept(rows)
             place = keys[0].place if keys else ""
             keys = self._with_second(keys)
-            if keys and rows:
+            if place and rows:
                 return Sealing(*keys).state(rows)
-            problem = ""
         except StoreError as error:
             problem = error.message
         except ImportError:
