@@ -9,15 +9,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from pegboard.config.documents.expansion import REFERENCE
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.support.hosts import is_loopback
 
 _OWN: Final = re.compile(r"pegboard\.quickstart\.\w+")
 """The modules of Pegboard itself that a configuration may name; what stands behind a colon may be of another one."""
-_REFERENCE: Final = re.compile(r"(?<!\$)\$\{[^}]*\}")
 _PLAIN: Final = re.compile(
     r"DEBUG|TZ|LANG|LC_\w+|NO_COLOR|FORCE_COLOR|TERM|NODE_ENV"
     r"|(\w+_)?(PASSWORD|USER|USERNAME|TOKEN|KEY|SECRET|NAME|MODE|LEVEL|PORT|REGION|ENGINE)"
@@ -39,7 +39,7 @@ def effect_of(spec: PluginSpec, digest: Callable[[str], str]) -> str:
             return ""
         case ServerSpec():
             raw: Mapping[str, Any] = json.loads(spec.written)[0] if spec.written else {}
-            secrets = sorted({*_REFERENCE.findall(spec.written), *(repr(one.pieces) for one in spec.references)})
+            secrets = sorted({*REFERENCE.findall(spec.written), *(repr(one.pieces) for one in spec.references)})
             if spec.url is not None:
                 code, handed = _address(spec, raw, secrets=bool(secrets)), secrets
             else:
@@ -78,21 +78,14 @@ def _address(spec: ServerSpec, raw: Mapping[str, Any], *, secrets: bool) -> obje
     if secrets or login is not None:
         return [*_as_written({"url": spec.url}, raw), login]
     host = urlsplit(spec.url or "").hostname or ""
-    return None if not spec.headers or _is_here(host) else host
+    return None if not spec.headers or is_loopback(host) else host
 
 
 def _as_written(parts: Mapping[str, Any], raw: Mapping[str, Any]) -> Iterator[Any]:
     """Yield parts of a server, as they are written where they refer to something."""
     for name, value in parts.items():
         stated = raw.get(name)
-        yield stated if stated is not None and _REFERENCE.search(_text(stated)) else value
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        yield stated if stated is not None and REFERENCE.search(_text(stated)) else value
 
 
 def _text(value: object) -> str:

@@ -13,9 +13,9 @@ from pegboard.config.clients.literal_secrets import flagged
 from pegboard.config.clients.server_files import compose
 from pegboard.config.code_and_secrets import runs_by
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
+from pegboard.config.documents.expansion import REFERENCE
 from pegboard.core.model.masking import MASK
 
-_REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _FUNCTION: Final = re.compile(r"[\w.]+:[\w.]+")
 _COMMANDS: Final = ("command", "cmd")
 _ADDRESSES: Final = ("url", "httpUrl", "serverUrl", "uri", "issuer", "store")
@@ -61,7 +61,7 @@ def _lines(value: Any, at: str) -> Iterator[str]:
         for index, inner in enumerate(value):
             yield from _lines(inner, f"{at}[{index}]")
     elif isinstance(value, str):
-        yield from (f"{at}: read ${{{found}}}" for found in _REFERENCE.findall(value))
+        yield from (f"{at}: read ${{{found}}}" for found in REFERENCE.findall(value))
 
 
 def _of_entry(value: Mapping[str, Any], at: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
+from pegboard.config.documents.expansion import REFERENCE
 from pegboard.config.documents.value_edits import is_json
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.references import refers, without_references
@@ -22,7 +23,6 @@ PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
 SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
 FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
 _MIXED: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[^\s/\\]+")
-_ELSEWHERE: Final = re.compile(r"\$\{[^}]*\}")
 _SERVERS: Final = frozenset({"servers", "mcpServers", "mcp"})
 _WRITTEN: Final = re.compile(r"""([A-Za-z][\w.-]*)["']?[ \t]*[:=][ \t]*["']?([^\s"',{}\[\]]+)""")
 
@@ -67,7 +67,7 @@ def _names_another(value: str) -> bool:
 
 
 def _of_line(line: str) -> Iterator[str]:
-    line = _ELSEWHERE.sub("", line)
+    line = REFERENCE.sub("", line)
     yield from _of_text(line)
     yield from (value for name, value in _WRITTEN.findall(line) if tells(name))
 

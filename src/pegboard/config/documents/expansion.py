@@ -10,7 +10,9 @@ from typing import Any, Final, Literal
 from pegboard.config.documents.document import Expanded, PathKey, is_list, is_mapping
 from pegboard.core.model.references import Reference, reference
 
-_REFERENCE: Final = re.compile(
+REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+"""A reference in a text, whatever it refers to; ``$${`` begins none."""
+_EACH_KIND: Final = re.compile(
     r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{input:([^}]*)\}"
     r"|\$\{(?!env:)([A-Za-z][\w-]*):([^}]*)\}|\$\{"
 )
@@ -59,7 +61,7 @@ class Expansion:
     def _text(self, text: str, path: tuple[PathKey, ...]) -> str:
         pieces: list[str | Reference] = []
         end = 0
-        for found in _REFERENCE.finditer(text):
+        for found in _EACH_KIND.finditer(text):
             pieces += [text[end : found.start()], self._filled(found, path)]
             end = found.end()
         pieces.append(text[end:])

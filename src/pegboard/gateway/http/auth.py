@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -14,6 +12,7 @@ from pegboard.core.model.labels import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
+from pegboard.support.hosts import is_loopback
 from pegboard.support.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
 from pegboard.support.user_token import UserToken, make_token
 
@@ -27,21 +26,6 @@ FORWARDED: Final = "pegboard.forwarded"
 PRINCIPAL: Final = "pegboard.principal"
 """What the state of a request has once it is known whose it is."""
 _MOST_HOSTS: Final = 256
-
-
-@lru_cache(maxsize=16)
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def require_tokens(board: BoardPort, host: str) -> None:

@@ -23,7 +23,6 @@ from pegboard.gateway.http.auth import (
     OriginCheck,
     demand_user_token,
     identify,
-    is_loopback,
     require_tokens,
 )
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, OpenConnections
@@ -33,6 +32,7 @@ from pegboard.gateway.process.setup import allow_more_files, quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.owners import owning_servers
 from pegboard.gateway.replicas.peers import among_replicas, require_address
+from pegboard.support.hosts import is_loopback
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Mapping
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -15,6 +13,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, STATUSES, RedirectError, too_many, within_origin
+from pegboard.support.hosts import address_of, is_loopback
 from pegboard.support.version import __version__
 
 LARGEST: Final = 1024 * 1024
@@ -126,27 +125,10 @@ def _parts(url: str) -> tuple[str, str]:
         return "", ""
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, by its name alone."""
-    address = _address(host)
-    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
-
-
 def is_private(host: str) -> bool:
     """Return whether a host is this machine or in a private network, by its name alone."""
-    address = _address(host)
+    address = address_of(host)
     return is_loopback(host) or (address is not None and not address.is_global)
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        pass
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1 and 2130706433 are this machine, too
-    except (OSError, ValueError):
-        return None
 
 
 def place_of(url: str) -> str:
