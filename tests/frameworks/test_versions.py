@@ -1,6 +1,7 @@
 """One warning where a framework is installed in another version than its adapter is tested with."""
 
 import logging
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pegboard import frameworks
 from pegboard.frameworks.versions import declared_range, is_in
 
-FRAMEWORKS = ("agno", "langchain", "openai-agents", "pydantic-ai-slim")
+ADAPTERS = "\n".join(path.read_text("utf-8") for path in Path(frameworks.__file__).parent.rglob("*.py"))
+FRAMEWORKS = sorted(re.findall(r'^warn_if_untested\("(.+)"\)', ADAPTERS, re.MULTILINE))
 PROGRAM = """
 import logging, sys
 sys.path.insert(0, sys.argv[1])
