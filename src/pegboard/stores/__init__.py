@@ -1,1 +1,1 @@
-"""Where state, switches, manifests and the audit trail are kept: in memory or in a SQLite file."""
+"""Where state, switches, manifests and the audit trail are kept: in a SQL database; or around one that can be lost."""
