@@ -62,7 +62,7 @@ class Failing(Embedding):
             self.failures -= 1
             raise OSError("no space left")
 
-    def fused(self, need, context, lexical, index):
+    def fused(self, query, context, lexical, index):
         return None
 
 
