@@ -55,6 +55,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fast_path", [True, False], ids=["fast", "sdk"])
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the PostgreSQL server: by the fixture itself, or by a parameter of that name."""
+    for item in items:
+        of_parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if "postgres" in (*getattr(item, "fixturenames", ()), *(str(value) for value in of_parameters)):
+            item.add_marker("postgres")
+
+
 @pytest.fixture
 def fast_path() -> bool:
     """Return whether calls go by the fast path; a test marked `both_paths` runs with both answers."""

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,8 +32,3 @@ def test_an_entry_for_a_client_is_one_that_is_understood(block: str, tmp_path: P
     configuration, problems = inspect(path, registered=registered(), env={"PEGBOARD_TOKEN": "x", "HOME": str(tmp_path)})
     assert configuration is not None
     assert problems == []
-
-
-def test_the_entry_for_codex_is_toml() -> None:
-    (block,) = re.findall(r"```toml\n(.+?)```", TEXT, re.DOTALL)
-    assert tomllib.loads(block)["mcp_servers"]["pegboard"]["url"] == "http://127.0.0.1:8321/mcp"

@@ -120,29 +120,6 @@ def test_a_rule_is_built_only_where_a_test_holds_it() -> None:
     assert [row.rule for row in rows if row.status == "next" and row.tests and not row.missing] == []
 
 
-def test_filling_in_keeps_the_sentences_and_lists_the_tests_by_file() -> None:
-    page = "# R\n\n- **P1** A, *b* and c. *next*\n- **S5** D. *built: a part*\n- **A1** E. *built*\n\n## Tests\n\nold\n"
-    tests = {"P1": ("tests/a.py::test_x", "tests/b.py::T::test_y"), "S5": ("tests/a.py::test_x",)}
-    text = rules.filled(page, tests)
-    assert text == (
-        "# R\n\n- **P1** A, *b* and c. *built*\n- **S5** D. *next: a part*\n- **A1** E. *next*\n\n## Tests\n\n"
-        "### P1\n\n- `tests/a.py`\n  - `test_x`\n- `tests/b.py`\n  - `T::test_y`\n\n"
-        "### S5\n\n- `tests/a.py`\n  - `test_x`\n"
-    )
-    assert rules.filled(text, tests) == text
-    assert {row.rule: row.tests for row in rules.read(text)} == {**tests, "A1": ()}
-
-
-def test_a_test_cites_its_rules_in_its_docstring_or_its_name() -> None:
-    source = """
-def test_both_survive(): "S2, MR51: two concurrent loads both survive."
-def test_p3_and_p9_hidden(): "Nothing cited here: P1."
-def test_p3_p9_hidden(): pass
-"""
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    assert [rules.cited(function) for function in functions] == [{"S2"}, {"P3"}, {"P3", "P9"}]
-
-
 def test_no_file_names_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"

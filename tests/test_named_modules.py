@@ -24,10 +24,6 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
-def test_the_fast_paths_have_a_readme_each() -> None:
-    assert [path.parent.relative_to(PACKAGE).as_posix() for path in READMES] == ["gateway/fast", "sources/mcp/fast"]
-
-
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.relative_to(PACKAGE).as_posix())
 def test_every_file_that_a_readme_names_exists_and_defines_what_it_is_said_to(readme: Path) -> None:
     named = FILE_OR_FOLDER.findall(readme.read_text("utf-8"))
@@ -40,12 +36,6 @@ def test_every_file_that_a_readme_names_exists_and_defines_what_it_is_said_to(re
             continue
         missing += [f"{path}: {name}" for name in names if name and not exists(f"{module_of(found)}.{name}")]
     assert missing == []
-
-
-@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.relative_to(PACKAGE).as_posix())
-def test_a_readme_has_a_line_for_every_file_beside_it(readme: Path) -> None:
-    files = {path.name for path in readme.parent.glob("*.py")} - {"__init__.py"}
-    assert {name for name in files if f"`{name}`" not in readme.read_text("utf-8")} == set()
 
 
 def references() -> Iterator[tuple[Path, str]]:

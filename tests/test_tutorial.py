@@ -121,18 +121,3 @@ def test_a_reader_of_the_tutorial_sees_what_it_shows(reader: Reader) -> None:
     assert {command.split()[0] for command in reader.ran} == {"pegboard", "python"}
     assert len(reader.ran) > 20
     assert (reader.folder / "notes" / "shopping.txt").read_text() == "milk, bread: 5.30"
-
-
-@pytest.mark.parametrize(
-    ("shown", "printed", "fits"),
-    [
-        ("a\n…\nc\n", "a\nb\nb\nc\n", True),
-        ("a\n…\nc\n", "a\nc\n", True),
-        ("a\n…\nc\n", "a\nb\n", False),
-        ("a …\n", "a long line\n", True),
-        ("a\n", "a\nb\n", False),
-        ("a.\n", "ab\n", False),
-    ],
-)
-def test_an_ellipsis_stands_for_what_is_not_shown(shown: str, printed: str, fits: bool) -> None:
-    assert (pattern(shown).fullmatch(printed) is not None) is fits

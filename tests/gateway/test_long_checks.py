@@ -130,7 +130,6 @@ async def test_an_object_of_many_keys_delays_nobody(served: Path) -> None:
         assert answered > 1
 
 
-@pytest.mark.both_paths
 @pytest.mark.parametrize("how", ["keys", "list in a megabyte", "unsaid length"])
 async def test_a_message_of_too_many_values_is_refused_before_it_is_read(served: Path, how: str) -> None:
     """G1: 300,000 keys; a text of as many bytes is passed on, and another's calls go on."""

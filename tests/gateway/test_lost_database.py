@@ -18,6 +18,7 @@ from .conftest import ECHO, MODULE
 from .replica_helpers import Pair, pair
 
 PLAIN = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+pytestmark = pytest.mark.postgres
 TOKENS = {"ada": {"token": ADA, "agents": ["*"]}, "bob": {"token": BOB, "agents": ["*"]}}
 
 

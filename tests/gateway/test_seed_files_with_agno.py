@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .clients import HANDSHAKE, MODERN, Connected
+from .clients import HANDSHAKE, Connected
 from .test_seed_000 import Serving
 
 RESEARCH = ["web_search", "search_news", "search_arxiv_and_return_articles", "read_arxiv_papers", "search_wikipedia"]
@@ -43,11 +43,10 @@ async def ask(client: Connected, tool: str, **arguments: Any) -> dict[str, Any]:
     return json.loads(await client.text(tool, **arguments))
 
 
-@pytest.mark.parametrize("era", [MODERN, HANDSHAKE])
-async def test_a_client_of_the_file_of_seed_001_reads_draws_and_schedules(serving: Serving, era: str) -> None:
+async def test_a_client_of_the_file_of_seed_001_reads_draws_and_schedules(serving: Serving) -> None:
     """T7, X2, MR24, MR44: with the real Agno; the toolkit is loaded, used and unloaded again."""
     await served(serving, (SEEDS / "seed_001.yaml").read_text())
-    async with serving.client(era=era) as chat:
+    async with serving.client(era=HANDSHAKE) as chat:
         names = await chat.names()
         assert {"run_shell_command", "create_schedule", *RESEARCH} <= {*names}
         assert json.loads(await chat.text("create_schedule", **JOB))["status"] == "created"

@@ -265,25 +265,31 @@ async def test_the_program_of_a_server_that_is_not_confined_is_not_writable_from
     """A7: its executable, script, module, environment and packages; the line that is named works."""
     free = f"free: {made(project)}"
     (project / "sub").mkdir()
-    for confine in ("true", "{write: [..]}"):
-        said = await refusal(write(project, confine, free))
-        assert "is the program of server 'free', which is not confined: what it changes there" in said
-        assert "`confine: {write: [sub/folder]}`" in said
+    said = await refusal(write(project, "true", free))
+    assert "is the program of server 'free', which is not confined: what it changes there" in said
+    assert "`confine: {write: [sub/folder]}`" in said
     assert await refusal(write(project, "{write: [sub]}", free)) == ""
-    confined = free.replace("{command", "{confine: {write: []}, command")
+
+
+async def test_the_program_of_a_server_that_is_confined_may_lie_where_another_writes(project: Path) -> None:
+    """A7: what it runs may do no more than it."""
+    confined = f"free: {script(project)}".replace("{command", "{confine: {write: []}, command")
+    (project / "sub").mkdir()
     assert await refusal(write(project, "{write: [sub]}", confined)) == ""
 
 
 @pytest.mark.parametrize(
-    "server",
+    ("server", "command"),
     [
-        '{{command: /nowhere/server, env: {{T: "${{cmd:{0}}}"}}}}',
-        '{{command: /nowhere/server, cwd: /, args: ["x ${{cmd:{0}}}"], confine: {{write: []}}}}',
-        '{{url: "http://127.0.0.1:1/mcp", headers: {{Authorization: "Bearer ${{cmd:{0}}}"}}}}',
+        ('{{command: /nowhere/server, env: {{T: "${{cmd:{0}}}"}}}}', "./docs/give"),
+        (
+            '{{command: /nowhere/server, cwd: /, args: ["x ${{cmd:{0}}}"], confine: {{write: []}}}}',
+            "python3 -u docs/give.py --all",
+        ),
+        ('{{url: "http://127.0.0.1:1/mcp", headers: {{Authorization: "Bearer ${{cmd:{0}}}"}}}}', "give"),
     ],
     ids=["environment", "arguments of what is confined", "headers"],
 )
-@pytest.mark.parametrize("command", ["./docs/give", "python3 -u docs/give.py --all", "give"])
 async def test_a_command_that_gives_a_value_is_not_writable_from_inside(
     project: Path, monkeypatch: pytest.MonkeyPatch, server: str, command: str
 ) -> None:

@@ -90,22 +90,6 @@ async def test_the_failure_of_a_tool_is_a_result_and_a_refusal_names_server_and_
     assert getattr(caught.value.__cause__, "data", None) == {"day": 7}
 
 
-@pytest.mark.both_paths
-@pytest.mark.parametrize("spec", [plain(), modern()], ids=["handshake", "2026"])
-async def test_progress_arrives_in_order_and_before_the_result(source: McpSource, spec: ServerSpec) -> None:
-    "G7: progress passes through, even where whoever takes it is slow."
-    seen: list[object] = []
-
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        await asyncio.sleep(0)
-        seen.append((done, total, message))
-
-    context = CallContext(progress=progress)
-    result = await source.call(spec, {}, Tool(plugin=spec.name, name="progress"), {}, context)
-    assert text(result) == "done"
-    assert seen == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
-
-
 async def test_meta_reaches_the_server_without_what_belongs_to_one_connection(source: McpSource) -> None:
     meta = {"trace": "1", "progressToken": 9, "io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     result = await source.call(plain(), {}, Tool(plugin="plain", name="meta"), {}, CallContext(meta=meta))

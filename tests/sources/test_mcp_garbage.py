@@ -60,15 +60,14 @@ def raw(answer: str) -> tuple[str, dict[str, Any]]:
     return "up__raw", {"lines": [answer], "body": answer}
 
 
-@pytest.mark.both_paths
 def test_numbers_that_strict_json_does_not_have_reach_clients_as_null(
-    tmp_path: Path, fast_server: dict[str, Any], *, fast_path: bool
+    tmp_path: Path, fast_server: dict[str, Any]
 ) -> None:
     """G7: as JavaScript writes them: the rest of the result is worth more than a refusal of all of it."""
     template = (
         '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [], "structuredContent": {"n": %s, "m": [1, %s]}}}'
     )
-    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast_path=fast_path)
+    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS))
     found = [answers[number]["result"]["structuredContent"] for number, _ in enumerate(NUMBERS, 1)]
     assert found == [{"n": None, "m": [1, None]}] * len(NUMBERS)
 

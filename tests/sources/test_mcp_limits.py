@@ -19,6 +19,7 @@ from pegboard.errors import ToolUnavailableError, UpstreamError
 from pegboard.sources.mcp import McpSource
 
 MOST = 200  # MiB of memory
+FOUR = 4 * 1024 * 1024
 CLIENT = Path(__file__).parent / "flood_client.py"
 HINT = "Raise `limits: {message: ...}` in `servers: flood` if its messages have to be larger."
 
@@ -53,7 +54,7 @@ def outcomes(spec: ServerSpec, *tools: str, fast_path: bool) -> dict[str, list[s
     return {tool: ended[:2] for tool, ended in report["ended"].items()}
 
 
-def too_large(tool: str, limit: str = "32MiB") -> list[str]:
+def too_large(tool: str, limit: str = "4MiB") -> list[str]:
     return [f"Server 'flood' failed at '{tool}': it sent a message of more than {limit}.", HINT]
 
 
@@ -64,7 +65,7 @@ EVENTS = ("event", "data", "event_gzip")
 @pytest.mark.both_paths
 def test_a_body_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: 300 MB of zeros in gzip or deflate, a body without end, with and without its length, also of an error."""
-    with web() as spec:
+    with web(message_limit=FOUR) as spec:
         ended = outcomes(spec, *BODIES, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in BODIES}, "echo": ["result", "None"]}
 
@@ -72,7 +73,7 @@ def test_a_body_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: 
 @pytest.mark.both_paths
 def test_an_event_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: one line, or many, without end; 300 MB in gzip."""
-    with web() as spec:
+    with web(message_limit=FOUR) as spec:
         ended = outcomes(spec, *EVENTS, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in EVENTS}, "echo": ["result", "None"]}
 
@@ -81,12 +82,12 @@ def test_an_event_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path
 def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: what is printed without end ends the process; the next call starts it again."""
     tools = ("line", "named_line")
-    ended = outcomes(stdio(), *tools, "echo", fast_path=fast_path)
+    ended = outcomes(stdio(message_limit=FOUR), *tools, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in tools}, "echo": ["result", "None"]}
 
 
 def test_an_event_of_the_older_transport_over_the_limit_fails_its_call_and_costs_no_memory() -> None:
-    with web("sse") as spec:
+    with web("sse", message_limit=FOUR) as spec:
         assert outcomes(spec, "event", fast_path=False) == {"event": too_large("event")}
 
 
