@@ -348,7 +348,7 @@ async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], print
     names = ", ".join(dict.fromkeys(want.plugin for want in wants))
     if probe:
         with printer.working(f"Starting {names or 'nothing'}", lasting=True):
-            await loader.ask_anew(wants)
+            await loader.refresh(wants)
         return
     with printer.working(f"Importing {names}"):
         await loader.ready(wants, confirm=True, wait=LONGEST_WAIT, patient=True)

@@ -130,7 +130,7 @@ async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
     operations, loader = Operations(board.services), board.services.loader
     await operations.server(name)  # refuses a name that nothing has
     with printer.working(f"Starting {name}", lasting=True):
-        await loader.ask_anew([PluginRequest(plugin=name)])
+        await loader.refresh([PluginRequest(plugin=name)])
     state = await operations.server(name)
     policy, unconfined = _policy(board, loader.specs[name])
     lines = [line.text for line in await operations.server_log(name) if line.kind != "event" and line.text.strip()]

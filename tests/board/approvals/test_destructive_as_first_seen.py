@@ -35,7 +35,7 @@ async def asks(listed: Path, tools: dict[str, Any], *, accept: bool = False) -> 
     """Return of each tool that the server lists now whether a person is asked, in a board that is opened anew."""
     await asyncio.to_thread(listed.write_text, json.dumps(tools))
     async with Pegboard.open(listed.with_name("pegboard.yaml")) as board:
-        await board.services.loader.ask_anew([PluginRequest(plugin="up")])
+        await board.services.loader.refresh([PluginRequest(plugin="up")])
         if accept:
             await board.permissions.accept_claims()
         session = await board.session(session_id="s")

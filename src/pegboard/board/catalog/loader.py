@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from pegboard.board.catalog.apply_settings import configured, misnamed
 from pegboard.board.catalog.manifests import Manifests
@@ -88,6 +88,7 @@ def plugin_of(spec: PluginSpec) -> Plugin:
     )
 
 
+Listing = TypeVar("Listing", Plugin, Manifest)
 _LACKS: Final = "Set the environment variable "
 
 
@@ -129,11 +130,11 @@ class CatalogLoader:
         self._restoring: asyncio.Task[None] | None = None
         self._restored: dict[tuple[str, str], PluginRequest] = {}  # code that has not answered in this process yet
         self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
-        pins.on_changed, pins.names_of_others = self._listed_anew, self._names_of_others
+        pins.on_changed, pins.names_of_others = self._on_pins_changed, self._names_of_others
         for source in self.sources:
-            source.on_changed(self._stale)
+            source.on_changed(self._on_tools_changed)
             if isinstance(source, ListReader):
-                source.on_read(self._take_list)
+                source.on_read(self._on_list_read)
 
     async def adopt(self, specs: Mapping[str, PluginSpec], world: World) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known.
@@ -150,7 +151,7 @@ class CatalogLoader:
         for name, spec in specs.items():
             known = self.catalog.plugins.get(name)
             if known is not None and before.get(name) == spec:
-                plugins.append(self._looked_at_again(known))
+                plugins.append(self._apply_conditions(known))
             else:
                 plugins.append(await self._with_stored(plugin_of(spec), PluginRequest(plugin=name)))
         self.catalog = Catalog(plugins)
@@ -176,12 +177,6 @@ class CatalogLoader:
                     self._arrive(found)
         for plugin in await self._with_stored_variants(world):
             self._arrive(plugin)
-
-    def _looked_at_again(self, plugin: Plugin) -> Plugin:
-        """Return a known plugin with whether the conditions of its tools hold now (P6)."""
-        if not any(tool.needs for tool in plugin.tools):
-            return plugin
-        return replace(plugin, tools=tuple(self._conditioned(tool) for tool in plugin.tools))
 
     def join(self, specs: Mapping[str, PluginSpec], world: World) -> None:
         """Add the plugins that are not known yet; the others stay as they are, but for how they came in.
@@ -217,8 +212,8 @@ class CatalogLoader:
         if isinstance(source, CodeSource):
             self._restored[key] = want
         if isinstance(spec, ServerSpec):
-            manifest = await self._pins.seen(plugin, manifest, spec.pins, stored=True)
-        return plugin.with_manifest(key[1], self._judged(configured(manifest, spec)), stale=stored.stale)
+            manifest = await self._pins.compare(plugin, manifest, spec.pins, stored=True)
+        return self._with_list(plugin, spec, key[1], manifest, stale=stored.stale)
 
     def source_of(self, spec: PluginSpec) -> Source:
         """Return the source that brings in plugins of this kind."""
@@ -299,7 +294,7 @@ class CatalogLoader:
         self._late |= {task for task in near | far if not task.done()}
         return True
 
-    async def ask_anew(self, wants: Iterable[PluginRequest]) -> None:
+    async def refresh(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""
         self.catalog = Catalog(plugin_of(spec) for spec in self.specs.values())
         self._restored.clear()
@@ -327,11 +322,11 @@ class CatalogLoader:
             log.debug("plugin %s failed", want.plugin, exc_info=True)
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
-        await self._take(want, spec, manifest)
+        await self._on_list_arrived(want, spec, manifest)
         if isinstance(source, ListReader):
             source.note_compared(spec, manifest)
 
-    async def _take_list(self, name: str, manifest: Manifest, whole: bool) -> None:
+    async def _on_list_read(self, name: str, manifest: Manifest, whole: bool) -> None:
         """Take in a list that was read since a connection is new; what it changes counts once this returns (A4)."""
         spec = self.specs.get(name)
         if not isinstance(spec, ServerSpec):
@@ -339,18 +334,23 @@ class CatalogLoader:
         if not whole:  # what others see of it, who have another login, stays
             manifest = self._pins.with_others(name, manifest)
         if not self._pins.is_newest(name, manifest):
-            await self._take(PluginRequest(plugin=name), spec, manifest)
+            await self._on_list_arrived(PluginRequest(plugin=name), spec, manifest)
             if self._arrived:
                 self._publish()
 
-    async def _take(self, want: PluginRequest, spec: PluginSpec, manifest: Manifest) -> None:
-        """Keep what a source says of a plugin, compare it with the pins, and take it into the catalog."""
+    async def _on_list_arrived(self, want: PluginRequest, spec: PluginSpec, manifest: Manifest) -> None:
+        """Keep what a source reports of a plugin, compare it with the pins, and take it into the catalog (A4).
+
+        It is the one way in: whatever asked for the list, and whichever connection it was read on.
+        """
+        source = self.source_of(spec)
         if isinstance(spec, ServerSpec):
-            manifest = self._pins.digested(spec.name, manifest)
-        await self._manifests.keep(self.source_of(spec), spec, want.overrides, manifest)
-        if isinstance(spec, ServerSpec):
-            manifest = await self._pins.seen(plugin_of(spec), manifest, spec.pins)
+            manifest = self._pins.with_digests(spec.name, manifest)
+            await self._manifests.keep(source, spec, want.overrides, manifest)
+            manifest = await self._pins.compare(plugin_of(spec), manifest, spec.pins)
             self._pins.note_unpinned()
+        else:
+            await self._manifests.keep(source, spec, want.overrides, manifest)
         if self.specs.get(want.plugin) != spec:
             return
         self._restored.pop(want.key, None)
@@ -359,23 +359,42 @@ class CatalogLoader:
                 self._fault(want, spec, fault)
                 return
             log.warning("%s It counts for nothing.", fault.message)
-        self._arrive(self._with(spec, want.key[1], manifest))
+        self._arrive(self._with_list(self._newest(spec.name), spec, want.key[1], manifest))
 
-    def _with(self, spec: PluginSpec, key: str, manifest: Manifest) -> Plugin:
-        """Return a plugin with what its source reports; a server is for what it says now that counts (A4)."""
-        plugin = self._newest(spec.name).with_manifest(key, self._judged(configured(manifest, spec)))
+    def _with_list(
+        self, plugin: Plugin, spec: PluginSpec, key: str, manifest: Manifest, *, stale: bool = False
+    ) -> Plugin:
+        """Return a plugin with a list of its tools; a server is for what it says now that counts (A4)."""
+        plugin = plugin.with_manifest(key, self._apply_conditions(configured(manifest, spec)), stale=stale)
         if not isinstance(spec, ServerSpec) or spec.description:
             return plugin
         return replace(plugin, description=manifest.purpose(spec.name))
 
-    def _listed_anew(self, lists: Mapping[str, Manifest]) -> None:
-        """Take in lists of servers that read otherwise under other pins, before anybody asks for the catalog again."""
+    def _apply_conditions(self, known: Listing) -> Listing:
+        """Return a plugin, or a list of tools, with whether the conditions of its tools hold now (P6)."""
+        if not any(tool.needs for tool in known.tools):
+            return known
+        return replace(known, tools=tuple(self._apply_condition(tool) for tool in known.tools))
+
+    def _apply_condition(self, tool: Tool) -> Tool:
+        absent = [name for name in tool.needs if not self._env.get(name)]
+        lacks = f"{_LACKS}{', '.join(absent)}." if absent else ""
+        stated = "" if tool.unavailable.startswith(_LACKS) else tool.unavailable
+        return tool if (stated or lacks) == tool.unavailable else replace(tool, unavailable=stated or lacks)
+
+    def _on_pins_changed(self, lists: Mapping[str, Manifest]) -> None:
+        """Take in lists of servers that read otherwise under other pins, before the catalog is asked for again."""
         for name, manifest in lists.items():
             spec, plugin = self.specs.get(name), self.catalog.plugins.get(name)
             if isinstance(spec, ServerSpec) and plugin is not None and plugin.variant("").known:
-                self._arrived[name] = self._with(spec, "", manifest)
+                self._arrived[name] = self._with_list(self._newest(name), spec, "", manifest)
         if self._arrived:
             self._publish()
+
+    def _on_tools_changed(self, plugin: str) -> None:
+        """Fetch the tools of a plugin again that says that they have changed."""
+        if plugin in self.catalog.plugins:
+            self.fetch(PluginRequest(plugin=plugin))
 
     def _names_of_others(self, plugin: str) -> Mapping[str, frozenset[str]]:
         """Return by plugin the names on the wire of its known and pinned tools, of all but this one."""
@@ -425,24 +444,6 @@ class CatalogLoader:
             log.warning("tools %s", clash.text)
         self.conditional = self.conditional or _conditional(arrived.values())
         self._changed(arrived)
-
-    def _judged(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with what lacks its conditions marked as unavailable (P6)."""
-        if not any(tool.needs for tool in manifest.tools):
-            return manifest
-        return replace(manifest, tools=tuple(self._conditioned(tool) for tool in manifest.tools))
-
-    def _conditioned(self, tool: Tool) -> Tool:
-        """Return a tool with whether its conditions hold now (P6)."""
-        absent = [name for name in tool.needs if not self._env.get(name)]
-        lacks = f"{_LACKS}{', '.join(absent)}." if absent else ""
-        stated = "" if tool.unavailable.startswith(_LACKS) else tool.unavailable
-        return tool if (stated or lacks) == tool.unavailable else replace(tool, unavailable=stated or lacks)
-
-    def _stale(self, plugin: str) -> None:
-        """Fetch the tools of a plugin again that says that they have changed."""
-        if plugin in self.catalog.plugins:
-            self.fetch(PluginRequest(plugin=plugin))
 
     async def aclose(self) -> None:
         """Stop fetching, and stop the sources."""

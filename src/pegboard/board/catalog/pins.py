@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pegboard.board.catalog.definition_reader import RECORDED, DefinitionReader
 from pegboard.board.observability.audit import Recorder
 from pegboard.core.access import pins as rules
-from pegboard.core.access.descriptions import Finding, OtherNames, read_definition
+from pegboard.core.access.descriptions import Finding, OtherNames
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinnedTool, Policy, ServerPins
 from pegboard.core.access.read_only import Claims, reads_only
@@ -21,9 +21,7 @@ from pegboard.ports import AuditRecord, PinChange, PinStore, SessionKey
 
 log = logging.getLogger("pegboard")
 
-RECORDED: Final = 100
-"""How many tools of one list have a record of their own on the audit trail; one more counts the rest."""
-_NOBODY: Final = SessionKey(principal=LOCAL, agent="", session="")
+_NO_SESSION: Final = SessionKey(principal=LOCAL, agent="", session="")
 _REASONS: Final[Mapping[str, str]] = {
     "changed": "Its definition has changed; it waits for a person.",
     "new": "It is new; it waits for a person.",
@@ -55,22 +53,20 @@ class DefinitionPins:
     """
 
     def __init__(self, store: PinStore, recorder: Recorder) -> None:
-        self.on_changed: Callable[[Mapping[str, Manifest]], None] = _nobody
-        self.names_of_others: Callable[[str], Mapping[str, Collection[str]]] = _none
+        self.on_changed: Callable[[Mapping[str, Manifest]], None] = _ignore_lists
+        self.names_of_others: Callable[[str], Mapping[str, Collection[str]]] = _no_names
         self._store = store
         self._recorder = recorder
         self._revision: object = None
         self._known: Mapping[str, ServerPins] = {}
-        self._untold = False  # they are others than those that ``refresh`` has told of
+        self._news_pending = False  # they are others than those that ``refresh`` has told of
         self._uncompared: set[str] = set()  # servers whose pins have changed, and whose tools were not looked at since
         self._lists: dict[str, _List] = {}
         self._pinned: dict[tuple[str, str, str], Tool] = {}  # what has changed, as pinned: plugin, tool, digest
         self._claims: dict[str, tuple[ServerPins, Claims]] = {}
         self._warned: dict[str, str] = {}
         self._found_unpinned: dict[str, int] = {}
-        self._findings: dict[tuple[str, str], tuple[Finding, ...]] = {}  # by plugin and digest
-        self._unread: list[tuple[str, Sequence[tuple[Tool, str]]]] = []
-        self._reading: asyncio.Task[None] | None = None
+        self._reader = DefinitionReader(recorder)
 
     async def refresh(self) -> bool:
         """Take up what any process has stored; return whether that is something else than before."""
@@ -78,14 +74,14 @@ class DefinitionPins:
         if revision == self._revision:
             return False
         before, self._known = self._known, await self._store.pins()
-        self._untold = self._untold or before != self._known
+        self._news_pending = self._news_pending or before != self._known
         self._uncompared |= {name for name, one in self._known.items() if before.get(name) != one}
         shown = {name: await self._compared(name) for name in sorted(self._uncompared & self._lists.keys())}
         self._revision = revision  # all of it was read
         self._uncompared.clear()
         if shown:
             self.on_changed(shown)
-        untold, self._untold = self._untold, False
+        untold, self._news_pending = self._news_pending, False
         return untold
 
     # -- what counts ---------------------------------------------------------------------------------
@@ -130,23 +126,18 @@ class DefinitionPins:
 
     # -- lists -----------------------------------------------------------------------------------------
 
-    def digested(self, plugin: str, manifest: Manifest) -> Manifest:
+    def with_digests(self, plugin: str, manifest: Manifest) -> Manifest:
         """Return a list of a server that has just arrived with the digests of its definitions, to be kept with it."""
         before = self._lists.get(plugin)
         tools = tuple(_known(tool, before) for tool in manifest.tools)
         digests = tuple(rules.kept_digest(_listed(tool, before)) for tool in tools)
         return replace(manifest, tools=tools, digests=digests)
 
-    async def seen(self, plugin: Plugin, manifest: Manifest, policy: Policy, *, stored: bool = False) -> Manifest:
-        """Compare a list of a server with its pins; return it as models may read it.
+    async def compare(self, plugin: Plugin, manifest: Manifest, policy: Policy, *, stored: bool = False) -> Manifest:
+        """Compare a list of a server with its pins, and return it as models may read it.
 
-        What has changed is unavailable and stands as it is pinned; what is new and waits is not in it.
-
-        Args:
-            plugin: the server.
-            manifest: its list.
-            policy: what becomes of differences.
-            stored: whether the list is of an earlier process, of which pins should be there.
+        What has changed is unavailable and stands as it is pinned; what is new and waits is not in it. ``stored``: the
+        list is of an earlier process, of which pins should be there.
         """
         before = self._lists.get(plugin.name)
         tools = {tool.name: _known(tool, before) for tool in manifest.tools}
@@ -248,7 +239,7 @@ class DefinitionPins:
         found = own.judgement
         if found.first:
             reason = f"{len(own.manifest.tools)} tools are pinned as they were first seen."
-            yield self._recorder.entry(_NOBODY, 0, "pin", plugin, "pinned", reason=reason)
+            yield self._recorder.entry(_NO_SESSION, 0, "pin", plugin, "pinned", reason=reason)
             return
         changed = frozenset(found.changed)
         parts = (
@@ -264,10 +255,10 @@ class DefinitionPins:
     def _recorded(self, plugin: str, decision: str, names: Sequence[str], by: str = "") -> Iterator[AuditRecord]:
         for name in names[:RECORDED]:
             target = f"{plugin}/{name}" if name else plugin
-            yield self._recorder.entry(_NOBODY, 0, "pin", target, decision, reason=_REASONS[decision], by=by)
+            yield self._recorder.entry(_NO_SESSION, 0, "pin", target, decision, reason=_REASONS[decision], by=by)
         if len(names) > RECORDED:
             reason = f"{len(names) - RECORDED:,} more tools. {_REASONS[decision]}"
-            yield self._recorder.entry(_NOBODY, 0, "pin", plugin, decision, reason=reason, by=by)
+            yield self._recorder.entry(_NO_SESSION, 0, "pin", plugin, decision, reason=reason, by=by)
 
     def note_waiting(self) -> None:
         """Log what waits for a person, one line for each server: whoever serves hears of it at the start."""
@@ -303,63 +294,29 @@ class DefinitionPins:
     # -- what definitions say to models --------------------------------------------------------------
 
     def _read_later(self, plugin: str, own: _List) -> None:
-        """Read what is new in a list beside everything else, and record what it says to a model."""
+        """Read what is new in a list while everything else goes on, and record what it says to a model."""
         names = (*own.judgement.added, *own.judgement.passed, *own.judgement.reported)
         if names:
-            self._unread.append((plugin, [(own.tools[name], own.listed[name].digest) for name in names]))
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read(), name="read definitions")
-
-    async def _read(self) -> None:
-        while self._unread:
-            plugin, tools = self._unread.pop(0)
-            records: list[AuditRecord] = []
-            others = self._others(plugin)
-            for tool, digest in tools:
-                for found in self._findings_of(tool, digest, others):
-                    reason = f"{found.text} ({found.place}): {found.excerpt}"
-                    target = tool.id if tool.name else plugin
-                    records.append(self._recorder.entry(_NOBODY, 0, "pin", target, "says", reason=reason))
-                await asyncio.sleep(0)
-            if len(records) > RECORDED:
-                reason = f"{len(records) - RECORDED:,} more things that its tools say to a model."
-                records[RECORDED:] = [self._recorder.entry(_NOBODY, 0, "pin", plugin, "says", reason=reason)]
-            await self._recorder.note_all(records)
+            tools = [(own.tools[name], own.listed[name].digest) for name in names]
+            self._reader.read_later(plugin, tools, lambda: self._others(plugin))
 
     def _others(self, plugin: str) -> OtherNames:
         own = self._lists.get(plugin)
         return OtherNames.of(self.names_of_others(plugin), own=(plugin, *(own.tools if own is not None else ())))
 
-    def _findings_of(self, tool: Tool, digest: str, others: OtherNames) -> tuple[Finding, ...]:
-        known = self._findings.get((tool.plugin, digest))
-        if known is None:
-            known = self._findings[tool.plugin, digest] = read_definition(tool, others=others)
-        return known
-
     async def findings(self, plugin: str, *tools: str) -> Mapping[str, tuple[Finding, ...]]:
-        """Return what the tools of a server say to a model, as its newest list has them; others run meanwhile.
-
-        Args:
-            plugin: the server.
-            tools: the tools; none is every one.
-        """
+        """Return what tools of a server say to a model, as its newest list has them; without names, all of them."""
         own = self._lists.get(plugin)
         if own is None:
             return EMPTY
-        found: dict[str, tuple[Finding, ...]] = {}
-        others = self._others(plugin)
-        for name in tools or own.tools:
-            if name in own.tools and (said := self._findings_of(own.tools[name], own.listed[name].digest, others)):
-                found[name] = said
-            await asyncio.sleep(0)
-        now = {one.digest for one in own.listed.values()}
-        self._findings = {key: one for key, one in self._findings.items() if key[0] != plugin or key[1] in now}
+        chosen = [(own.tools[name], own.listed[name].digest) for name in tools or own.tools if name in own.tools]
+        found = await self._reader.findings(chosen, self._others(plugin))
+        self._reader.keep(plugin, {one.digest for one in own.listed.values()})
         return found
 
     async def aclose(self) -> None:
         """Read what is still to be read."""
-        if self._reading is not None:
-            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._reader.aclose()
 
     # -- what people see and accept ------------------------------------------------------------------
 
@@ -427,17 +384,10 @@ class DefinitionPins:
         return tuple(PinChange(pins.get(name, Pin(name)), texts.get(name, "")) for name in tools)
 
     async def restore(self, plugin: str, before: Sequence[PinChange], now: Mapping[str, str], *, by: str) -> None:
-        """Let pins count again that an acceptance has replaced.
+        """Let the pins ``before`` count again that an acceptance by ``by`` has replaced.
 
-        Args:
-            plugin: the server.
-            before: the pins.
-            now: the digest that was accepted of each tool, nothing of one whose pin went.
-            by: who takes it back.
-
-        Raises:
-            UsageError: ``pin_changed`` where a pin is another by now.
-            StoreError: it cannot be stored.
+        ``now`` has the digest that was accepted of each tool, nothing of one whose pin went; where a pin is another by
+        now, ``UsageError`` (``pin_changed``).
         """
         while True:
             known = self._known.get(plugin)
@@ -459,20 +409,10 @@ class DefinitionPins:
             await self.refresh()
 
     async def accept(self, plugin: Plugin, chosen: Mapping[str, str], *, by: str, forget: Collection[str] = ()) -> bool:
-        """Let the definitions of now count that somebody was shown, in every process from its next request on.
+        """Let the definitions count that somebody was shown, in every process; return whether there were any.
 
-        Args:
-            plugin: the server.
-            chosen: the digest that was shown of each tool.
-            by: who accepts it.
-            forget: the tools whose pins go, where the newest list lacks them.
-
-        Returns:
-            Whether there was something to accept.
-
-        Raises:
-            UsageError: ``pin_changed`` where a tool is another by now than was shown.
-            StoreError: it cannot be stored.
+        ``chosen`` has the digest that was shown of each tool; where one is another by now, ``UsageError``
+        (``pin_changed``). ``forget`` are the tools whose pins go, where the newest list lacks them.
         """
         while True:
             known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
@@ -530,11 +470,11 @@ def _claims_waiting(known: ServerPins, own: _List) -> Iterator[tuple[str, tuple[
             yield name, claims
 
 
-def _nobody(_lists: Mapping[str, Manifest]) -> None:
+def _ignore_lists(_lists: Mapping[str, Manifest]) -> None:
     """Take lists and do nothing with them."""
 
 
-def _none(_plugin: str) -> Mapping[str, Collection[str]]:
+def _no_names(_plugin: str) -> Mapping[str, Collection[str]]:
     return EMPTY
 
 
