@@ -26,7 +26,7 @@ from pegboard.board.views.check_input import (
 )
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import checked_search, note_search, search
-from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
+from pegboard.board.views.shown_to_model import Shown, loading_all_fits, loading_all_is_cheaper, next_wire_list
 from pegboard.board.views.surface import checked_message, instructions, surface, surface_to_come
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import delegates
@@ -680,11 +680,11 @@ class Session:
         It is decided once, and again where the catalog has outgrown the budget since (S9).
         """
         info = snapshot.info
-        outgrown = info.constraints.everything and not everything_fits(self._services, snapshot)
+        outgrown = info.constraints.everything and not loading_all_fits(self._services, snapshot)
         if info.host.cache is None or (self._planned and not outgrown):
             return snapshot
         self._planned = True
-        everything = everything_pays(self._services, await discover_loaded(self._services, snapshot))
+        everything = loading_all_is_cheaper(self._services, await discover_loaded(self._services, snapshot))
         if everything is info.constraints.everything:
             return snapshot
         self._info = replace(self._info, constraints=replace(info.constraints, everything=everything))

@@ -12,7 +12,7 @@ from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.pauses import pauses_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
-from pegboard.core.access.settings.own_settings import by_itself, joined, switches_of, with_own, with_switch
+from pegboard.core.access.settings.own_settings import joined, self_denied, switches_of, with_own, with_switch
 from pegboard.core.access.switches import ToolkitEntries
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
@@ -216,7 +216,7 @@ class PermissionCompiler:
                 constraints,
                 stored=switches_of(switches),
                 personal=joined(personal, of_child),
-                by_itself=by_itself(switches),
+                self_denied=self_denied(switches),
                 pauses=pauses_of(switches),
             )
             known = self._compiled[key] = CompiledPermissions(

@@ -80,7 +80,7 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
         snapshot, needs, lambda queries, limit: ranked(services, snapshot, queries, context, limit=limit)
     )
     best = ranking.hits[: needs.limit]
-    names = names_of((*best, *_not_faint(ranking.hits, needs.limit)))
+    names = names_of((*best, *_above_threshold(ranking.hits, needs.limit)))
     results = described(snapshot, best)
     firsts = _firsts(results)
     return Found(
@@ -94,7 +94,7 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
     )
 
 
-def _not_faint(hits: Sequence[Ranked], after: int) -> list[Ranked]:
+def _above_threshold(hits: Sequence[Ranked], after: int) -> list[Ranked]:
     """Return the hits after the first ones, but for those that are far behind the best of their need."""
     best: dict[int, float] = {}
     for hit in hits:

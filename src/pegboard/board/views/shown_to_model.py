@@ -46,12 +46,12 @@ class Shown:
         return tool.wire not in self.unloaded and any(listed.wire == tool.wire for listed in self.wire_list)
 
 
-def everything_pays(services: Services, snapshot: Snapshot) -> bool:
+def loading_all_is_cheaper(services: Services, snapshot: Snapshot) -> bool:
     """Return whether loading all that is permitted from the start is cheapest for the host's cache (F4)."""
-    return everything_fits(services, snapshot) and plan(_sizes(services, snapshot), snapshot.info.host).everything
+    return loading_all_fits(services, snapshot) and plan(_sizes(services, snapshot), snapshot.info.host).everything
 
 
-def everything_fits(services: Services, snapshot: Snapshot) -> bool:
+def loading_all_fits(services: Services, snapshot: Snapshot) -> bool:
     """Return whether the budget has room for all that is permitted (S9)."""
     permissions = snapshot.permissions
     if not permissions.budgeted:

@@ -73,7 +73,7 @@ def changes(before: Grants, after: Grants, *, off: Iterable[str] = ()) -> tuple[
     denying = _switched_off(before, off)
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
-        if old != new and not _comes_by_itself(key, old, new, before):
+        if old != new and not _registered_plugin_came_or_went(key, old, new, before):
             widens = _widens(key, old, new) and not _gone(key, after) and not (old is None and _covered(key, before))
             widens = widens or (new is None and _covered(key, after))  # a pattern takes its place
             widens = widens or (old is not None and key[:2] in denying and key[2:3] in ((), ("tools",)))
@@ -102,7 +102,7 @@ def _switched_off(granted: Grants, names: Iterable[str]) -> frozenset[GrantKey]:
     return frozenset(("toolkits", split_kind(name)[1]) for name in (*names, *off))
 
 
-def _comes_by_itself(key: GrantKey, old: Grant | None, new: Grant | None, before: Grants) -> bool:
+def _registered_plugin_came_or_went(key: GrantKey, old: Grant | None, new: Grant | None, before: Grants) -> bool:
     """Return whether a plugin that is known by name comes or goes with the entries that name it, and with no more."""
     values = [grant.value for grant in (old, new) if grant is not None]
     if key[0] != "plugins" or len(key) != 2 or any(value != REGISTERED for value in values):

@@ -61,7 +61,7 @@ def once_per_permissions(compute: Callable[Concatenate[S, P], T]) -> Callable[Co
 class SessionConstraints:
     """What a session adds to its agent's profile.
 
-    ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone, ``by_itself``
+    ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone, ``self_denied``
     stored ones that the agent took from itself for every principal, ``pauses`` what an operator has paused;
     ``parent`` are the permissions of the session that
     this one is a child of (P8), in which ``narrowed`` is that session's active loadout. With
@@ -71,7 +71,7 @@ class SessionConstraints:
 
     stored: Mapping[str, bool] = field(default=EMPTY)
     personal: Mapping[str, bool] = field(default=EMPTY)
-    by_itself: frozenset[str] = frozenset()
+    self_denied: frozenset[str] = frozenset()
     pauses: Pauses = Pauses()  # noqa: RUF009 - it never changes
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
@@ -123,7 +123,7 @@ class CompiledPermissions:
             agent,
             constraints.stored,
             personal=constraints.personal,
-            by_itself=constraints.by_itself,
+            self_denied=constraints.self_denied,
             pauses=constraints.pauses,
         )
         self.entries = AgentEntries(looked_up, agent, self.switches, sub_app=constraints.sub_app)

@@ -37,7 +37,7 @@ Derived = dict[tuple[Hashable, ...], Any]
 """What was computed from a value that never changes, by function and further arguments."""
 
 OF_PRINCIPAL: Final = " for this principal"
-OF_ITSELF: Final = " by the agent itself, for every principal,"
+SELF_DENIED: Final = " by the agent itself, for every principal,"
 
 
 class ToolkitEntries:
@@ -60,7 +60,7 @@ class Switches:
     """The booleans that are in force for an agent in a world.
 
     One set at run time replaces the file's for the same subject; a category stands for its plugins.
-    ``personal`` are those for one principal, which count beside: off of either wins; ``by_itself`` are names of stored
+    ``personal`` are those for one principal, off of either wins; ``self_denied`` are names of stored
     ones that the agent took from itself; ``pauses`` are what is paused, which no switch undoes. Where one layer
     names a subject twice, or where a bare name that is off means several tools, off wins: deny beats grant (P1).
     """
@@ -72,7 +72,7 @@ class Switches:
         stored: Mapping[str, bool],
         *,
         personal: Mapping[str, bool] = EMPTY,
-        by_itself: Container[str] = (),
+        self_denied: Container[str] = (),
         pauses: Pauses | None = None,
     ) -> None:
         self.pauses = pauses or Pauses()
@@ -88,7 +88,7 @@ class Switches:
                 place = None if at_run_time else agent.switch_places.get(name)
                 for ref in meaning(world, name, on=on):
                     if ref not in own or not on:
-                        whose = OF_ITSELF if at_run_time and name in by_itself else ""
+                        whose = SELF_DENIED if at_run_time and name in self_denied else ""
                         own[ref] = Switch(
                             name=name, subject=ref, on=on, at_run_time=at_run_time, place=place, whose=whose
                         )

@@ -74,7 +74,7 @@ def with_switch(stored: Mapping[str, bool], name: str, value: bool | None, world
     return rest if value is None else {**rest, name: value}
 
 
-def by_itself(stored: Mapping[str, bool]) -> frozenset[str]:
+def self_denied(stored: Mapping[str, bool]) -> frozenset[str]:
     """Return what the agent has taken from itself for every principal, as stores of before have it (P10)."""
     return frozenset(own_settings(stored).off)
 
