@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pegboard.core.model.delivery import Cache, Delivery, Host
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.cache_cost import USAGE, Sizes, Usage, carried, plan, wire_list
+from pegboard.core.surface.cache_cost import USAGE, ExpectedUse, Sizes, carried, plan, wire_list
 
 WAYS: tuple[Delivery, ...] = ("native", "result", "array")
 META = 230
@@ -86,7 +86,7 @@ def test_a_long_system_text_behind_the_list_speaks_for_everything() -> None:
 def test_a_host_that_knows_its_conversations_says_so() -> None:
     """F4: a conversation in which hardly anything is loaded does not pay for everything."""
     assert plan(sizes(120), host("array")).everything
-    assert not plan(sizes(120), host("array"), Usage(tools=0.05)).everything
+    assert not plan(sizes(120), host("array"), ExpectedUse(tools=0.05)).everything
 
 
 @given(

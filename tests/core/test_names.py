@@ -7,9 +7,9 @@ from builders import known
 from states import access_of, plugin, toolkit
 
 from pegboard.core.access.names import (
-    Found,
+    ExactName,
     Hidden,
-    Near,
+    NearName,
     Unknown,
     Unseen,
     lookup,
@@ -34,14 +34,14 @@ LOG, DIFF, ERASE = (known(PERMISSIONS, tool_id) for tool_id in ("git/Log", "git/
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("git", Found(Ref("plugin", "git"))),
-        ("GIT", Near(Ref("plugin", "git"))),
-        ("git__diff", Found(Ref("tool", "git/diff"))),
-        ("tool:DIFF", Near(Ref("tool", "git/diff"))),
-        ("Log", Found(Ref("tool", "git/Log"))),
+        ("git", ExactName(Ref("plugin", "git"))),
+        ("GIT", NearName(Ref("plugin", "git"))),
+        ("git__diff", ExactName(Ref("tool", "git/diff"))),
+        ("tool:DIFF", NearName(Ref("tool", "git/diff"))),
+        ("Log", ExactName(Ref("tool", "git/Log"))),
         ("erase", Unknown()),
         ("off", Unknown()),
-        ("hub", Found(Ref("plugin", "hub"))),
+        ("hub", ExactName(Ref("plugin", "hub"))),
         ("hub/push", Unseen(HUB)),
         ("tool:gh__push", Unseen(HUB)),
         ("v__read", Unknown()),
@@ -52,17 +52,17 @@ LOG, DIFF, ERASE = (known(PERMISSIONS, tool_id) for tool_id in ("git/Log", "git/
 def test_what_a_load_names(name: str, expected: object) -> None:
     """P9: what is denied, a plugin that nobody asked among it, is like what there is not."""
     assert resolve(PERMISSIONS, name) == expected
-    assert lookup(PERMISSIONS, name) == (expected.meant if isinstance(expected, Found | Near) else None)
+    assert lookup(PERMISSIONS, name) == (expected.meant if isinstance(expected, ExactName | NearName) else None)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("git__diff", Found(DIFF)),
-        ("git/diff", Found(DIFF)),
-        ("GIT__diff", Near(DIFF)),
-        ("Log", Found(LOG)),
-        ("DIFF", Near(DIFF)),
+        ("git__diff", ExactName(DIFF)),
+        ("git/diff", ExactName(DIFF)),
+        ("GIT__diff", NearName(DIFF)),
+        ("Log", ExactName(LOG)),
+        ("DIFF", NearName(DIFF)),
         ("gh__push", Unseen(HUB)),
         ("hub__push", Unseen(HUB)),
         ("v__read", Unknown()),
@@ -93,8 +93,8 @@ def test_a_denied_tool_that_is_called_is_hidden_with_its_reason(name: str) -> No
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("erase", Found(ERASE)),
-        ("tool:ERASE", Near(ERASE)),
+        ("erase", ExactName(ERASE)),
+        ("tool:ERASE", NearName(ERASE)),
         ("Log", Unknown()),
         ("toolkit:erase", Unknown()),
         ("gh__push", Unseen(HUB)),

@@ -12,7 +12,7 @@ from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
-from pegboard.board.catalog.prices import Prices
+from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
@@ -77,7 +77,7 @@ class Board:
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
-        events, metrics, prices = Events(), SessionMetrics(), Prices(parts.counter.count)
+        events, metrics, prices = Events(), SessionMetrics(), ToolPrices(parts.counter.count)
         recorder = Recorder(parts.store, metrics, events, masker)
         pins = DefinitionPins(parts.store, recorder)
         loader = CatalogLoader(

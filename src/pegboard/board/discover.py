@@ -13,7 +13,7 @@ from typing import Final
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.names import Found, Near, Unknown, Unseen, resolve
+from pegboard.core.access.names import ExactName, NearName, Unknown, Unseen, resolve
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
@@ -192,7 +192,7 @@ def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginReque
 def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
     """Return what a name stands for; a server may have a tool whose bare name is written."""
     match resolve(permissions, name):
-        case Found(subject) | Near(subject):
+        case ExactName(subject) | NearName(subject):
             return _of_ref(permissions, subject)
         case Unseen(plugin):
             return (PluginRequest(plugin=plugin.name),)

@@ -11,7 +11,7 @@ from pegboard.board.catalog.loader import CatalogLoader
 from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
-from pegboard.board.catalog.prices import Prices
+from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.login_addresses import LoginAddresses
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
@@ -81,7 +81,7 @@ class Services:
     billing: Billing
     conversations: Conversations
     uses: RememberedUse
-    prices: Prices
+    prices: ToolPrices
     unkept: UnkeptArguments
     own_files: OwnFilesGuard
     delegation: Delegation

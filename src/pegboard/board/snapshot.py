@@ -100,7 +100,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change(Generic[T]):
+class DecidedChange(Generic[T]):
     """What was decided on a snapshot: the state after it, the answer, and what is noted of it.
 
     ``beside`` are the states after it of the sessions that share it, in their order.
@@ -262,7 +262,9 @@ def _state_of(info: SessionInfo, row: StoredState | None) -> tuple[State, int]:
         ) from error
 
 
-async def change(services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], Change[T]]) -> tuple[Snapshot, T]:
+async def change(
+    services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], DecidedChange[T]]
+) -> tuple[Snapshot, T]:
     """Return the session after what is decided on it, and the answer; state and audit are stored in one transaction.
 
     Where another writer was first, everything is read anew and decided anew (S2).
@@ -279,14 +281,14 @@ async def change(services: Services, snapshot: Snapshot, decide: Callable[[Snaps
 
 
 async def would_change(
-    services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], Change[T]]
+    services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], DecidedChange[T]]
 ) -> tuple[Snapshot, T]:
     """Return what :func:`change` would, for whoever only decides: nothing is stored, recorded or emitted."""
     decided = decide(snapshot)
     return _after(services, snapshot, decided.state, snapshot.version), decided.result
 
 
-async def _stored_change(services: Services, snapshot: Snapshot, decided: Change[T]) -> Snapshot | None:
+async def _stored_change(services: Services, snapshot: Snapshot, decided: DecidedChange[T]) -> Snapshot | None:
     """Return the session as it is stored, or None where another writer was first."""
     info, state = snapshot.info, decided.state
     records = [record for record, _ in decided.notes]
@@ -305,7 +307,7 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
 
 
 async def _stored_together(
-    services: Services, snapshot: Snapshot, decided: Change[T], records: Sequence[AuditRecord]
+    services: Services, snapshot: Snapshot, decided: DecidedChange[T], records: Sequence[AuditRecord]
 ) -> Snapshot | None:
     """Return the session once its state and those that share the change are stored, all or none; None as above."""
     state = _with_hints(services, snapshot, decided.state)

@@ -13,7 +13,7 @@ from pegboard.board.meta_tools import command_context, dialect_of, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import Change, Note, Snapshot, change, read, would_change
+from pegboard.board.snapshot import DecidedChange, Note, Snapshot, change, read, would_change
 from pegboard.board.views.check_input import check_texts
 from pegboard.board.views.search import rank_context
 from pegboard.board.views.surface import later_policy
@@ -90,7 +90,7 @@ async def apply_command(
     """Return the session after a command, and its outcome, over what has been seen so far."""
     snapshot = await _with_sharing(services, snapshot, command)
 
-    def decide(newest: Snapshot) -> Change[Outcome]:
+    def decide(newest: Snapshot) -> DecidedChange[Outcome]:
         context = command_context(services, newest.info, newest.permissions)
         siblings = isinstance(command, Load) and command.siblings
         anticipation = anticipation_of(services, newest) if siblings else None
@@ -99,13 +99,13 @@ async def apply_command(
             request.bring(tool.id for tool in outcome.added)
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
         if not newest.sharing:
-            return Change(state=state, result=outcome, notes=notes)
+            return DecidedChange(state=state, result=outcome, notes=notes)
         beside = [
             (other.info.key, *_shared_change(services, newest, other, command, outcome)) for other in newest.sharing
         ]
         theirs = [_allowed(_notes(services, key, command, done, newest.info.by)) for key, _, done in beside]
         notes = (*notes, *chain.from_iterable(theirs))
-        return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
+        return DecidedChange(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
     snapshot, outcome = await (would_change if deciding else change)(services, snapshot, decide)
     if outcome.added and policy.hooked_with(snapshot.permissions, snapshot.state, outcome.added):
@@ -322,11 +322,11 @@ async def anticipate(
     if not needs:
         return snapshot, now
 
-    def decide(newest: Snapshot) -> Change[None]:
+    def decide(newest: Snapshot) -> DecidedChange[None]:
         state, brought = _brought(services, newest, needs)
         key, turn = newest.info.key, newest.state.turn
         notes = [_note_ahead(services, key, turn, lease.subject, "loaded") for lease in brought]
-        return Change(state=state, result=None, notes=notes)
+        return DecidedChange(state=state, result=None, notes=notes)
 
     if _brought(services, snapshot, needs)[1]:
         try:

@@ -18,7 +18,7 @@ from pegboard.board.discover import discover_named, named_plugins
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
-from pegboard.board.snapshot import Change, Snapshot, change, view_of
+from pegboard.board.snapshot import DecidedChange, Snapshot, change, view_of
 from pegboard.board.views.search import note_search, search
 from pegboard.board.views.surface import later_policy
 from pegboard.core.model.delivery import choose
@@ -227,9 +227,9 @@ async def _counted(
 ) -> Snapshot:
     """Return the session once a failure is counted, or that something else came between (X3)."""
 
-    def decide(newest: Snapshot) -> Change[None]:
+    def decide(newest: Snapshot) -> DecidedChange[None]:
         failure = _failure(newest.stored, tool, arguments) if failed else None
-        return Change(state=replace(newest.stored, failure=failure), result=None)
+        return DecidedChange(state=replace(newest.stored, failure=failure), result=None)
 
     if not snapshot.info.stable or (not failed and snapshot.stored.failure is None):
         return snapshot

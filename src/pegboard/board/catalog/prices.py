@@ -11,7 +11,7 @@ MOST_TEXTS: Final = 256
 """Of how many sets of texts the tokens are kept: those of hints are hundreds of lines, alike in many sessions."""
 
 
-class Prices:
+class ToolPrices:
     """The tokens of tools, each counted once in its life, and of the texts beside them."""
 
     def __init__(self, count: Callable[[str], int]) -> None:

@@ -21,14 +21,14 @@ T_co = TypeVar("T_co", Ref, Tool, covariant=True)
 
 
 @dataclass(slots=True)
-class Found(Generic[T_co]):
+class ExactName(Generic[T_co]):
     """What has exactly this name."""
 
     meant: T_co
 
 
 @dataclass(slots=True)
-class Near(Generic[T_co]):
+class NearName(Generic[T_co]):
     """The one thing whose name differs from this one in nothing but its case."""
 
     meant: T_co
@@ -54,32 +54,34 @@ class Unknown:
     """Nothing of this name, as far as is known."""
 
 
-def resolve(permissions: CompiledPermissions, name: str) -> Found[Ref] | Near[Ref] | Unseen | Unknown:
+def resolve(permissions: CompiledPermissions, name: str) -> ExactName[Ref] | NearName[Ref] | Unseen | Unknown:
     """Return what a name means to a load, among what the agent may have: toolkit, then plugin, then tool.
 
     ``toolkit:``, ``plugin:``, ``tool:`` and ``category:`` in front say which; a category is never meant by a bare name.
     """
     if (exact := _exact(permissions, name)) is not None:
-        return Found(exact)
+        return ExactName(exact)
     kind, bare = split_kind(name)
     fold = bare.casefold()
     toolkits = [n for n in permissions.entries.toolkits if n.casefold() == fold and kind in (None, "toolkit")]
     lead = f"{kind}:" if kind else ""
     alike = (*toolkits, *permissions.world.catalog.find_folded(bare))
     refs = {ref for other in alike if (ref := _exact(permissions, f"{lead}{other}")) is not None}
-    return Near(refs.pop()) if len(refs) == 1 else _not_found(permissions, name)
+    return NearName(refs.pop()) if len(refs) == 1 else _not_found(permissions, name)
 
 
 def lookup(permissions: CompiledPermissions, name: str) -> Ref | None:
     """Return the subject that a name means to a load, or None; see :func:`resolve`."""
     match resolve(permissions, name):
-        case Found(subject) | Near(subject):
+        case ExactName(subject) | NearName(subject):
             return subject
         case Unseen() | Unknown():
             return None
 
 
-def resolve_called(permissions: CompiledPermissions, name: str) -> Found[Tool] | Near[Tool] | Hidden | Unseen | Unknown:
+def resolve_called(
+    permissions: CompiledPermissions, name: str
+) -> ExactName[Tool] | NearName[Tool] | Hidden | Unseen | Unknown:
     """Return what a name means to a call: a tool by its wire name or id, else by its own name.
 
     A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
@@ -88,14 +90,14 @@ def resolve_called(permissions: CompiledPermissions, name: str) -> Found[Tool] |
     catalog = permissions.world.catalog
     exact = catalog.by_wire(name) or catalog.by_id(name)
     if exact is not None and permissions.permits(exact):
-        return Found(exact)
+        return ExactName(exact)
     if exact is None:
         same = [tool for tool in catalog.named(name) if permissions.permits(tool)]
         if len(same) == 1:
-            return Found(same[0])
+            return ExactName(same[0])
         alike = [] if same else [tool for tool in catalog.but_for_case(name) if permissions.permits(tool)]
         if len(alike) == 1:
-            return Near(alike[0])
+            return NearName(alike[0])
     missing = _not_found(permissions, name)
     denied = catalog.find_tool(name) if isinstance(missing, Unknown) else None
     return missing if denied is None else Hidden(denied, permissions.decide(denied).reasons[0])
@@ -104,21 +106,21 @@ def resolve_called(permissions: CompiledPermissions, name: str) -> Found[Tool] |
 def find_called(permissions: CompiledPermissions, name: str) -> Tool | None:
     """Return the permitted tool that a call of this name means, or None; see :func:`resolve_called`."""
     match resolve_called(permissions, name):
-        case Found(tool) | Near(tool):
+        case ExactName(tool) | NearName(tool):
             return tool
         case Hidden() | Unseen() | Unknown():
             return None
 
 
-def resolve_tool(catalog: Catalog, name: str) -> Found[Tool] | Near[Tool] | Unseen | Unknown:
+def resolve_tool(catalog: Catalog, name: str) -> ExactName[Tool] | NearName[Tool] | Unseen | Unknown:
     """Return the tool that a name means to an operator, whoever may use it (F5)."""
     kind, bare = split_kind(name)
     if kind in (None, "tool"):
         if (exact := catalog.find_tool(bare)) is not None:
-            return Found(exact)
+            return ExactName(exact)
         alike = catalog.but_for_case(bare)
         if len(alike) == 1:
-            return Near(alike[0])
+            return NearName(alike[0])
     owner = next(catalog.unseen_owners(name), None)
     return Unknown() if owner is None else Unseen(owner)
 
@@ -126,7 +128,7 @@ def resolve_tool(catalog: Catalog, name: str) -> Found[Tool] | Near[Tool] | Unse
 def named_tool(catalog: Catalog, name: str) -> Tool | None:
     """Return the tool that a name means to an operator, or None; see :func:`resolve_tool`."""
     match resolve_tool(catalog, name):
-        case Found(tool) | Near(tool):
+        case ExactName(tool) | NearName(tool):
             return tool
         case Unseen() | Unknown():
             return None

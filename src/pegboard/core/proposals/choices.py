@@ -11,7 +11,7 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.tools import Tool
 from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal
-from pegboard.core.proposals.replay import Group, Replay
+from pegboard.core.proposals.replay import ProposedGroup, Replay
 from pegboard.core.proposals.toolkit_names import named
 
 Refuse = Callable[[Proposal], str]
@@ -41,7 +41,7 @@ class _Chosen:
     """What was chosen so far."""
 
     standing: dict[str, Tool] = field(default_factory=dict[str, Tool])
-    groups: list[Group] = field(default_factory=list[Group])
+    groups: list[ProposedGroup] = field(default_factory=list[ProposedGroup])
     accepted: list[Accepted] = field(default_factory=list[Accepted])
     declined: dict[tuple[str, ...], Declined] = field(default_factory=dict[tuple[str, ...], Declined])
 
@@ -231,7 +231,7 @@ def _choose_toolkits(
         toolkit = named(permissions, subjects)
         if toolkit is None or _there_already(permissions, replay, subjects):
             continue
-        group = Group(name=f"toolkit:{toolkit.name}", subjects=frozenset(subjects))
+        group = ProposedGroup(name=f"toolkit:{toolkit.name}", subjects=frozenset(subjects))
         now = replay.totals(chosen.standing, chosen.groups)
         saved = now - replay.totals(chosen.standing, (*chosen.groups, group))
         if saved.tokens <= 0 or saved.model_calls <= 0:

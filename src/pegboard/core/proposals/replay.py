@@ -13,7 +13,7 @@ from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.core.proposals.trail import Batch, Loads, Pattern
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.subjects import tools_of_subject
-from pegboard.core.surface.cache_cost import USAGE, Usage, load_cost, standing_cost
+from pegboard.core.surface.cache_cost import USAGE, ExpectedUse, load_cost, standing_cost
 
 Price = Callable[[Tool], int]
 
@@ -40,7 +40,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ProposedGroup:
     """Subjects that one load would bring together, as a new toolkit of this name."""
 
     name: str
@@ -70,7 +70,7 @@ class Replay:
         price: Price,
         *,
         cache: Cache,
-        usage: Usage = USAGE,
+        usage: ExpectedUse = USAGE,
     ) -> None:
         self._access = permissions
         self._price = price
@@ -116,7 +116,7 @@ class Replay:
         """Return what the sessions cost with today's start."""
         return self.totals()
 
-    def totals(self, standing: Mapping[str, Tool] = EMPTY, groups: Sequence[Group] = ()) -> Totals:
+    def totals(self, standing: Mapping[str, Tool] = EMPTY, groups: Sequence[ProposedGroup] = ()) -> Totals:
         """Return what the sessions cost.
 
         Args:
@@ -131,7 +131,9 @@ class Replay:
             tokens=sum(one.tokens for one in sums),
         )
 
-    def _pattern(self, pattern: Pattern, standing: Mapping[str, Tool], groups: Sequence[Group], schemas: int) -> Totals:
+    def _pattern(
+        self, pattern: Pattern, standing: Mapping[str, Tool], groups: Sequence[ProposedGroup], schemas: int
+    ) -> Totals:
         remaining = self.remaining(pattern, standing)
         for group in groups:
             remaining = _grouped(remaining, group)
@@ -178,7 +180,7 @@ class Replay:
         return loads.calls * one
 
 
-def _grouped(remaining: list[tuple[Batch, Loads]], group: Group) -> list[tuple[Batch, Loads]]:
+def _grouped(remaining: list[tuple[Batch, Loads]], group: ProposedGroup) -> list[tuple[Batch, Loads]]:
     """Return the loads where the first that names a subject of the group brings the whole group."""
     others = [(batch, loads) for batch, loads in remaining if batch.isdisjoint(group.subjects)]
     touching = [(batch, loads) for batch, loads in remaining if not batch.isdisjoint(group.subjects)]

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.core.surface.cache_cost import USAGE, Usage
+from pegboard.core.surface.cache_cost import USAGE, ExpectedUse
 
 Batch = frozenset[str]
 """What one model call loaded: references as they are recorded, ``toolkit:devops`` or ``tool:git/git_log``."""
@@ -55,7 +55,7 @@ class Pattern:
 class _Session:
     """One session while it is read."""
 
-    usage: Usage
+    usage: ExpectedUse
     turn: int | None = None
     turns: int = 0
     calls: int = 0
@@ -118,7 +118,7 @@ class Trail:
         unasked: whether the agent's calls of what is not loaded may run at once (``unloaded_call: run`` or ``safe``).
     """
 
-    def __init__(self, usage: Usage = USAGE, *, unasked: bool = False) -> None:
+    def __init__(self, usage: ExpectedUse = USAGE, *, unasked: bool = False) -> None:
         self._usage = usage
         self._unasked = unasked
         self._open: OrderedDict[Hashable, _Session] = OrderedDict()

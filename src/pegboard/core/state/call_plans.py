@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.logins import AwaitedLogin
-from pegboard.core.access.names import Found, Hidden, Near, Unknown, Unseen, resolve_called
+from pegboard.core.access.names import ExactName, Hidden, NearName, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
@@ -76,7 +76,7 @@ Plan = Run | LoadFirst | Refuse
 def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
     match resolve_called(permissions, name):
-        case Found(tool) | Near(tool):
+        case ExactName(tool) | NearName(tool):
             return _planned(permissions, state, tool)
         case Hidden(_, reason):
             return _not_found(name, reason)

@@ -13,7 +13,7 @@ Price = Callable[[Tool], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class ExpectedUse:
     """How a conversation is expected to go; a host that knows better gives its own.
 
     The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
@@ -46,7 +46,7 @@ class Usage:
         return self.turns * (self.message + self.calls * self.result)
 
 
-USAGE: Final = Usage()
+USAGE: Final = ExpectedUse()
 CONTEXT: Final = 10_000
 """The tokens of conversation that are assumed for what is loaded ahead where a host does not say."""
 
@@ -78,7 +78,7 @@ class Plan:
     cost_on_demand: float
 
 
-def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
+def plan(sizes: Sizes, host: Host, usage: ExpectedUse = USAGE) -> Plan:
     """Return whether everything should be loaded from the start (F4).
 
     It depends on the catalog and on the host, not on the session's state, so that it stands for the
@@ -97,7 +97,7 @@ def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
     return tokens * (cache.write + cache.read * max(requests - 1, 0))
 
 
-def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: Usage = USAGE) -> float:
+def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: ExpectedUse = USAGE) -> float:
     """Return what one load costs where its answer has the schema: the request that it takes, and those that carry it.
 
     ``behind`` are the tokens behind the tool list by then. It is linear in these and in the requests left.
@@ -105,13 +105,13 @@ def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cach
     return cache.read * behind + standing_cost(usage.answer + schema, requests_left, cache)
 
 
-def _behind(host: Host, usage: Usage, *, unknown: int = 0) -> float:
+def _behind(host: Host, usage: ExpectedUse, *, unknown: int = 0) -> float:
     """Return the tokens of conversation that a request in the middle of it carries beside the tools."""
     cached = host.cache.tokens if host.cache is not None else 0
     return max(unknown if host.context is None else host.context, cached) + usage.grown / 2
 
 
-def carried(host: Host, usage: Usage = USAGE) -> int:
+def carried(host: Host, usage: ExpectedUse = USAGE) -> int:
     """Return how many tokens of a plugin's other tools it is cheaper to carry than to ask for them (S5).
 
     Whoever uses one tool of a plugin needs more of it: ``tools / plugins`` of them, and each that is
@@ -125,7 +125,7 @@ def carried(host: Host, usage: Usage = USAGE) -> int:
     return int(saved * call / standing_cost(1, usage.requests / 2, cache))
 
 
-def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: Usage) -> float:
+def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: ExpectedUse) -> float:
     """Return what meta-tools, hints and loads cost: each load takes one more request, which reads everything again.
 
     A load in the middle of the conversation stands for all: half of the messages are behind the

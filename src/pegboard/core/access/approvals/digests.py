@@ -61,7 +61,7 @@ def definition_digest(key: bytes, tool: Tool, later: str = "") -> str:
     return digest(key, canonical({**definition, "pin": later} if later else definition))
 
 
-class Session(Protocol):
+class SessionOwner(Protocol):
     """Whose call it is: the key of a session, or what an approval is bound to."""
 
     @property
@@ -82,7 +82,7 @@ class Session(Protocol):
 
 def binding_of(
     key: bytes,
-    session: Session,
+    session: SessionOwner,
     tool: Tool,
     arguments: str,
     in_force: JsonObject,
