@@ -25,15 +25,7 @@ async def grants_more(
 ) -> bool:
     """Return whether a switch would let an agent use what it may not now, and may not by the file alone.
 
-    Args:
-        services: the services of the board.
-        agent: the agent's name.
-        name: a toolkit, plugin or tool.
-        value: True, False, or None to take the stored switch back.
-        principal: for whom alone it is set; None is everybody.
-
-    Raises:
-        StoreError: the stored switches cannot be read.
+    ``value`` None takes the stored switch back; ``principal`` None is everybody.
     """
     if value is False:
         return False

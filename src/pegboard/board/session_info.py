@@ -121,8 +121,7 @@ def agent_of(world: World, name: str) -> Agent:
 def open_sub_app(world: World, agent: str, name: str | None) -> str | None:
     """Return the sub-app that a client may open of an agent (T9).
 
-    Raises:
-        UsageError: the agent does not list it, whether or not there is one of this name.
+    Raises ``UsageError`` where the agent does not list it, whether or not there is one of this name.
     """
     if name is None:
         return None
@@ -152,12 +151,9 @@ def child_of(
 ) -> SessionInfo:
     """Return a new session for a subagent of this kind, with its kind's loadout as active (L8).
 
-    It has an id of its own, of which nothing is stored before something changes. ``agent`` None is the parent's. One
-    of the ``delegates`` works under its own profile, whatever the kind (P8).
-
-    Raises:
-        UsageError: the parent is too deep.
-        UnknownAgentError: there is no such agent.
+    It has an id of its own, of which nothing is stored before something changes. ``agent`` None is the parent's. One of
+    the ``delegates`` works under its own profile, whatever the kind (P8). Raises ``UsageError`` where the parent is too
+    deep.
     """
     if sum(1 for _ in sessions_above(parent)) >= DEPTH:
         raise UsageError(

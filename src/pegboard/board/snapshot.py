@@ -117,15 +117,8 @@ async def read(
 ) -> Snapshot:
     """Return the session as of ``since``, a time of ``time.monotonic()``, or as of now.
 
-    Args:
-        services: the services of the board.
-        info: the session.
-        since: what was stored by then is enough (P4).
-        known: an earlier snapshot of the session, returned where nothing has changed since.
-
-    Raises:
-        StoreError: the stored state cannot be read.
-        UnknownAgentError: the session's agent is not configured any more.
+    What was stored by ``since`` is enough (P4). ``known`` is an earlier snapshot of the session, returned where nothing
+    has changed since.
     """
     as_of = await services.compiler.refresh(since)
     if (
@@ -203,14 +196,8 @@ def looked_at(
 ) -> Snapshot:
     """Return a session as of the last refresh, for whoever only looks: no predicate is asked anew.
 
-    Args:
-        services: the services of the board.
-        info: the session.
-        stored: its state as it was read.
-        narrowed_above: the active loadouts of the sessions above it, the nearest first (L7, P8).
-
-    Raises:
-        UnknownAgentError: the session's agent is not configured any more.
+    ``stored`` is its state as it was read, ``narrowed_above`` the active loadouts of the sessions above it, the nearest
+    first (L7, P8).
     """
     base = services.compiler.permissions(info, narrowed_above)
     permissions = services.availability.as_known(info, base) if services.loader.conditional else base

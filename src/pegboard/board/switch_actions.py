@@ -46,16 +46,7 @@ class SwitchPlan:
 async def planned(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
     """Return what a switch for several agents would change of what is stored; nothing is changed.
 
-    Args:
-        services: the services of the board.
-        agents: the names of the agents.
-        name: a toolkit, plugin or tool.
-        value: True, False, or None to take the stored switches back.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        UsageError: the name means nothing known, or the value is no boolean.
-        StoreError: the stored switches cannot be read.
+    ``value`` None takes the stored switches back. Raises ``UsageError`` where the name means nothing known.
     """
     for agent in agents:
         require_switch(services, agent, name, value)
@@ -65,16 +56,8 @@ async def planned(services: Services, agents: Sequence[str], name: str, value: b
 async def planned_pause(services: Services, agents: Sequence[str], plugin: str | None, *, on: bool) -> SwitchPlan:
     """Return what a pause of agents, or of a plugin for them, or the end of it, would change; nothing is changed.
 
-    Args:
-        services: the services of the board.
-        agents: the names of the agents.
-        plugin: what is paused for them; None is all that they may use.
-        on: whether it is paused; False resumes it, and every switch counts as before.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        UsageError: there is no such plugin.
-        StoreError: the stored switches cannot be read.
+    ``plugin`` None is all that they may use. Resumed, every switch counts as before. Raises ``UsageError`` where there
+    is no such plugin.
     """
     for agent in agents:
         agent_of(services.world, agent)
@@ -108,20 +91,9 @@ async def carry_out(
 ) -> SwitchAction:
     """Set what was planned, all or nothing, in one transaction with one record for each agent (X4).
 
-    Args:
-        services: the services of the board.
-        plan: what is set.
-        by: who sets it, for the audit trail.
-        seen: that of the plan that whoever decides was shown; None is any.
-        may_grant: whether it may grant what the file does not.
-
-    Returns:
-        What was set, with the mark that its records have in common; where nothing had to be, it has no changes.
-
-    Raises:
-        UsageError: ``by`` is no short text; ``switch_changed`` where somebody else was first; ``right_required`` where
-            it may not grant.
-        StoreError: it cannot be stored.
+    ``seen`` is that of the plan that whoever decides was shown, None is any; ``may_grant`` is whether it may grant what
+    the file does not. What is returned has the mark that its records have in common. Raises ``UsageError``:
+    ``switch_changed`` where somebody else was first, ``right_required`` where it may not grant.
     """
     require_name(by)
     if seen is not None and seen != plan.seen:
@@ -136,20 +108,9 @@ async def take_back(
 ) -> SwitchAction:
     """Restore what stood before an action, if all of it is still as that set it.
 
-    Args:
-        services: the services of the board.
-        mark: that of the action.
-        by: who takes it back, for the audit trail.
-        agents: those whose switches whoever decides may set; None is every one.
-        may_grant: whether it may grant what the file does not.
-
-    Returns:
-        What was set for it: an action of its own, which can be taken back as well.
-
-    Raises:
-        UsageError: ``by`` is no short text; ``unknown_name`` where no such action is kept; ``switch_changed`` where
-            one of its switches was set meanwhile; ``right_required`` where it may not grant.
-        StoreError: it cannot be read or stored.
+    ``agents`` are those whose switches whoever decides may set, None is every one. What is returned is an action of its
+    own, which can be taken back as well. Raises ``UsageError``: ``unknown_name`` where no such action is kept,
+    ``switch_changed`` where one of its switches was set meanwhile, ``right_required`` where it may not grant.
     """
     require_name(by)
     found = next((one for one in await services.store.switch_actions() if one.mark == mark), None)

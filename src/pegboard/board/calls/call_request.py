@@ -89,8 +89,7 @@ class CallRequest:
     def times(self, ran: float | None = None) -> CallTimes:
         """Return where its time went; it has ended now.
 
-        Args:
-            ran: when it was handed to its plugin (``time.monotonic()``), None where it was not.
+        ``ran`` is when it was handed to its plugin (``time.monotonic()``), None where it was not.
         """
         now, waited = time.monotonic(), self.waited
         until = now if ran is None else ran
@@ -123,12 +122,8 @@ async def denied(
 ) -> CallAnswer:
     """Audit a refusal with its true reason, and return what the model reads of it (P9).
 
-    Args:
-        call: the call; one that is only decided leaves no record.
-        snapshot: the session.
-        refusal: what was decided.
-        name: what was called, for the trail where it is no tool.
-        result: what the model reads where it is more than the message.
+    A call that is only decided leaves no record. ``name`` is what was called, for the trail where it is no tool;
+    ``result`` is what the model reads where that is more than the message.
     """
     tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:

@@ -137,12 +137,7 @@ class CatalogLoader:
                 source.on_read(self._on_list_read)
 
     async def adopt(self, specs: Mapping[str, PluginSpec], world: World) -> None:
-        """Take over a configuration; what is known of unchanged plugins stays known.
-
-        Args:
-            specs: how each plugin is brought in.
-            world: what names plugins, and under which overrides.
-        """
+        """Take over a configuration; what is known of unchanged plugins stays known."""
         before, self.specs = self.specs, dict(specs)
         self._arrived = {name: found for name, found in self._arrived.items() if before.get(name) == specs.get(name)}
         self._restored = {key: want for key, want in self._restored.items() if before.get(key[0]) == specs.get(key[0])}
@@ -231,10 +226,8 @@ class CatalogLoader:
     def missing(self, want: PluginRequest, *, retry: bool = False, confirm: bool = False) -> bool:
         """Return whether a source has still to be asked.
 
-        Args:
-            want: the plugin.
-            retry: whether it is asked again where it failed.
-            confirm: whether it is asked where all that is known of its code is what an earlier process stored.
+        With ``retry`` it is asked again where it failed, with ``confirm`` where all that is known of its code is what
+        an earlier process stored.
         """
         plugin = self.catalog.plugins.get(want.plugin)
         if plugin is None:

@@ -51,8 +51,7 @@ class Manifests:
     async def keep(self, source: Source, spec: PluginSpec, overrides: JsonObject, manifest: Manifest) -> None:
         """Store what a plugin has answered.
 
-        Raises:
-            StoreError: that of a server cannot be written; for a plugin that is code it is logged.
+        Where that of a server cannot be written, ``StoreError``; for a plugin that is code it is logged.
         """
         code = _fingerprint(source, spec, overrides)
         if code is not None:

@@ -123,9 +123,7 @@ class OwnFilesGuard:
     async def unreadable(self, spec: PluginSpec, asked: JsonObject) -> str:
         """Return why a server is not asked to read something, a resource or a prompt, or nothing.
 
-        Args:
-            spec: the server.
-            asked: what names it: a URI, or the arguments of a prompt.
+        ``asked`` is what names it: a URI, or the arguments of a prompt.
         """
         if self.clears(spec, EMPTY, asked):
             return ""

@@ -108,12 +108,7 @@ class PermissionCompiler:
     def permissions(self, info: SessionInfo, narrowed_above: tuple[str | None, ...] = ()) -> CompiledPermissions:
         """Return what a session may, as of the last refresh.
 
-        Args:
-            info: the session.
-            narrowed_above: the active loadouts of the sessions above it, the nearest first (L7, P8).
-
-        Raises:
-            UnknownAgentError: its agent is not configured any more.
+        ``narrowed_above`` are the active loadouts of the sessions above it, the nearest first (L7, P8).
         """
         constraints = info.constraints
         if info.host.draws_ui:
@@ -151,11 +146,7 @@ class PermissionCompiler:
         return tuple(self._personal.get(agent, EMPTY))
 
     def without_switches(self, agent: str) -> CompiledPermissions:
-        """Return what an agent would be permitted without any switch, as of the last refresh; kept while that stands.
-
-        Raises:
-            UnknownAgentError: it is not configured any more.
-        """
+        """Return what an agent would be permitted without any switch, as of the last refresh."""
         profile = with_own(agent_of(self.world, agent), self.stored(agent))
         profile = replace(profile, switches=EMPTY, switch_places=EMPTY)
         known = self._bare.get(agent)

@@ -26,11 +26,7 @@ def no_text(value: object) -> str:
 
 
 def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return a value that is one of a few words.
-
-    Raises:
-        UsageError: it is another one.
-    """
+    """Return a value that is one of a few words."""
     known = tuple(choices)
     if isinstance(value, str) and value in known:
         return value
@@ -41,11 +37,7 @@ def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def checked_scope(scope: object) -> WorkerScope | None:
-    """Return the scope that narrows a session, None where nothing does.
-
-    Raises:
-        UsageError: there is no such scope.
-    """
+    """Return the scope that narrows a session, None where nothing does."""
     return None if scope is None else cast("WorkerScope", checked_choice("worker_scope", scope, SCOPES))
 
 
@@ -57,22 +49,14 @@ def check_host(host: object) -> None:
 
 
 def checked_turn(turn: object) -> int | None:
-    """Return the number of the turn that begins.
-
-    Raises:
-        UsageError: it is neither a whole number up to a billion nor None.
-    """
+    """Return the number of the turn that begins."""
     if turn is None or (isinstance(turn, int) and not isinstance(turn, bool) and turn <= MOST_TURNS):
         return turn
     raise UsageError(f"The turn is {turn!r:.40}.", hint="It is a whole number up to a billion, or None.")
 
 
 def checked_share(read: object, of: object) -> float | None:
-    """Return the share of a run's input tokens that a provider read from its cache.
-
-    Raises:
-        UsageError: only one number is given, or they are no numbers of tokens of which the first is at most the other.
-    """
+    """Return the share of a run's input tokens that a provider read from its cache."""
     if read is None and of is None:
         return None
     if type(read) is int and type(of) is int and 0 <= read <= of:

@@ -105,10 +105,7 @@ def _above_threshold(hits: Sequence[Ranked], after: int) -> list[Ranked]:
 def best_hits(snapshot: Snapshot, needs: Search, rank: Callable[[Sequence[str], int], Ranking]) -> Ranking:
     """Return the best hits; a query may stand for something by its name alone.
 
-    Args:
-        snapshot: the session.
-        needs: what is searched for.
-        rank: ranks those that do not, as many as it is told.
+    ``rank`` ranks those that do not, as many as it is told.
     """
     best: dict[str, Ranked] = {}
     evidence = [Evidence() for _ in needs.queries]
@@ -195,17 +192,8 @@ async def rank_context(
 ) -> RankContext:
     """Return what is known of the conversation before these queries.
 
-    Args:
-        services: the services of the board.
-        snapshot: the session.
-        queries: what is ranked now: needs, or the user's message itself.
-        messages: what the host gives of the conversation, the newest last; None takes what it gave with surfaces.
-
-    Returns:
-        The newest messages, and what was used of what is within reach (P9).
-
-    Raises:
-        StoreError: what was used cannot be read.
+    ``messages`` is what the host gives of the conversation, the newest last; None takes what it gave with surfaces.
+    What was used is only of what is within reach (P9).
     """
     info, permissions = snapshot.info, snapshot.permissions
     if messages is None:

@@ -84,19 +84,13 @@ class SessionConstraints:
 class CompiledPermissions:
     """The permissions of one agent in a world, under the constraints of a session.
 
-    Its parts: ``entries`` is what the agent names, toolkits among it; ``decisions`` is the fold over
-    grants and denials; ``switches`` and ``scope`` are those in force; whole plugins, seen or not, have
-    a part of their own. Nothing depends on what a session has loaded. ``faults`` are the reasons why
-    tools cannot run now for a session, as predicates say (T12). What others compute once from
-    it is kept in ``derived``, by :func:`once_per_permissions`.
-
-    Args:
-        world: everything configured and known.
-        agent: whose permissions they are.
-        constraints: what a session adds.
-        before: the permissions of the same agent and constraints in another world or with other switches, from which
-            is taken over what cannot have changed.
-        looked_up: the toolkits of the world, as other permissions of it have looked them up; None looks them up anew.
+    Its parts: ``entries`` is what the agent names, toolkits among it; ``decisions`` is the fold over grants and
+    denials; ``switches`` and ``scope`` are those in force; whole plugins, seen or not, have a part of their own.
+    Nothing depends on what a session has loaded. ``faults`` are the reasons why tools cannot run now for a session, as
+    predicates say (T12). What others compute once from it is kept in ``derived``, by :func:`once_per_permissions`.
+    ``before`` are the permissions of the same agent and constraints in another world or with other switches, from which
+    is taken over what cannot have changed; ``looked_up`` are the toolkits of the world, as other permissions of it have
+    looked them up.
     """
 
     def __init__(
@@ -251,10 +245,7 @@ def delegates(permissions: CompiledPermissions) -> tuple[str, ...]:
 def tool_fault(permissions: CompiledPermissions, tool: Tool, key: str | None = None) -> str:
     """Return why a permitted tool cannot run now, or nothing.
 
-    Args:
-        permissions: what the agent may use, with what its predicates last said.
-        tool: the tool.
-        key: the overrides under which it runs; by default those under which it would be loaded by its own name.
+    ``key`` has the overrides under which it runs; by default those under which it would be loaded by its own name.
     """
     fault = own_fault(permissions, tool)
     variants = permissions.world.catalog.plugins[tool.plugin].variants

@@ -15,11 +15,7 @@ _READ: Final = 8_000
 
 
 def sentences(message: str) -> tuple[str, ...]:
-    """Return the sentences of a message that may each need something; none where it is one sentence.
-
-    Args:
-        message: the user's, of any length and language.
-    """
+    """Return the sentences of a message that may each need something; none where it is one sentence."""
     text = message if len(message) <= 2 * _READ else f"{message[:_READ]}\n{message[-_READ:]}"
     found = [one for part in _ENDS.split(text) if sum(map(str.isalpha, one := part.strip())) >= _LEAST]
     if len(found) > _MOST:

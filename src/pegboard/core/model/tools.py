@@ -250,21 +250,13 @@ class Plugin:
     place: Place | None = None
 
     def gated(self, tool: Tool) -> bool:
-        """Return whether a person may have to approve a call of one of its tools, by a rule or as its source says.
-
-        Args:
-            tool: the tool.
-        """
+        """Return whether a person may have to approve a call of one of its tools, by a rule or as its source says."""
         if tool.confirmation is not None:
             return True
         return any(fnmatchcase(own, name) for name in self.gates for own in (tool.name, tool.wire))
 
     def variant(self, key: str) -> Variant:
-        """Return what is known of the plugin under these overrides.
-
-        Args:
-            key: what :func:`variant_key` makes of the overrides.
-        """
+        """Return what is known of the plugin under these overrides."""
         return self.variants.get(key, UNSEEN)
 
     @property
@@ -280,8 +272,7 @@ class Plugin:
     def faults(self, *, without: Container[str] = ()) -> tuple[str, ...]:
         """Return why it, or a tool of it, cannot run, as far as that is known of any session.
 
-        Args:
-            without: the keys of variants of which something else is reported.
+        ``without`` are the keys of variants of which something else is reported.
         """
         variants = (variant.unavailable for key, variant in self.variants.items() if key not in without)
         waiting = frozenset(self.changed)
@@ -299,10 +290,7 @@ class Plugin:
     def with_manifest(self, key: str, manifest: Manifest, *, stale: bool = False) -> Plugin:
         """Return the plugin with what its source reports of it under these overrides.
 
-        Args:
-            key: what :func:`variant_key` makes of the overrides.
-            manifest: the report.
-            stale: whether its code has changed since the report.
+        ``stale``: its code has changed since the report.
         """
         names = tuple(tool.name for tool in manifest.tools)
         fresh = {tool.name: tool for tool in manifest.tools}
@@ -328,10 +316,7 @@ class Plugin:
     def with_fault(self, key: str, reason: str, *, needs_login: bool = False) -> Plugin:
         """Return the plugin as unavailable under these overrides; known tools stay known.
 
-        Args:
-            key: what :func:`variant_key` makes of the overrides.
-            reason: why it cannot run, and what to do (P6).
-            needs_login: whether a login is all it wants.
+        ``needs_login``: a login is all it wants.
         """
         variant = replace(self.variant(key), unavailable=reason, needs_login=needs_login)
         return replace(self, variants=Frozen({**self.variants, key: variant}))

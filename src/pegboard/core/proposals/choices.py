@@ -49,11 +49,8 @@ class _Chosen:
 def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refuse: Refuse) -> Findings:
     """Return what the recorded sessions of an agent speak for.
 
-    Args:
-        permissions: what the agent may.
-        replay: its sessions.
-        least: in how many sessions something must have been done to count.
-        refuse: asked before anything is accepted, the best first.
+    ``least`` is in how many sessions something must have been done to count; ``refuse`` is asked before anything is
+    accepted, the best first.
     """
     patterns = replay.patterns
     sessions = sum(pattern.sessions for pattern in patterns)

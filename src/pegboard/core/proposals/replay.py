@@ -119,9 +119,8 @@ class Replay:
     def totals(self, standing: Mapping[str, Tool] = EMPTY, groups: Sequence[ProposedGroup] = ()) -> Totals:
         """Return what the sessions cost.
 
-        Args:
-            standing: the tools that are loaded from the start besides today's, by id.
-            groups: further toolkits; whoever loads one of their subjects loads the whole.
+        ``standing`` are the tools that are loaded from the start besides today's, by id; whoever loads one of the
+        subjects of ``groups`` loads the whole.
         """
         schemas = self.tokens(standing.values())
         sums = [self._pattern(pattern, standing, groups, schemas) for pattern in self.patterns]

@@ -113,9 +113,8 @@ class _Session:
 class Trail:
     """What the sessions of one agent did; feed it the records of the audit trail, oldest first.
 
-    Args:
-        usage: what a turn, call or load is taken to add to a conversation.
-        unasked: whether the agent's calls of what is not loaded may run at once (``unloaded_call: run`` or ``safe``).
+    ``usage`` is what a turn, call or load is taken to add to a conversation; ``unasked`` whether the agent's calls of
+    what is not loaded may run at once (``unloaded_call: run`` or ``safe``).
     """
 
     def __init__(self, usage: ExpectedUse = USAGE, *, unasked: bool = False) -> None:

@@ -33,9 +33,8 @@ class Continuation:
     def next(self, tools: tuple[str, ...], beside: tuple[str, ...] = ()) -> Continuation:
         """Return where the run stands at a request with these tools.
 
-        Args:
-            tools: their wire names, in order.
-            beside: those of what is loaded beside the list: the model has read of them where it was loaded.
+        ``tools`` are their wire names in order, ``beside`` those of what is loaded beside the list: the model has read
+        of them where it was loaded.
         """
         listed, tools = tools, (*tools, *beside) if beside else tools
         if tools == self.tools:
@@ -54,10 +53,8 @@ class Continuation:
     def called(self, name: str, *, meta: bool, ran: str = "") -> Continuation:
         """Return where the run stands after a call.
 
-        Args:
-            name: what was called.
-            meta: whether it was a meta-tool; after any other tool changes are counted anew.
-            ran: the wire name of the tool that ran; where that was loaded by its call it is no news.
+        After any other tool than a meta-tool changes are counted anew. ``ran`` is the wire name of the tool that ran;
+        where that was loaded by its call it is no news.
         """
         if meta:
             return self if self.changed_by == name else replace(self, changed_by=name)

@@ -88,8 +88,7 @@ class Approval:
     def as_of(self, now: float) -> Approval:
         """Return the approval as it stands at a time: expired where it was not used by then.
 
-        Args:
-            now: seconds since the epoch.
+        ``now`` is in seconds since the epoch.
         """
         over = self.expires_at is not None and now >= self.expires_at and self.status != "used"
         return replace(self, status="expired") if over else self

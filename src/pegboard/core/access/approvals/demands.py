@@ -56,11 +56,7 @@ class ToolRules:
 def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, claims: Claims) -> ToolRules | None:
     """Return what may demand an approval of calls of a tool, or None where nothing does (A1).
 
-    Args:
-        plugin: the plugin of the tool.
-        spec: where it comes from, with its rules.
-        tool: the tool.
-        claims: what counts of what the plugin says of its tools, where it is a server (G6).
+    ``claims`` is what counts of what the plugin says of its tools, where it is a server (G6).
     """
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)]
     written = [(name, *_parts(rule)) for name, rule in named]

@@ -93,15 +93,9 @@ def binding_of(
 ) -> Binding:
     """Return what an approval of a call is bound to.
 
-    Args:
-        key: that of the digests.
-        session: whose call it is.
-        tool: the tool.
-        arguments: the digest of the arguments; nothing for those who ask about every call.
-        in_force: the rules about the tool.
-        variant: the key of its plugin's settings.
-        fingerprint: how its server is started.
-        later: the digest of the tool's pin where that is not the one first seen (A4).
+    ``arguments`` is the digest of the arguments, nothing for those who ask about every call; ``variant`` is the key of
+    its plugin's settings, ``fingerprint`` how its server is started, ``later`` the digest of the tool's pin where that
+    is not the one first seen (A4).
     """
     return Binding(
         principal=session.principal,
