@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pegboard.board import calls
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
@@ -172,9 +173,7 @@ class Board:
         if self._scheduled is None:
             if run is None:
                 return
-            from pegboard.board.calls.scheduled_runs import ScheduledRuns  # no start needs it
-
-            self._scheduled = ScheduledRuns(self.services, self._permissions_of)
+            self._scheduled = calls.scheduled_runs.ScheduledRuns(self.services, self._permissions_of)
         self._scheduled.set_run(run_due if run is not None else None)
 
     async def _session_of(self, due: DueSchedule) -> Session:
@@ -235,9 +234,7 @@ class Board:
             return
         self.services.events.emit("store_back", {})
         if self.services.unstored_uses:
-            from pegboard.board.calls.commands import store_uses  # no start needs it
-
-            self._tasks.start(store_uses(self.services))
+            self._tasks.start(calls.commands.store_uses(self.services))
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pegboard.board import calls, views
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.discover import discover_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
@@ -33,7 +34,9 @@ from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer, CallDecision, decision_of
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
+from pegboard.core.surface.surface_changes import SurfaceChanges, changes_between
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, activation_of
 from pegboard.dialects.pegboard import KEEP
@@ -42,26 +45,14 @@ from pegboard.ports import Client, Progress, SessionKey
 from pegboard.support.tracing import tracing
 
 if TYPE_CHECKING:
-    from pegboard.board.calls.call_request import Answered, CallRequest
     from pegboard.board.calls.commands import TurnMessage
-    from pegboard.core.state.call_plans import CallAnswer, CallDecision
     from pegboard.core.surface.explanations import Explanation
     from pegboard.core.surface.run_cost import RunCost
-    from pegboard.core.surface.surface_changes import SurfaceChanges
 
     Called = tuple[Snapshot, CallAnswer, bool]
     """The session after a call, its answer, and whether the next request has other tools."""
 
 log = logging.getLogger("pegboard")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Calls:
-    """What carries calls out."""
-
-    request: type[CallRequest]
-    run: Callable[[CallRequest, Snapshot], Coroutine[Any, Any, Answered]]
-    run_meta_tool: Callable[[CallRequest, Snapshot, Tool], Awaitable[Answered]]
 
 
 class Session:
@@ -83,7 +74,6 @@ class Session:
         self._given_tools: tuple[Tool, ...] = ()
         self._ranked: TurnMessage | None = None
         self._requests = RequestCounter(services)
-        self._calls: _Calls | None = None
 
     @property
     def key(self) -> SessionKey:
@@ -197,9 +187,7 @@ class Session:
         if message:
             self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
-            from pegboard.board.calls.commands import anticipate  # no start needs it
-
-            snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
+            snapshot, self._ranked = await calls.commands.anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if self._given is not shown:
             self._given, self._given_tools = shown, tuple([one.tool for one in shown.tools])
@@ -220,8 +208,6 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.core.surface.surface_changes import changes_between  # no start needs it
-
         coming = await surface_to_come(self._services, await self._prepared())
         return changes_between(self._shown.surface, coming)
 
@@ -300,12 +286,10 @@ class Session:
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
-        from pegboard.board.calls.commands import carry_out, check_names  # no start needs it
-
-        check_names(command)
+        calls.commands.check_names(command)
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
-            snapshot, outcome = await carry_out(self._services, snapshot, command, request)
+            snapshot, outcome = await calls.commands.carry_out(self._services, snapshot, command, request)
             await request.let_others_start()
         self._note_shown(snapshot, request)
         return outcome
@@ -323,11 +307,9 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.board.calls.commands import apply_command
-
         if name is not None:
             check_texts(name=name)
-        return (await apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
+        return (await calls.commands.apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
         """Return a session for a subagent (L8): it has at most what this one may, now and later (P8).
@@ -364,9 +346,7 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.board.calls.commands import end_turn
-
-        outcome = await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
+        outcome = await calls.commands.end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
         self._requests.end_run()
         return outcome
 
@@ -383,10 +363,8 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.board.calls.commands import end_turn
-
         check_texts(label=label)
-        return await end_turn(self._services, await self._read(), MarkTurn(label=label))
+        return await calls.commands.end_turn(self._services, await self._read(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best (P3).
@@ -422,9 +400,7 @@ class Session:
         Raises:
             UsageError: only one of both is given, or ``read`` is more than ``of``.
         """
-        from pegboard.board.views.run_costs import cost_of_run  # no start needs it
-
-        return await cost_of_run(self._services, self._requests.run, checked_share(read, of))
+        return await views.run_costs.cost_of_run(self._services, self._requests.run, checked_share(read, of))
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5).
@@ -436,10 +412,8 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        from pegboard.board.views.explain import explain_name  # no start needs it
-
         check_texts(name=name)
-        return (await explain_name(self._services, await self._prepared(), name))[1]
+        return (await views.explain.explain_name(self._services, await self._prepared(), name))[1]
 
     async def call(
         self,
@@ -482,18 +456,6 @@ class Session:
         call = partial(self._call, name, given, progress, meta, client, arrived, waiting)
         return await self._traced(name, given, call_id, None, call)
 
-    def _import_calls(self) -> _Calls:
-        """Return what carries calls out: no start needs it, and no call but the first waits for an import.
-
-        Not a ``cached_property``: with a dictionary of its own each attribute of a session takes five times as long.
-        """
-        from pegboard.board.calls.call_request import CallRequest
-        from pegboard.board.calls.meta_call import call_meta_tool
-        from pegboard.board.calls.pipeline import run
-
-        self._calls = _Calls(request=CallRequest, run=run, run_meta_tool=call_meta_tool)
-        return self._calls
-
     async def _call(
         self,
         name: str,
@@ -504,12 +466,11 @@ class Session:
         arrived: float | None,
         waiting: Callable[[], AbstractContextManager[object]],
     ) -> Called:
-        calls = self._calls or self._import_calls()
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 services, newest = self._checked_services(), self._newest
                 snapshot = unchanged(services, self._info, arrived, newest) or await self._read(arrived)
-                call = calls.request(
+                call = calls.call_request.CallRequest(
                     services=services,
                     name=name,
                     arguments=arguments,
@@ -523,9 +484,11 @@ class Session:
                 )
                 self._requests.count_call(snapshot, request)
                 if (tool := snapshot.meta_tools.get(name)) is None:
-                    snapshot, answered = await calls.run(call, snapshot)
+                    snapshot, answered = await calls.pipeline.run(call, snapshot)
                 else:
-                    snapshot, answered = await calls.run_meta_tool(call, await self._planned_for(snapshot), tool)
+                    snapshot, answered = await calls.meta_call.call_meta_tool(
+                        call, await self._planned_for(snapshot), tool
+                    )
                 self._requests.note_answer(answered, meta=tool is not None)
                 services.metrics.texts_of_call(
                     self._info.key, arguments, answered, meta=tool is not None, sent=call.sent
@@ -582,13 +545,10 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed; or the name is no text, or the arguments are no mapping.
         """
-        from pegboard.board.calls import call_request, meta_call, pipeline
-        from pegboard.core.state.call_plans import decision_of
-
         _check_call(name, arguments)
 
         snapshot = await self._read()
-        call = call_request.CallRequest(
+        call = calls.call_request.CallRequest(
             services=self._services,
             name=name,
             arguments=arguments if arguments is not None else {},
@@ -599,8 +559,8 @@ class Session:
         )
         tool = snapshot.meta_tools.get(name)
         if tool is None:
-            return decision_of(await pipeline.decide(call, snapshot))
-        return decision_of(await meta_call.decide_meta_call(call, await self._planned_for(snapshot), tool))
+            return decision_of(await calls.pipeline.decide(call, snapshot))
+        return decision_of(await calls.meta_call.decide_meta_call(call, await self._planned_for(snapshot), tool))
 
     async def resume(self, approval_id: str, *, result: object = None, call_id: str | None = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
@@ -620,13 +580,11 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: a result is given for a call that runs here.
         """
-        from pegboard.board.calls.resuming import resume
-
         check_texts(approval_id=approval_id)
 
         async def resumed() -> Called:
             snapshot = await self._read()
-            answered = await resume(self._services, snapshot, self._shown, approval_id, result)
+            answered = await calls.resuming.resume(self._services, snapshot, self._shown, approval_id, result)
             self._services.metrics.texts_of_call(self.key, None, answered, meta=False)
             return snapshot, answered, False
 

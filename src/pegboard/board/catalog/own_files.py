@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pegboard.core import access
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY
 
@@ -86,9 +87,7 @@ class OwnFilesGuard:
         return look.names is not None and look.names.isdisjoint(names)
 
     def _found(self, find: Callable[[], OwnFiles]) -> OwnFiles:
-        from pegboard.core.access.named_paths import plain_name  # no start needs it
-
-        self._is_plain = plain_name
+        self._is_plain = access.named_paths.plain_name
         self._files = find()
         return self._files
 
@@ -114,10 +113,8 @@ class OwnFilesGuard:
         found = await self._named(spec, overrides, tool.name, arguments, reading=reading)
         if found is None:
             return ""
-        from pegboard.core.access.named_paths import SECRET
-
         argument, kind = found
-        nobody = "no tool reads or changes" if kind in SECRET else "no tool changes"
+        nobody = "no tool reads or changes" if kind in access.named_paths.SECRET else "no tool changes"
         return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, which {nobody}."
 
     async def unreadable(self, spec: PluginSpec, asked: JsonObject) -> str:
@@ -135,12 +132,10 @@ class OwnFilesGuard:
     ) -> tuple[str, OwnKind] | None:
         if self._find is None or not arguments:
             return None
-        from pegboard.core.access.named_paths import named_texts
-
         files = self._files or self._found(self._find)
         start, given = _starts(spec, overrides)
         folders = [start, *filter(os.path.isdir, given)]
-        if sum(1 for _ in named_texts(arguments)) > _AT_ONCE:
+        if sum(1 for _ in access.named_paths.named_texts(arguments)) > _AT_ONCE:
             return await asyncio.to_thread(files.named, tool, arguments, folders, reading=reading)
         return files.named(tool, arguments, folders, reading=reading)
 
@@ -158,9 +153,7 @@ def _starts(spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ..
 @lru_cache(maxsize=1000)
 def _seen_from(start: str, *texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths that texts are, seen from a folder; what is named as a script is no folder."""
-    from pegboard.core.access.named_paths import is_script
-
-    every = (text for some in texts for text in some if "\0" not in text and not is_script(text))
+    every = (text for some in texts for text in some if "\0" not in text and not access.named_paths.is_script(text))
     return tuple(os.path.join(start, os.path.expanduser(text)) for text in every)  # noqa: PTH111, PTH118
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pegboard.board import resources
 from pegboard.board.discover import discover_searchable
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.services import Services
@@ -54,33 +55,25 @@ class ResourceAggregator:
 
         Raises ``ToolUnavailableError``, ``UpstreamError``.
         """
-        from pegboard.board.resources.reads import read_resource  # no start needs it
-
-        return await read_resource(self._services, self._lists, await self._read(info), uri, context)
+        return await resources.reads.read_resource(self._services, self._lists, await self._read(info), uri, context)
 
     async def prompt(
         self, info: SessionInfo, name: str, arguments: JsonObject | None, context: CallContext
     ) -> JsonObject | None:
         """Return the result of a prompt as the server gave it; None is that there is no such prompt (P9)."""
-        from pegboard.board.resources.reads import get_prompt
-
         snapshot = await self._read(info)
-        return await get_prompt(self._services, self._lists, snapshot, name, arguments, context)
+        return await resources.reads.get_prompt(self._services, self._lists, snapshot, name, arguments, context)
 
     async def complete(self, info: SessionInfo, params: JsonObject, context: CallContext) -> JsonObject | None:
         """Return the completion as the server gave it; None is that there is no such prompt or resource."""
-        from pegboard.board.resources.reads import complete
-
-        return await complete(self._services, self._lists, await self._read(info), params, context)
+        return await resources.reads.complete(self._services, self._lists, await self._read(info), params, context)
 
     async def subscribe(self, info: SessionInfo, uri: str, updated: Callable[[str], None]) -> Subscription | None:
         """Call back when a resource is updated, with its URI as the client knows it.
 
         None is that there is no such resource (P9).
         """
-        from pegboard.board.resources.reads import subscribe
-
-        return await subscribe(self._services, self._lists, await self._read(info), uri, updated)
+        return await resources.reads.subscribe(self._services, self._lists, await self._read(info), uri, updated)
 
     async def sees(self, info: SessionInfo, plugin: str) -> bool:
         """Return whether the session's agent sees a server now (P4)."""
