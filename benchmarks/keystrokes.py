@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.growing import opened, servers
 from benchmarks.scale import requests, resident
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import OperatorSubjects, make_subjects
 from pegboard.testing import FakeSource
 
 Row = dict[str, object]
@@ -63,21 +63,21 @@ async def measured(tools: int, texts: list[str]) -> list[Row]:
     async with opened(FakeSource(plugins), names, **agents) as board:
         await board.ready()
         before = resident()
-        operations = Operations(board.services)
-        rows = [await _first(operations, "one server", "the whole catalog"), await _first(operations, "half", "half")]
-        rows.append(await _first(operations, "everything", "everything"))
+        subjects = make_subjects(board.services)
+        rows = [await _first(subjects, "one server", "the whole catalog"), await _first(subjects, "half", "half")]
+        rows.append(await _first(subjects, "everything", "everything"))
         rows[0]["MiB of all indexes"] = round(resident() - before)
-        rows += [await _typed(operations, agent, texts) for agent in agents]
+        rows += [await _typed(subjects, agent, texts) for agent in agents]
         return rows
 
 
-async def _first(operations: Operations, agent: str, what: str) -> Row:
+async def _first(subjects: OperatorSubjects, agent: str, what: str) -> Row:
     with watched() as watch:
         began = time.perf_counter()
-        found = await operations.search(agent, "send a message")
+        found = await subjects.search.for_agent(agent, "send a message")
         answered = time.perf_counter() - began
         while found.indexing:
-            found = await operations.search(agent, "send a message")
+            found = await subjects.search.for_agent(agent, "send a message")
         stands = time.perf_counter() - began
         await asyncio.sleep(0.01)
     return {
@@ -89,14 +89,14 @@ async def _first(operations: Operations, agent: str, what: str) -> Row:
     }
 
 
-async def _typed(operations: Operations, agent: str, texts: list[str]) -> Row:
+async def _typed(subjects: OperatorSubjects, agent: str, texts: list[str]) -> Row:
     times: list[float] = []
     processor: list[float] = []
     with watched() as watch:
         for text in texts:
             for end in range(1, min(len(text), LETTERS) + 1):
                 began, worked = time.perf_counter(), time.thread_time()
-                await operations.search(agent, text[:end])
+                await subjects.search.for_agent(agent, text[:end])
                 times.append(1000 * (time.perf_counter() - began))
                 processor.append(1000 * (time.thread_time() - worked))
                 await asyncio.sleep(0)

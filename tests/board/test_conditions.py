@@ -19,7 +19,8 @@ from pegboard.board.catalog.availability import COUNTS
 from pegboard.cli import main
 from pegboard.config.inspection import inspect
 from pegboard.gateway import serving
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import describe_session
+from pegboard.operators.subjects import make_subjects
 from pegboard.testing import ManualClock
 
 RULES = """
@@ -147,16 +148,16 @@ async def test_model_and_operators_read_the_same_reason_everywhere(tmp_path: Pat
         module(board)["ANSWERS"]["local"] = why
         board.services.availability.clock = lambda: time.monotonic() + COUNTS
         assert (await ada.call("book_seat", {"row": 1})).message == f"'book_seat' is not available now: {why}"
-        operations = Operations(board.services)
+        subjects = make_subjects(board.services)
 
         async def indexed() -> bool:
-            return not (await operations.search("ada", "book a seat", session="thread")).indexing
+            return not (await subjects.search.for_agent("ada", "book a seat", session="thread")).indexing
 
         await until(indexed)
         (found,) = [one for one in (await ada.search("book a seat")).results if one.name == "book_seat"]
-        hits = (await operations.search("ada", "book a seat", session="thread")).hits
+        hits = (await subjects.search.for_agent("ada", "book a seat", session="thread")).hits
         (hit,) = [one for one in hits if one.name == "book_seat"]
-        overview = await operations.session("local", "ada", "thread")
+        overview = await describe_session(board.services, subjects.counting, ada.key)
         assert overview is not None
         assert hit.reason is not None
         (row,) = [one for one in overview.loaded if one.name == "book_seat"]

@@ -17,8 +17,8 @@ from board.test_pins import LOOK, OTHER, WIPE, Listed, records, states
 from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.core.model.tools import CHANGED
-from pegboard.operators.operations import Operations
 from pegboard.operators.pins import OperatorPins
+from pegboard.operators.trying import make_trial_call
 
 HTTP_SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_http_server.py"
 
@@ -196,7 +196,7 @@ async def test_an_operator_who_tries_a_changed_tool_does_not_run_it(listed: List
         pass
     listed.now(look=OTHER, wipe=WIPE)
     async with listed.opened(ask=False) as board:
-        tried = await Operations(board.services).try_tool("default", "up__look", {}, by="ada")
+        tried = await make_trial_call(board.services, "default", "up__look", {}, by="ada")
         assert (tried.status, "has changed it" in tried.message) == ("tool_unavailable", True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.objects import CART
 
 from pegboard import Pegboard, Session
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import remove_session
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ async def test_a_session_that_is_deleted_takes_its_own_objects_with_it() -> None
         for session in (one, two):
             await session.call("add", {"item": "ring"})
             await session.surface()
-        assert await Operations(board.services).delete_session(one.key, by="ops")
+        assert await remove_session(board.services, one.key, by="ops")
         assert await shown(await board.session(agent="a", session_id="one", principal="ada")) == "[]"
         assert await shown(two) == '["ring"]'
 

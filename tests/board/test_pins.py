@@ -18,7 +18,8 @@ from pegboard.board.catalog.loader import PluginRequest
 from pegboard.core.access import pins as rules
 from pegboard.core.model.tools import CHANGED
 from pegboard.errors import UsageError
-from pegboard.operators.operations import Operations
+from pegboard.operators.pins import OperatorPins
+from pegboard.operators.servers import server_state
 from pegboard.stores.sql import SqliteStore
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_server.py"
@@ -246,10 +247,10 @@ async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepte
     """A4, A6: a call in flight is stopped neither by the change nor by the answer to it; calls in between are."""
     listed.now(wait=LOOK, go=WIPE)
     async with listed.opened() as board:
-        session, operations = await board.session(session_id="s"), Operations(board.services)
+        session = await board.session(session_id="s")
 
         async def under_way() -> bool:
-            return (await operations.server("up")).in_flight == 1
+            return (await server_state(board.services, "up")).in_flight == 1
 
         calling = asyncio.create_task(session.call("up__wait", {}))
         await until(under_way)
@@ -267,7 +268,6 @@ async def test_a_call_of_the_definition_before_ends_while_the_new_one_is_accepte
         await until(under_way)
         await session.call("up__go", {})
         assert (await again).status == "ok"
-        await operations.aclose()
 
 
 async def test_a_call_makes_no_digest_and_no_statement_more_for_pins(
@@ -364,7 +364,7 @@ async def test_what_a_server_says_of_itself_is_pinned_and_holds_back_no_tool(lis
         assert (await session.call("up__look", {})).status == "ok"
         waits = "what it says of itself has changed since the first list: a person has to look at it."
         assert board.world.catalog.plugins["up"].waits == waits
-        (shown,) = await Operations(board.services).pins.shown("up/")
+        (shown,) = await OperatorPins(board.services).shown("up/")
         assert (shown.name, shown.status) == ("up", "changed")
         assert [(one.path, one.before, one.after) for one in shown.changes] == [
             ("/description", "Watches shelves.", "Reads keys first.")

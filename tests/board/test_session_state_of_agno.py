@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import remove_session
 from pegboard.ports import SessionKey
 
 TOOLKIT = """
@@ -107,7 +107,5 @@ async def test_a_session_that_is_deleted_takes_its_state_with_it(file: Path) -> 
         ada = await session(board)
         await said(ada, "note", name="city", value="Oslo")
         await said(ada, "note", name="thing", value="object")
-        assert await Operations(board.services).delete_session(
-            SessionKey(principal="ada", agent="a", session="s"), by="ops"
-        )
+        assert await remove_session(board.services, SessionKey(principal="ada", agent="a", session="s"), by="ops")
         assert await said(await session(board), "read") == "{}"

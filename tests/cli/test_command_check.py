@@ -10,7 +10,7 @@ import pytest
 from command_support import Run, misfits, put
 
 from pegboard import Pegboard
-from pegboard.operators.operations import Operations
+from pegboard.operators.bill import BillQuery, BillReader
 
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
 SERVER = SERVERS / "plain_server.py"
@@ -110,7 +110,7 @@ def test_f4_a_check_of_the_budget_counts_no_request(run: Run, project: Path) -> 
 
     async def requests() -> int:
         async with Pegboard.open(config) as board:
-            return (await Operations(board.services).bill()).totals.requests
+            return (await BillReader(board.services).bill(BillQuery())).totals.requests
 
     assert asyncio.run(requests()) == 0
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from gateway.clients import HANDSHAKE, MODERN, edit, until
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import remove_session
 from pegboard.ports import SessionKey
 
 from .browser import findings, looks, opened, tab_to
@@ -223,7 +223,7 @@ async def test_a_call_goes_with_its_session(browser: Browser, config: Path) -> N
         await shown(console, page)
         await expect(page.get_by_role("article")).to_have_count(1)
         key = SessionKey(principal="local", agent="default", session="short")
-        assert await Operations(console.board.services).delete_session(key, by="grace")
+        assert await remove_session(console.board.services, key, by="grace")
         await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
         (record, *_) = await console.board.services.store.entries(session="short")
         assert (record.kind, record.subject, record.by) == ("unload", "session", "grace")

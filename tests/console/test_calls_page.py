@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from pegboard import Pegboard, Session
 from pegboard.console.call_forms import as_curl
-from pegboard.operators.operations import Operations
+from pegboard.operators.calls import call
 
 from .browser import broken_words, findings, opened, tab_to
 from .programs import Program, program, serving
@@ -351,8 +351,8 @@ async def test_the_command_of_a_call_makes_it_again_over_mcp(config: Path) -> No
         session = await console.board.session(agent="default", session_id="s", principal="local")
         await session.call("divide", {"number": 6, "by": 3})
         (number,) = await numbers(console.board, session)
-        call = await Operations(console.board.services).call(number, lambda _: True)
-        words = shlex.split(as_curl(call, console.origin).replace("\\\n", " "))
+        shown = await call(console.board.services, number, lambda _: True)
+        words = shlex.split(as_curl(shown, console.origin).replace("\\\n", " "))
         headers = dict(line.split(": ", 1) for word, line in pairwise(words) if word == "-H")
         headers.pop("Authorization")
         async with httpx2.AsyncClient() as client:

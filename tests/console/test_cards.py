@@ -8,8 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
-from pegboard.operators.audit import AuditQuery
-from pegboard.operators.operations import Operations
+from pegboard.operators.audit import AuditQuery, audit
 
 from .addresses import visitor
 from .browser import findings, opened, tab_to
@@ -98,7 +97,7 @@ async def test_similar_calls_are_allowed_at_once_each_for_its_own_arguments(
         assert (await session.call("delete_file", {"path": "b"})).approval is not None
         await session.call("delete_file", {"path": "a"})
         assert ran(config) == ["deleted a"]
-        page_of = await Operations(console.board.services).audit(AuditQuery(kind="approval", decision="allowed"))
+        page_of = await audit(console.board.services, AuditQuery(kind="approval", decision="allowed"))
         assert len({line.outcome for line in page_of.lines}) == 3
 
 
@@ -171,7 +170,7 @@ async def test_a_rule_that_was_saved_is_taken_back_as_any_edit_is(config: Path) 
             undo = re.findall(r'name="id" value="([^"]+)"', page.text)[0]
             await ada.client.post("/console/edit/save", data={"id": undo, "undo": "yes"} | csrf)
         assert read(config) == before
-        lines = (await Operations(board.services).audit(AuditQuery(kind="edit"))).lines
+        lines = (await audit(board.services, AuditQuery(kind="edit"))).lines
         assert [(line.decision, line.by) for line in lines] == [("undone", "ada"), ("saved", "ada")]
 
 

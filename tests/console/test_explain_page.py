@@ -10,7 +10,8 @@ from playwright.async_api import Browser, Page, expect
 
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
-from pegboard.operators.operations import Operations
+from pegboard.operators.counting import CatalogCounting
+from pegboard.operators.sessions import describe_session
 
 from .browser import opened, tab_to
 from .programs import ORIGIN, serving
@@ -241,6 +242,6 @@ async def test_a_load_is_recorded_with_its_operator_in_the_session_as_it_was_ope
             await http.post("/console/explain/load", data={**form, "session": session})
     records = await board.services.store.entries(kind="load")
     assert [(one.session, one.by) for one in records] == [("new", "ada"), (child.key.session, "ada")]
-    seen = await Operations(board.services).session("local", "writer", child.key.session)
+    seen = await describe_session(board.services, CatalogCounting(board.services), child.key)
     assert seen is not None
     assert ([lease.subject for lease in seen.leases], seen.loadout) == (["tool:notes/read_note"], "research")

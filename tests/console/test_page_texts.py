@@ -9,7 +9,8 @@ from typing import Any
 
 from pegboard import Pegboard
 from pegboard.core.model.tools import CallResult
-from pegboard.operators.operations import Operations
+from pegboard.operators.counting import CatalogCounting
+from pegboard.operators.sessions import describe_session
 from pegboard.testing import Adapters, Canned, FakeSource
 
 from .addresses import Visitor, visitor
@@ -90,7 +91,7 @@ async def test_a_preview_and_the_page_of_a_session_say_which_tokens_they_count()
         assert f"<strong>{costs.total:,}</strong> tokens now, tools and texts<" in await text(root, SESSION)
         preview = await text(root, "/console/switch?agent=assistant&name=sums&value=off")
         (before,) = re.findall(r"\(([\d,]+) → 0 tokens of loaded tools, without meta-tools and texts\)", preview)
-        found = await Operations(board.services).session("ada", "assistant", "s")
+        found = await describe_session(board.services, CatalogCounting(board.services), session.key)
         assert found is not None
         assert before == str(sum(tool.tokens for tool in found.loaded if tool.plugin == "sums"))
 

@@ -11,7 +11,7 @@ from gateway.clients import HANDSHAKE
 from pegboard import Cache, Host, Pegboard
 from pegboard.board.observability import sent_steps
 from pegboard.frameworks.loop import FormName, Loop
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import remove_session
 
 from .browser import opened, tab_to
 from .programs import Program
@@ -172,7 +172,7 @@ async def test_f1_a_list_that_another_went_out_for_was_not_sent(tmp_path: Path) 
         assert list(shown.names) != sent[-1]
         steps = board.services.metrics.steps
         assert [[tool.wire for tool in one.tools] for one in steps.of(session.key)] == sent[:1]
-        await Operations(board.services).delete_session(session.key, by="test")
+        await remove_session(board.services, session.key, by="test")
         assert steps.of(session.key) == ()
 
 

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import edit, until
 from pegboard import Pegboard
-from pegboard.operators.operations import Operations
+from pegboard.operators.servers import server_state
 
 from .browser import findings, opened, tab_to
 from .programs import program, serving
@@ -89,10 +89,9 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
 ) -> None:
     """G8: state, process and log follow without loading the page again; the audit trail has who restarted it."""
     async with shown(config, browser) as (console, page):
-        operations = Operations(console.board.services)
         await page.goto("/console/server?name=git")
         await expect(page.locator("#server h1")).to_contain_text("up")
-        first = (await operations.server("git")).pid
+        first = (await server_state(console.board.services, "git")).pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
         await expect(page.locator("#log")).to_contain_text("SIGKILL")
@@ -104,7 +103,7 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
         await page.goto("/console/server?name=git")
         await page.locator("#restart-button").click()
         await expect(page.locator("#notices")).to_contain_text("'git' was restarted and is up.")
-        pid = (await operations.server("git")).pid
+        pid = (await server_state(console.board.services, "git")).pid
         await expect(page.locator("#connection-1")).to_contain_text(str(pid))
         records = await console.board.services.store.entries(kind="server")
         assert {record.by for record in records} == {"local"}
@@ -140,12 +139,11 @@ LAST_LINE_SHOWS = """log => {
 async def test_a_restart_that_breaks_calls_off_is_asked_back(browser: Browser, config: Path) -> None:
     """G8: with how many there are; where it is left, the call goes on."""
     async with shown(config, browser) as (console, page):
-        operations = Operations(console.board.services)
         session = await console.board.session(agent="ada", session_id="s")
         call = asyncio.create_task(session.call("git__slow", {}))
 
         async def under_way() -> bool:
-            return (await operations.server("git")).in_flight == 1
+            return (await server_state(console.board.services, "git")).in_flight == 1
 
         await until(under_way)
         await page.goto("/console/server?name=git")
@@ -154,7 +152,7 @@ async def test_a_restart_that_breaks_calls_off_is_asked_back(browser: Browser, c
         await expect(dialog).to_contain_text("1 call is under way and fails")
         await page.keyboard.press("Escape")
         await expect(dialog).to_be_hidden()
-        assert (await operations.server("git")).in_flight == 1
+        assert (await server_state(console.board.services, "git")).in_flight == 1
         await page.locator("#restart-button").click()
         await dialog.get_by_role("button", name="Restart and break it off").click()
         await expect(page.locator("#notices")).to_contain_text("'git' was restarted")
@@ -200,7 +198,7 @@ async def test_only_operators_of_every_agent_see_servers(config: Path) -> None:
             answer = await ada.client.post("/console/server/restart", data={"name": "notes"})
             assert "runs in the process of Pegboard" in answer.text
         await board.ready("git")
-        state = await Operations(board.services).server("git")
+        state = await server_state(board.services, "git")
         assert state.restarts == 0
 
 

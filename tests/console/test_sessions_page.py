@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from gateway.clients import HANDSHAKE
-from pegboard.operators.operations import Operations
+from pegboard.operators.sessions import remove_session
 from pegboard.ports import SessionKey
 
 from .browser import findings, opened, tab_to
@@ -111,7 +111,7 @@ async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(
         if called:
             assert (await session.call("note_add", {"text": "a"})).status == "ok"
         await page.goto(address("short", principal="ada"))
-        await Operations(console.board.services).delete_session(session.key, by="grace")
+        await remove_session(console.board.services, session.key, by="grace")
         await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
 
 
@@ -121,7 +121,7 @@ async def test_what_is_asked_of_a_deleted_session_is_answered_that_it_is_gone(br
         session = await console.board.session(agent="default", session_id="short", principal="ada")
         await session.load("counting")
         await page.goto(address("short", principal="ada"))
-        await Operations(console.board.services).delete_session(session.key, by="grace")
+        await remove_session(console.board.services, session.key, by="grace")
         await page.get_by_label("Toolkits, plugins or tools").fill("counting")
         await page.get_by_role("button", name="Load", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")

@@ -10,7 +10,7 @@ import pytest
 from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.core.model.tools import Tool
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import make_subjects
 from pegboard.search.documents import field_texts
 
 from .programs import program, serving
@@ -60,28 +60,28 @@ async def test_every_place_shows_the_same_title_of_a_tool(config: Path) -> None:
         session = await board.session(agent="ada", session_id="thread")
         for name in TITLES:
             await session.call(name, {})
-        operations = Operations(board.services)
+        subjects = make_subjects(board.services)
 
         async def indexed() -> bool:
-            return not (await operations.search("ada", "wipe")).indexing
+            return not (await subjects.search.for_agent("ada", "wipe")).indexing
 
         await until(indexed)
-        approvals = (await operations.approvals.open()).waiting
+        approvals = (await subjects.approvals.open()).waiting
         assert {one.tool: one.title for one in approvals} == {name: title for name, (_, _, title) in TITLES.items()}
         (plugin,) = await board.permissions.panel("ada")
         assert {row["name"]: row["label"] for row in plugin["members"]} == shown
-        page = await operations.panel_members("ada", "plugin", "disk")
+        page = await subjects.panels.members("ada", "plugin", "disk")
         assert {row.name: row.label for row in page.rows} == shown
         for name, title in shown.items():
-            (hit,) = (await operations.search("ada", name)).names
+            (hit,) = (await subjects.search.for_agent("ada", name)).names
             assert hit.title == title
-            (common,) = [one for one in (await operations.search_all(["ada"], name)).hits if one.name == name]
+            (common,) = [one for one in (await subjects.search.for_agents(["ada"], name)).hits if one.name == name]
             assert common.title == title
-            found = await operations.panel_members("ada", "plugin", "disk", query=title)
+            found = await subjects.panels.members("ada", "plugin", "disk", query=title)
             assert [row.name for row in found.rows] == [name]
             of_model = await session.search(title, limit=1)
             assert [one.name for one in of_model.results] == [name]
-        assert (await operations.panel_members("ada", "plugin", "disk", query="hinted bin")).rows == ()
+        assert (await subjects.panels.members("ada", "plugin", "disk", query="hinted bin")).rows == ()
         answer = await ada.ask("GET", "/api/approvals")
         assert {one["tool"]: one["title"] for one in answer["waiting"]} == {n: t for n, (_, _, t) in TITLES.items()}
     command = [sys.executable, "-m", "pegboard", "permissions", "show", "--config", str(config), "--json", "--panel"]

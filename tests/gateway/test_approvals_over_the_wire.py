@@ -15,8 +15,7 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
 from pegboard.gateway.handlers.turns import Turns
-from pegboard.operators.audit import AuditQuery
-from pegboard.operators.operations import Operations
+from pegboard.operators.audit import AuditQuery, audit
 from pegboard.testing import ManualClock
 
 from .clients import ERAS, HANDSHAKE, MODERN, until, way_in
@@ -307,7 +306,7 @@ async def test_an_answer_of_the_client_says_that_it_is_one(config: Path) -> None
 
 
 async def _trail(board: Pegboard) -> Any:
-    page = await Operations(board.services).audit(AuditQuery(kind="approval"))
+    page = await audit(board.services, AuditQuery(kind="approval"))
     return page.lines
 
 

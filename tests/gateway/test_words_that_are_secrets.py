@@ -12,8 +12,8 @@ from gateway.clients import MODERN, connected, serving
 from pegboard import Pegboard
 from pegboard.console.sent_fields import filled_in, meant_fields
 from pegboard.operators.masked import shown_names
-from pegboard.operators.operations import Operations
 from pegboard.operators.pins import OperatorPins
+from pegboard.operators.trying import build_tool_form
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "listed_server.py"
 SCHEMA = {
@@ -116,7 +116,7 @@ async def test_what_an_operator_fills_in_and_is_shown_means_what_the_server_list
     config = configure(tmp_path, env={"DB_PASSWORD": "postgres", "DB_TOKEN": "mysql"})
     async with Pegboard.open(config) as board:
         await fetch(board)
-        form = await Operations(board.services).tool_form("default", "up__postgres")
+        form = await build_tool_form(board.services, "default", "up__postgres")
         engine = form.fields[0]
         assert "postgres" not in (engine.text, *engine.choices)
         names = await shown_names(board.services)

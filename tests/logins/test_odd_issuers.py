@@ -16,9 +16,8 @@ from logins.conftest import Person
 from pegboard import Pegboard
 from pegboard.board.session import Session
 from pegboard.core.state.call_plans import CallAnswer
-from pegboard.operators.audit import AuditQuery
+from pegboard.operators.audit import AuditQuery, audit
 from pegboard.operators.logins import OperatorLogins
-from pegboard.operators.operations import Operations
 from pegboard.support.backoff import Backoff
 
 MOST_LOGINS = 4
@@ -73,7 +72,7 @@ async def test_g11_pegboard_meets_it(
         logins = OperatorLogins(board.services)
         story = Story(site=site, session=session, logins=logins, person=person, tool=oddity.tool)
         await told(story, oddity)
-        recorded = [repr(line) for line in (await Operations(board.services).audit(AuditQuery())).lines]
+        recorded = [repr(line) for line in (await audit(board.services, AuditQuery())).lines]
         recorded.append(repr(await logins.listed()))
     asked = {request["path"] for request in site.requests}
     assert not asked & set(oddity.never)

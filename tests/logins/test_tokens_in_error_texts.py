@@ -10,8 +10,7 @@ from authorization.site import LoginSite
 from logins.conftest import Person
 from logins.test_library_logins import account_of, logged_in, session_of
 from pegboard import Pegboard
-from pegboard.operators.audit import AuditQuery
-from pegboard.operators.operations import Operations
+from pegboard.operators.audit import AuditQuery, audit
 
 
 async def repeated(board: Pegboard, principal: str) -> str:
@@ -26,7 +25,7 @@ async def repeated(board: Pegboard, principal: str) -> str:
 
 async def written_by(board: Pegboard) -> str:
     """Return the audit trail as operators see it."""
-    page = await Operations(board.services).audit(AuditQuery())
+    page = await audit(board.services, AuditQuery())
     return "\n".join(map(repr, page.lines))
 
 

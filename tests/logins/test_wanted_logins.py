@@ -14,8 +14,9 @@ from pegboard.cli.rendering import Printer
 from pegboard.cli.serving import noting_logins
 from pegboard.core.access.instances import LoginOwner
 from pegboard.gateway import serving
-from pegboard.operators.attention import AttentionItem
-from pegboard.operators.operations import Operations
+from pegboard.operators.attention import AttentionItem, find_attention
+from pegboard.operators.servers import count_troubled, server_state, server_states
+from pegboard.operators.subjects import make_subjects
 
 from .conftest import Person
 
@@ -32,11 +33,11 @@ def configuration(configuration: dict[str, Any]) -> dict[str, Any]:
 
 
 async def needing(board: Pegboard, agents: frozenset[str] | None = None) -> list[AttentionItem]:
-    operations = Operations(board.services)
+    subjects = make_subjects(board.services)
     try:
-        found = await operations.attention(board.configuration_state, (), agents=agents)
+        found = await find_attention(board.services, subjects.problems, board.configuration_state, (), agents=agents)
     finally:
-        await operations.aclose()
+        await subjects.aclose()
     return [one for one in found.items if one.kind in ("login", "server", "problem")]
 
 
@@ -45,19 +46,19 @@ async def test_g11_operators_see_whether_a_login_is_missing_and_whose_there_are(
 ) -> None:
     """G11, F5: a state of its own, one item that says so, and nothing of a server that would have to be started."""
     await board.ready()
-    operations = Operations(board.services)
-    [linear] = await operations.servers()
+    subjects = make_subjects(board.services)
+    [linear] = await server_states(board.services, subjects.counting)
     assert (linear.state, linear.login, linear.logins) == ("needs_login", "needed", ())
-    assert operations.troubled() == 1
+    assert count_troubled(board.services) == 1
     [item] = await needing(board)
     assert (item.kind, item.subject, item.action) == ("login", "linear", "log_in")
     assert await needing(board, frozenset({"default"})) == [item]
     assert await needing(board, frozenset({"other"})) == []
-    pending = await operations.logins.begin("linear", LoginOwner("ada"))
+    pending = await subjects.logins.begin("linear", LoginOwner("ada"))
     assert pending is not None
     await person(pending.url, "ada")
-    assert await operations.logins.wait(pending) == "completed"
-    linear = await operations.server("linear")
+    assert await subjects.logins.wait(pending) == "completed"
+    linear = await server_state(board.services, "linear")
     assert (linear.state != "needs_login", linear.login, linear.logins, linear.tools > 0) == (
         True,
         "held",
@@ -65,9 +66,9 @@ async def test_g11_operators_see_whether_a_login_is_missing_and_whose_there_are(
         True,
     )
     assert await needing(board) == []
-    assert await operations.logins.end("linear", LoginOwner("ada"))
-    assert (await operations.server("linear")).state == "needs_login"
-    await operations.aclose()
+    assert await subjects.logins.end("linear", LoginOwner("ada"))
+    assert (await server_state(board.services, "linear")).state == "needs_login"
+    await subjects.aclose()
 
 
 async def test_g11_health_names_it_to_those_who_may_use_it(board: Pegboard) -> None:
@@ -108,10 +109,10 @@ async def test_g11_a_login_of_the_gateway_is_its_own(configuration: dict[str, An
     servers = {"linear": {"url": site.url, "auth": auth}}
     async with Pegboard.open({**configuration, "servers": servers}) as board:
         await board.ready()
-        operations = Operations(board.services)
-        linear = await operations.server("linear")
+        subjects = make_subjects(board.services)
+        linear = await server_state(board.services, "linear")
         assert (linear.login, linear.logins, linear.state != "needs_login") == ("own", (), True)
-        await operations.aclose()
+        await subjects.aclose()
 
 
 async def test_g11_a_trial_of_a_server_that_is_to_be_added_says_that_it_wants_a_login(

@@ -13,9 +13,9 @@ from losable_store import losable
 from pegboard import Pegboard
 from pegboard.board.catalog.loader import PluginRequest
 from pegboard.errors import StoreUnavailableError
-from pegboard.operators.attention import Attention
+from pegboard.operators.attention import Attention, find_attention
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import make_subjects
 from pegboard.ports import Adapters
 from pegboard.stores.grace import with_grace
 from pegboard.stores.sql import MemoryStore
@@ -61,15 +61,17 @@ async def board(folder: Path) -> AsyncIterator[Pegboard]:
 async def needing(board: Pegboard, *, limit: int = 50, agents: frozenset[str] | None = None) -> Attention:
     """Return what needs a person, once it is known what is wrong with plugins and budgets."""
     known = asyncio.Event()
-    operations = Operations(board.services, counted=known.set)
+    subjects = make_subjects(board.services, counted=known.set)
     try:
-        await operations.configuration(board.configuration_state)
+        await subjects.problems.added_to(board.configuration_state)
         async with asyncio.timeout(30):
             await known.wait()
         edits = [str(change) for change in board.waiting]
-        return await operations.attention(board.configuration_state, edits, agents=agents, limit=limit)
+        return await find_attention(
+            board.services, subjects.problems, board.configuration_state, edits, agents=agents, limit=limit
+        )
     finally:
-        await operations.aclose()
+        await subjects.aclose()
 
 
 async def test_calls_that_wait_come_before_servers_that_do_not_run(board: Pegboard) -> None:
@@ -112,15 +114,17 @@ async def test_a_refused_edit_and_what_waits_of_an_edit_need_a_person(board: Peg
     read = ConfigurationState(
         file="pegboard.yaml", in_force_since=1.0, read_at=2.0, refused=True, problems=(problem, problem)
     )
-    operations = Operations(board.services)
-    found = await operations.attention(read, ["agent 'all' may use 'x'", "another"], limit=50)
+    subjects = make_subjects(board.services)
+    found = await find_attention(
+        board.services, subjects.problems, read, ["agent 'all' may use 'x'", "another"], limit=50
+    )
     refused, waiting = (one for one in found.items if one.kind in ("refused_edit", "waiting_edit"))
     assert (refused.place, refused.since) == ("pegboard.yaml:7", 2.0)
     assert "it has 2 errors" in refused.text
     assert "Did you mean 'tools'?" in refused.hint
     assert ("2 changes" in waiting.text, waiting.hint, waiting.action) == (True, "agent 'all' may use 'x'", "accept")
     assert not [one for one in found.items if one.kind == "problem" and "toolz" in one.text]
-    await operations.aclose()
+    await subjects.aclose()
 
 
 async def test_tools_that_a_server_changed_need_a_person_until_they_are_accepted(tmp_path: Path) -> None:

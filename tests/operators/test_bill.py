@@ -15,8 +15,8 @@ from pegboard import Pegboard
 from pegboard.board.observability.bill import Billing
 from pegboard.core.model.delivery import COMMAND, Cache, Host
 from pegboard.operators import bill as bill_of_operators
-from pegboard.operators.bill import Bill, BillRow
-from pegboard.operators.operations import Operations
+from pegboard.operators.bill import Bill, BillQuery, BillReader, BillRow
+from pegboard.operators.subjects import make_subjects
 from pegboard.ports import BillCounts, BillRecord, BillSums, SessionKey
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sql import SqliteStore
@@ -53,7 +53,7 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 
 
 async def bill_of(board: Pegboard, **wanted: object) -> Bill:
-    return await Operations(board.services).bill(**wanted)  # type: ignore[arg-type]
+    return await BillReader(board.services).bill(BillQuery(**wanted))  # type: ignore[arg-type]
 
 
 async def only(board: Pegboard, **wanted: object) -> BillRow:
@@ -229,19 +229,19 @@ async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day
     board: Pegboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F4: the sums of days that are over are kept for a while, those of today never."""
-    operations, store, today = Operations(board.services), board.services.store, datetime.now(UTC).date()
+    subjects, store, today = make_subjects(board.services), board.services.store, datetime.now(UTC).date()
     monkeypatch.setattr(bill_of_operators, "LATE", 0.0)
 
     async def tokens_after(day: date) -> list[int]:
         store.bill_later(BillRecord(day.isoformat(), "ada", "all", "s", BillCounts(requests=1, tokens=10)))
-        bills = [await operations.bill(by=unit) for unit in ("day", "agent", "principal", "session")]
+        bills = [await subjects.bills.bill(BillQuery(by=unit)) for unit in ("day", "agent", "principal", "session")]
         return [bill.totals.tokens for bill in bills]
 
     yesterday = today - timedelta(days=1)
     assert await tokens_after(yesterday) == [10] * 4
     assert await tokens_after(today) == [20] * 4
     assert await tokens_after(yesterday) == [20, 20, 30, 30]
-    by_session = await operations.bill(by="session")
+    by_session = await subjects.bills.bill(BillQuery(by="session"))
     assert (by_session.rest.tokens, by_session.totals.tokens) == (0, 30)
     assert await tokens_after(yesterday) == [30, 30, 40, 40]
     monkeypatch.setattr(bill_of_operators, "LATE", 86_400.0)
@@ -252,14 +252,14 @@ async def test_a_bill_that_is_kept_is_given_at_once_and_read_anew_beside_that(
     board: Pegboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F4: whoever asks again has it as it was some seconds ago at most, where reading it takes long."""
-    operations, store = Operations(board.services), board.services.store
+    subjects, store = make_subjects(board.services), board.services.store
 
     def count() -> None:
         today = datetime.now(UTC).date().isoformat()
         store.bill_later(BillRecord(today, "ada", "all", "s", BillCounts(requests=1, tokens=10)))
 
     async def tokens(kept: float) -> int:
-        return (await operations.bill(by="session", kept=kept)).totals.tokens
+        return (await subjects.bills.bill(BillQuery(by="session"), kept)).totals.tokens
 
     count()
     assert await tokens(60.0) == 10
@@ -280,4 +280,4 @@ async def test_a_bill_that_is_kept_is_given_at_once_and_read_anew_beside_that(
     monkeypatch.setattr(bill_of_operators, "MOST_KEPT", 0.0)
     count()
     assert await tokens(60.0) == 30
-    await operations.aclose()
+    await subjects.aclose()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.operators.explain import OperatorExplanation
-from pegboard.operators.operations import Operations
+from pegboard.operators.explain import OperatorExplanation, explain_for_operator
+from pegboard.operators.subjects import make_subjects
 
 TOOLS = '''
 from pegboard import tool
@@ -57,7 +57,7 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
 
 
 async def explained(board: Pegboard, name: str, agent: str = "assistant", session: str = "s") -> OperatorExplanation:
-    found = await Operations(board.services).explain(agent, name, session=session)
+    found = await explain_for_operator(board.services, agent, name, session=session)
     own = await (await board.session(agent=agent, session_id=session)).explain(name)
     assert (own.callable, [one.code for one in own.reasons]) == (found.callable, [one.code for one in found.reasons])
     return found
@@ -121,12 +121,12 @@ async def test_what_is_not_loaded_or_denied_or_free_says_nothing_false(board: Pe
 
 
 async def test_search_says_of_which_hits_a_person_approves_the_calls(board: Pegboard) -> None:
-    operations = Operations(board.services)
+    subjects = make_subjects(board.services)
     try:
-        while (answer := await operations.search("assistant", "path of the disk", session="s")).indexing:
+        while (answer := await subjects.search.for_agent("assistant", "path of the disk", session="s")).indexing:
             pass
         found = {hit.name: hit.approval.code if hit.approval else None for hit in answer.hits if hit.kind == "tool"}
         expected = {"wipe": "needs_approval", "write": "may_need_approval", "move": "may_need_approval", "read": None}
         assert found == expected
     finally:
-        await operations.aclose()
+        await subjects.aclose()

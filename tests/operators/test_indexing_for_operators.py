@@ -12,7 +12,7 @@ from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.core.surface.searchable import Searchable
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import make_subjects
 from pegboard.ports import Adapters
 from pegboard.testing import FakeRanker
 
@@ -62,8 +62,8 @@ def indexing() -> list[asyncio.Task[object]]:
 async def test_a_failure_to_index_is_logged_said_once_and_tried_again(
     board: Pegboard, ranker: SlowRanker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    operations = Operations(board.services)
-    assert (await operations.search("ada", "note")).indexing
+    subjects = make_subjects(board.services)
+    assert (await subjects.search.for_agent("ada", "note")).indexing
     assert {task.get_name() for task in indexing()} == {"index everything", "index a part"}
     ranker.may.set()
     await asyncio.wait(indexing())
@@ -72,16 +72,16 @@ async def test_a_failure_to_index_is_logged_said_once_and_tried_again(
         "could not index a part",
     }
     with pytest.raises(OSError, match="the table"):
-        await operations.search_all(("ada",), "note")
+        await subjects.search.for_agents(("ada",), "note")
     ranker.failing = False
-    assert "write_note" in {hit.name for hit in (await operations.search_all(("ada",), "note")).hits}
+    assert "write_note" in {hit.name for hit in (await subjects.search.for_agents(("ada",), "note")).hits}
 
 
 async def test_with_the_console_ends_what_is_being_indexed(board: Pegboard) -> None:
     app = ConsoleApp(board, OperatorAccess(lambda: board.configuration.tokens))
-    operations = app._context.operations
-    waiting = asyncio.create_task(operations.search("ada", "note"))
-    assert (await operations.search("ada", "note")).indexing
+    subjects = app._context.subjects
+    waiting = asyncio.create_task(subjects.search.for_agent("ada", "note"))
+    assert (await subjects.search.for_agent("ada", "note")).indexing
     assert indexing()
     await app.close()
     assert indexing() == []

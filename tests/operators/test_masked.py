@@ -1,20 +1,22 @@
 """One mask over whatever operators are shown: no secret is left in any of their texts (X5)."""
 
+import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from types import NoneType
+from importlib import import_module
+from types import FunctionType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegboard import console
 from pegboard.core.model.masking import Masker
-from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, texts_of
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import OperatorSubjects, make_subjects
 
 NAMES = ShownNames(Masker(["hunter22"]), b"key")
 PROSE = {"description", "error", "fault", "hint", "label", "last_error", "marked", "message", "path"}
@@ -30,12 +32,23 @@ def parts_of(hint: Any) -> Iterator[Any]:
         yield from parts_of(part)
 
 
+def asked_by_the_console() -> Iterator[Callable[..., object]]:
+    """Yield the functions of operators that modules of the console import, and the methods of their subjects."""
+    for found in pkgutil.walk_packages(console.__path__, "pegboard.console."):
+        for one in vars(import_module(found.name)).values():
+            if (
+                isinstance(one, FunctionType)
+                and one.__module__.startswith("pegboard.operators.")
+                and one is not make_subjects
+            ):
+                yield one
+    for subject in get_type_hints(OperatorSubjects).values():
+        yield from (method for name, method in vars(subject).items() if callable(method) and not name.startswith("_"))
+
+
 def shown() -> list[type]:
-    """Return every dataclass that the face of the operators returns, and those in its fields."""
-    hints: list[Any] = [ConfigurationState]
-    for face in (Operations, OperatorApprovals):
-        methods = [method for name, method in vars(face).items() if callable(method) and not name.startswith("_")]
-        hints += (get_type_hints(method)["return"] for method in methods)
+    """Return every dataclass that operators return to the console, and those in its fields."""
+    hints = [ConfigurationState, *(get_type_hints(function)["return"] for function in asked_by_the_console())]
     found = {part for hint in hints for part in parts_of(hint) if isinstance(part, type) and is_dataclass(part)}
     return sorted(found, key=lambda kind: kind.__name__)
 

@@ -17,8 +17,8 @@ from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.prices import KINDS, Prices, Tokens, amount, cost, millionths
 from pegboard.core.model.tools import CallResult, text_result
 from pegboard.core.state.call_plans import CallAnswer
-from pegboard.operators.bill import Bill, BillRow
-from pegboard.operators.operations import Operations
+from pegboard.operators.bill import Bill, BillQuery, BillReader, BillRow
+from pegboard.operators.subjects import make_subjects
 from pegboard.operators.usage import Usage, UsageQuery
 from pegboard.ports.adapters import Adapters
 from pegboard.testing import MemoryStore
@@ -70,7 +70,7 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 
 
 async def bill_of(board: Pegboard, **wanted: Any) -> Bill:
-    return await Operations(board.services).bill(**wanted)
+    return await BillReader(board.services).bill(BillQuery(**wanted))
 
 
 async def only(board: Pegboard, **wanted: Any) -> BillRow:
@@ -79,11 +79,11 @@ async def only(board: Pegboard, **wanted: Any) -> BillRow:
 
 
 async def usage_of(board: Pegboard) -> Usage:
-    operations = Operations(board.services)
+    subjects = make_subjects(board.services)
     try:
-        return await operations.usage(UsageQuery(seconds=3_600))
+        return await subjects.usage.usage(UsageQuery(seconds=3_600))
     finally:
-        await operations.aclose()
+        await subjects.aclose()
 
 
 def tokens_of(*texts: str) -> int:
@@ -198,14 +198,14 @@ async def test_the_curve_of_a_bill_has_all_of_it_by_days_and_by_hours(board: Peg
 
 async def test_a_bill_of_some_seconds_ago_is_given_again_where_that_is_enough(board: Pegboard) -> None:
     """F4: to whoever asks for the same, of the same agents."""
-    operations, session = Operations(board.services), await board.session(agent="ada", session_id="s")
+    subjects, session = make_subjects(board.services), await board.session(agent="ada", session_id="s")
     await session.surface()
-    first = await operations.bill(kept=60.0)
+    first = await subjects.bills.bill(BillQuery(), 60.0)
     await session.surface()
-    assert await operations.bill(kept=60.0) is first
-    other = await operations.bill(kept=60.0, agents=frozenset({"eve"}))
+    assert await subjects.bills.bill(BillQuery(), 60.0) is first
+    other = await subjects.bills.bill(BillQuery(agents=frozenset({"eve"})), 60.0)
     assert (other.totals.requests, first.totals.requests) == (0, 1)
-    assert (await operations.bill()).totals.requests == 2
+    assert (await subjects.bills.bill(BillQuery())).totals.requests == 2
 
 
 async def test_what_was_counted_when_a_process_ends_is_an_estimate_and_reads_no_vocabulary(

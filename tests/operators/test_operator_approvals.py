@@ -10,7 +10,7 @@ import pytest
 
 from gateway.clients import until
 from pegboard import Pegboard, UsageError
-from pegboard.operators.operations import Operations
+from pegboard.operators.approvals import OperatorApprovals
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "listed_server.py")
 SCHEMA = {
@@ -88,7 +88,7 @@ async def test_a_call_that_waits_is_readable_with_what_its_schema_has_of_each_ar
     async with opened(config) as board:
         arguments = {"path": f"/{SECRET}", "deep": {"a": [1]}, "many": "two\nlines", "odd": None}
         asked_id = await asked(board, "disk__wipe", **arguments)
-        found = (await Operations(board.services).approvals.open()).waiting[0]
+        found = (await OperatorApprovals(board.services).open()).waiting[0]
     assert (found.id, found.tool, found.plugin, found.title) == (asked_id, "disk__wipe", "disk", "Wipe <b>")
     assert (found.destructive, found.read_only, found.open_world) == (True, False, None)
     assert (found.reason, found.where.endswith("pegboard.yaml:5:3")) == ("approve.wipe is always", True)
@@ -106,7 +106,7 @@ async def test_a_call_that_waits_is_readable_with_what_its_schema_has_of_each_ar
 async def test_what_was_allowed_stands_apart_and_what_has_ended_is_listed_by_itself(config: Path) -> None:
     """A3: once, for longer, and no more."""
     async with opened(config) as board:
-        approvals = Operations(board.services).approvals
+        approvals = OperatorApprovals(board.services)
         names = ("waits", "once", "session", "always", "refused")
         ids = {name: await asked(board, "disk__wipe", session=name, path=name) for name in names}
         await board.approvals.allow(ids["once"], by="grace")
@@ -131,7 +131,7 @@ async def test_what_was_allowed_stands_apart_and_what_has_ended_is_listed_by_its
 async def test_of_agents_that_an_operator_does_not_see_there_is_nothing(config: Path) -> None:
     """G2: a name that is not theirs is answered like one that does not exist."""
     async with opened(config) as board:
-        approvals = Operations(board.services).approvals
+        approvals = OperatorApprovals(board.services)
         mine, other = await asked(board, "disk__wipe"), await asked(board, "disk__wipe", agent="bob")
 
         def sees(agent: str) -> bool:
@@ -163,7 +163,7 @@ async def test_an_answer_that_counts_no_more_says_why(config: Path, old: str, ne
     """A2: as the next call finds it."""
     async with opened(config) as board:
         await board.approvals.allow(await asked(board, "disk__wipe"), by="grace", lasts="always")
-        assert (await Operations(board.services).approvals.open()).standing[0].outdated == ""
+        assert (await OperatorApprovals(board.services).open()).standing[0].outdated == ""
     for file in (config, config.with_name("list.json")):
         file.write_text(file.read_text().replace(old, new))
     async with opened(config) as board:
@@ -174,7 +174,7 @@ async def test_an_answer_that_counts_no_more_says_why(config: Path, old: str, ne
             if await board.pins.list(waiting=True):  # what changed waits for a person, and cannot be called until then
                 assert (await session.call("disk__wipe", {"path": "c"})).status == "tool_unavailable"
                 await board.pins.accept(by="grace")
-            (found,) = (await Operations(board.services).approvals.open()).standing
+            (found,) = (await OperatorApprovals(board.services).open()).standing
             return found.outdated == why
 
         await until(outdated)
@@ -185,7 +185,7 @@ async def test_an_answer_that_counts_no_more_says_why(config: Path, old: str, ne
 async def test_the_fields_that_a_person_fills_in_are_a_form_with_their_problems(config: Path) -> None:
     """T13: each beside its own field; the kinds say what can be answered here."""
     async with opened(config) as board:
-        approvals = Operations(board.services).approvals
+        approvals = OperatorApprovals(board.services)
         paying, signing = await asked(board, "pay", amount=3), await asked(board, "sign", text="x")
         found = await approvals.one(paying)
         assert [(one.name, one.type, one.choices, one.required) for one in found.fields] == [
@@ -209,5 +209,5 @@ async def test_arguments_that_are_nested_very_deeply_are_shown_or_reported(confi
         for _ in range(300):
             deep = [deep]
         await asked(board, "disk__wipe", path="x", many=deep)
-        found = (await Operations(board.services).approvals.open()).waiting[0]
+        found = (await OperatorApprovals(board.services).open()).waiting[0]
     assert [one.name for one in found.arguments] == ["path", "many"]

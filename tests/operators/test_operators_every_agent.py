@@ -9,8 +9,10 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.operations import Operations
-from pegboard.operators.search import CommonAnswer
+from pegboard.operators.explain import explain_for_operator
+from pegboard.operators.search import CommonAnswer, who_may_use
+from pegboard.operators.servers import ask_plugins, unasked_plugins
+from pegboard.operators.subjects import make_subjects
 
 MAIL = '''
 def send_mail(to: str) -> str:
@@ -46,8 +48,8 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
 async def searched(board: Pegboard, query: str) -> CommonAnswer:
     """Return the answer once everything is indexed."""
     await board.ready("mail", "post")
-    operations = Operations(board.services)
-    while (found := await operations.search_all(AGENTS, query)).indexing:
+    subjects = make_subjects(board.services)
+    while (found := await subjects.search.for_agents(AGENTS, query)).indexing:
         pass
     return found
 
@@ -71,9 +73,8 @@ async def test_what_the_text_names_comes_first_once(board: Pegboard) -> None:
 async def test_p1_who_may_use_something_and_what_would_permit_it(board: Pegboard) -> None:
     """P1, F5: doing what is said permits it."""
     await board.ready("mail", "post")
-    operations = Operations(board.services)
     for name in ("send_mail", "toolkit:post", "plugin:post", "plugin:ships"):
-        told = await operations.who_may_use(AGENTS, name)
+        told = await who_may_use(board.services, AGENTS, name)
         assert [one.agent for one in told] == list(AGENTS)
         assert [one.permitted for one in told][2] is (name != "toolkit:post")
         for one in told:
@@ -81,35 +82,33 @@ async def test_p1_who_may_use_something_and_what_would_permit_it(board: Pegboard
             assert bool(one.fixes) is not one.permitted
             for fix in one.fixes:
                 await board.permissions.set(one.agent, fix.switch, fix.value)
-        assert all(one.permitted for one in await operations.who_may_use(AGENTS, name))
-    assert await operations.who_may_use(AGENTS, "nothing") == ()
+        assert all(one.permitted for one in await who_may_use(board.services, AGENTS, name))
+    assert await who_may_use(board.services, AGENTS, "nothing") == ()
     with pytest.raises(UnknownAgentError):
-        await operations.who_may_use(("nobody",), "send_mail")
+        await who_may_use(board.services, ("nobody",), "send_mail")
 
 
 async def test_f5_a_toolkit_is_explained_until_all_of_it_is_loaded(board: Pegboard) -> None:
     """F5, S1: what is said is done, one after the other."""
     await board.ready("mail", "post")
-    operations = Operations(board.services)
-    denied = await operations.explain("off", "toolkit:post", session="s")
+    denied = await explain_for_operator(board.services, "off", "toolkit:post", session="s")
     assert denied.verdict.startswith(
         "Agent 'off' may not load toolkit 'post'. The toolkit 'toolkit:post' is switched off"
     )
     assert (denied.kind, denied.members, denied.tools) == ("toolkit", ("send_mail", "list_folders"), 2)
     await board.permissions.set("off", denied.fixes[0].switch, True)
-    allowed = await operations.explain("off", "toolkit:post", session="s")
+    allowed = await explain_for_operator(board.services, "off", "toolkit:post", session="s")
     assert (allowed.permitted, allowed.loaded, [fix.kind for fix in allowed.fixes]) == (True, False, ["load"])
     await (await board.session(agent="off", session_id="s")).load(allowed.fixes[0].subject)
-    loaded = await operations.explain("off", "toolkit:post", session="s")
+    loaded = await explain_for_operator(board.services, "off", "toolkit:post", session="s")
     assert (loaded.loaded, loaded.fixes) == (True, ())
     assert loaded.verdict == "Agent 'off' may use 2 of 2 tools of toolkit 'post'; 2 are loaded."
 
 
 async def test_p9_plugins_that_nobody_asked_are_named_and_asked(board: Pegboard) -> None:
     """P9, G8: a server that cannot run has answered as well."""
-    operations = Operations(board.services)
-    assert {"mail", "post", "ships"} <= set(operations.unasked())
-    late = set(await operations.ask())
+    assert {"mail", "post", "ships"} <= set(unasked_plugins(board.services))
+    late = set(await ask_plugins(board.services))
     while late & {"mail", "post", "ships"}:
-        late = set(await operations.ask())
+        late = set(await ask_plugins(board.services))
     assert {tool.name for tool in board.world.catalog} >= {"send_mail", "list_folders"}

@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 
 from pegboard import Pegboard
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.explain import Fix, OperatorExplanation
-from pegboard.operators.operations import Operations
+from pegboard.operators.explain import Fix, OperatorExplanation, explain_for_operator
 
 MODULE = '''
 def send_email(recipient: str) -> str:
@@ -58,7 +57,7 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
 
 
 async def explained(board: Pegboard, agent: str, name: str, session: str = "") -> OperatorExplanation:
-    return await Operations(board.services).explain(agent, name, session=session)
+    return await explain_for_operator(board.services, agent, name, session=session)
 
 
 def line(where: str) -> int:
@@ -79,9 +78,8 @@ async def test_each_thing_in_the_way_has_its_fix_and_doing_all_of_them_makes_it_
     """F5: denied by a switch of its own, then not loaded."""
     await board.permissions.set("assistant", "mail", False)
     await board.permissions.set("assistant", "letters", False)
-    operations = Operations(board.services)
     for _ in range(6):
-        found = await operations.explain("assistant", "send_email", session="s")
+        found = await explain_for_operator(board.services, "assistant", "send_email", session="s")
         if found.callable:
             break
         fix = found.fixes[0]

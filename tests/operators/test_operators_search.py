@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from pegboard import Pegboard, UsageError
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.operations import Operations
 from pegboard.operators.search import SearchAnswer, SearchHit
+from pegboard.operators.subjects import make_subjects
 
 MAIL = '''
 def send_email(recipient: str, text: str) -> str:
@@ -94,10 +94,10 @@ async def searched(
     board: Pegboard, agent: str, query: str, session: str = "", principal: str = "local"
 ) -> SearchAnswer:
     """Return the answer once everything is indexed."""
-    operations = Operations(board.services)
-    found = await operations.search(agent, query, session=session, principal=principal)
+    subjects = make_subjects(board.services)
+    found = await subjects.search.for_agent(agent, query, session=session, principal=principal)
     while found.indexing:
-        found = await operations.search(agent, query, session=session, principal=principal)
+        found = await subjects.search.for_agent(agent, query, session=session, principal=principal)
     return found
 
 
@@ -262,12 +262,12 @@ async def test_what_an_agent_of_toolkits_finds_by_no_tool_is_in_the_rest(board: 
 
 
 async def test_a_changed_catalog_is_followed(board: Pegboard) -> None:
-    operations = Operations(board.services)
-    assert not (await operations.search("assistant", "gardens")).names
+    subjects = make_subjects(board.services)
+    assert not (await subjects.search.for_agent("assistant", "gardens")).names
     board.toolkits.register({"name": "gardens", "tools": ["notes"], "description": "Flowers and trees."})
-    found = await operations.search("assistant", "gardens")
+    found = await subjects.search.for_agent("assistant", "gardens")
     assert (names(found.names), found.names[0].standing) == (["gardens"], "denied")
-    assert names((await operations.search("assistant", "flowers")).rest) == ["gardens"]
+    assert names((await subjects.search.for_agent("assistant", "flowers")).rest) == ["gardens"]
 
 
 async def test_x5_no_secret_is_shown(board: Pegboard) -> None:
@@ -287,9 +287,9 @@ async def test_the_answer_is_plain_values_that_json_can_carry(board: Pegboard) -
 async def test_odd_texts_are_answered(board: Pegboard) -> None:
     for text in ("", "   ", "\x00", "x" * 1_000_000, "天气", "<script>", "toolkit:", "\u202e", "''\"", "category:"):
         await searched(board, "assistant", text)
-    operations = Operations(board.services)
+    subjects = make_subjects(board.services)
     with pytest.raises(UnknownAgentError, match="There is no agent 'nobody'"):
-        await operations.search("nobody", "mail")
+        await subjects.search.for_agent("nobody", "mail")
     with pytest.raises(UsageError, match="The limit is 0"):
-        await operations.search("assistant", "mail", limit=0)
-    assert len((await operations.search("assistant", "note", limit=1)).hits) == 1
+        await subjects.search.for_agent("assistant", "mail", limit=0)
+    assert len((await subjects.search.for_agent("assistant", "note", limit=1)).hits) == 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_configurations import KITS, agents, members, servers, source, switches
 
 from pegboard import Pegboard, UnknownAgentError
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import OperatorSubjects, make_subjects
 from pegboard.operators.switches import SwitchRow
 from pegboard.testing import Adapters, MemoryStore
 
@@ -57,13 +57,13 @@ def test_the_pages_are_the_whole_panel(
                 await board.ready()
             for other, on in stored.items():
                 await board.permissions.set("ada", other, on)
-            operations, whole = Operations(board.services), await board.permissions.panel("ada")
-            first, rest = await operations.panel("ada", limit=2), await operations.panel("ada", offset=2)
+            subjects, whole = make_subjects(board.services), await board.permissions.panel("ada")
+            first, rest = await subjects.panels.page("ada", limit=2), await subjects.panels.page("ada", offset=2)
             assert first.total == rest.total == len(whole)
             for row, shown in zip((*first.rows, *rest.rows), whole, strict=True):
                 compare(row, shown)
                 if row.kind in ("toolkit", "plugin"):
-                    page = await operations.panel_members("ada", row.kind, row.name)  # type: ignore[arg-type]
+                    page = await subjects.panels.members("ada", row.kind, row.name)  # type: ignore[arg-type]
                     assert page.total == row.members
                     for member, inside in zip(page.rows, shown["members"], strict=True):
                         compare(member, inside)
@@ -119,22 +119,22 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 
 
 @pytest.fixture
-def operations(board: Pegboard) -> Operations:
-    return Operations(board.services)
+def subjects(board: Pegboard) -> OperatorSubjects:
+    return make_subjects(board.services)
 
 
-async def test_every_row_has_a_name_that_switches_it_alone(board: Pegboard, operations: Operations) -> None:
+async def test_every_row_has_a_name_that_switches_it_alone(board: Pegboard, subjects: OperatorSubjects) -> None:
     """P2: a toolkit of a plugin's or a tool's name does not stand before it; `stored` is what undo restores."""
-    toolkit, named_as_tool, plugin = (await operations.panel("ada")).rows
+    toolkit, named_as_tool, plugin = (await subjects.panels.page("ada")).rows
     assert [(row.kind, row.name) for row in (toolkit, named_as_tool, plugin)] == [
         ("toolkit", "notes"),
         ("toolkit", "add_note"),
         ("plugin", "notes"),
     ]
-    (tool,) = (await operations.panel_members("ada", "plugin", "notes")).rows
+    (tool,) = (await subjects.panels.members("ada", "plugin", "notes")).rows
     assert [row.switch_name for row in (toolkit, plugin, tool)] == ["notes", "plugin:notes", "tool:add_note"]
     await board.permissions.set("ada", plugin.switch_name, False, expected=plugin.stored)
-    toolkit, _, plugin = (await operations.panel("ada")).rows
+    toolkit, _, plugin = (await subjects.panels.page("ada")).rows
     assert (toolkit.stored, plugin.stored, plugin.switch, plugin.on, plugin.members_on) == (
         None,
         False,
@@ -143,36 +143,38 @@ async def test_every_row_has_a_name_that_switches_it_alone(board: Pegboard, oper
         0,
     )
     await board.permissions.set("ada", "notes/drop_note", True)
-    (dropped,) = (await operations.panel_members("ada", "toolkit", "notes")).rows
+    (dropped,) = (await subjects.panels.members("ada", "toolkit", "notes")).rows
     assert (dropped.switch_name, dropped.stored, dropped.on) == ("notes/drop_note", True, True)
     await board.permissions.set("ada", dropped.switch_name, None, expected=dropped.stored)
     await board.permissions.set("ada", plugin.switch_name, None, expected=plugin.stored)
-    assert [row.stored for row in (await operations.panel("ada")).rows] == [None, None, None]
+    assert [row.stored for row in (await subjects.panels.page("ada")).rows] == [None, None, None]
 
 
-async def test_what_an_agent_has_taken_from_itself_is_no_stored_switch(board: Pegboard, operations: Operations) -> None:
+async def test_what_an_agent_has_taken_from_itself_is_no_stored_switch(
+    board: Pegboard, subjects: OperatorSubjects
+) -> None:
     """P2, P10: what a store of before has for every principal is in force; setting the switch replaces it."""
     await board.services.store.set_switch("ada", "self:off:clock", value=False)
-    (first, *_) = (await operations.panel_members("ada", "toolkit", "add_note")).rows
+    (first, *_) = (await subjects.panels.members("ada", "toolkit", "add_note")).rows
     assert (first.switch, first.on) == (False, False)
     await board.permissions.set("ada", "clock", True, expected=None)
-    (first, *_) = (await operations.panel_members("ada", "toolkit", "add_note")).rows
+    (first, *_) = (await subjects.panels.members("ada", "toolkit", "add_note")).rows
     assert (first.switch, first.on) == (True, True)
 
 
-async def test_rows_are_found_by_their_words_and_those_of_their_members(operations: Operations) -> None:
+async def test_rows_are_found_by_their_words_and_those_of_their_members(subjects: OperatorSubjects) -> None:
     """T6: label, name and description, in any case; all words in one text."""
 
     async def names(query: str) -> list[tuple[str, str]]:
-        return [(row.kind, row.name) for row in (await operations.panel("ada", query=query)).rows]
+        return [(row.kind, row.name) for row in (await subjects.panels.page("ada", query=query)).rows]
 
     assert await names("MILK note") == [("plugin", "notes")]
     assert await names("remove") == await names("bin") == [("toolkit", "notes")]
     assert await names("paper") == [("plugin", "notes")]
     assert await names("milk remove") == []
-    found = await operations.panel_members("ada", "plugin", "notes", query="milk")
+    found = await subjects.panels.members("ada", "plugin", "notes", query="milk")
     assert ([row.name for row in found.rows], found.total) == (["add_note"], 1)
-    assert found.rows[0].tokens == (await operations.panel("ada", query="milk")).rows[0].tokens
-    assert (await operations.panel_members("ada", "plugin", "nothing")).total == 0
+    assert found.rows[0].tokens == (await subjects.panels.page("ada", query="milk")).rows[0].tokens
+    assert (await subjects.panels.members("ada", "plugin", "nothing")).total == 0
     with pytest.raises(UnknownAgentError):
-        await operations.panel("eve")
+        await subjects.panels.page("eve")

@@ -14,8 +14,8 @@ from made_configurations import KITS, NAMES, SERVERS, TOOLS, agents, members, se
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.tools import Tool
-from pegboard.operators.operations import Operations
-from pegboard.operators.switch_preview import SwitchPreview
+from pegboard.operators.subjects import make_subjects
+from pegboard.operators.switch_preview import SwitchPreview, SwitchPreviews
 from pegboard.testing import Adapters, MemoryStore
 from sdk_servers import pegboard_command
 
@@ -75,7 +75,7 @@ def test_a_preview_is_what_setting_the_switch_changes(
                 await sessions[0].use_loadout(narrowed)
             was = [await loaded(session) for session in sessions]
             could, store = usable(board, "ada"), await board.services.store.sessions()
-            preview = await Operations(board.services).preview("ada", name, value)
+            preview = await SwitchPreviews(board.services).of_switch("ada", name, value)
             assert await board.services.store.sessions() == store, "nothing is stored"
             assert [await loaded(session) for session in sessions] == was, "nothing is changed"
             await board.permissions.set("ada", name, value, expected=preview.stored)
@@ -131,8 +131,8 @@ async def test_a_preview_counts_the_sessions_of_every_process(config: Path) -> N
     await run(config, "session", "load", "plain__echo", "notes", "--principal", "eve", "--session", "elsewhere")
     async with Pegboard.open(config) as board:
         await (await board.session(session_id="here", principal="bob")).surface()
-        operations = Operations(board.services)
-        found = await operations.preview("ada", "plain", False)
+        subjects = make_subjects(board.services)
+        found = await subjects.previews.of_switch("ada", "plain", False)
         assert [(one.principal, one.session, one.lost) for one in found.sessions] == [
             ("eve", "elsewhere", ("plain__echo",))
         ]
@@ -140,22 +140,22 @@ async def test_a_preview_counts_the_sessions_of_every_process(config: Path) -> N
         assert "plain__echo" in found.lost
         assert found.lost_tokens > found.sessions[0].tokens_before - found.sessions[0].tokens_after > 0
         await run(config, "permissions", "set", "plain", "false", "--by", "eve")
-        undone = await operations.preview("ada", "plain", None)
+        undone = await subjects.previews.of_switch("ada", "plain", None)
         assert (undone.stored, undone.sessions[0].gained) == (False, ("plain__echo",))
         assert undone.gained == found.lost
         await run(config, "session", "unload", "notes", "--principal", "eve", "--session", "elsewhere")
         await run(config, "session", "load", "notes", "--principal", "eve", "--session", "later")
-        newest = await operations.preview("ada", "notes", False)
+        newest = await subjects.previews.of_switch("ada", "notes", False)
         assert ([one.session for one in newest.sessions], newest.unchanged) == (["later"], 2)
 
 
 async def test_a_preview_of_what_cannot_be_set_is_refused(config: Path) -> None:
     """P2: as setting it is."""
     async with Pegboard.open(config) as board:
-        operations = Operations(board.services)
+        subjects = make_subjects(board.services)
         with pytest.raises(UsageError, match="'plian' is not a toolkit, plugin or tool"):
-            await operations.preview("ada", "plian", True)
+            await subjects.previews.of_switch("ada", "plian", True)
         with pytest.raises(UsageError, match="A switch is True, False or None"):
-            await operations.preview("ada", "plain", "off")  # type: ignore[arg-type]
+            await subjects.previews.of_switch("ada", "plain", "off")  # type: ignore[arg-type]
         with pytest.raises(UnknownAgentError):
-            await operations.preview("adda", "plain", True)
+            await subjects.previews.of_switch("adda", "plain", True)

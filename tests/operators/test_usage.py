@@ -9,7 +9,6 @@ import pytest
 
 from pegboard import Pegboard, StoreError
 from pegboard.board.observability.bill import Billing
-from pegboard.operators.operations import Operations
 from pegboard.operators.usage import PERIODS, Usage, UsageQuery, UsageReader, UsageRow, percentile
 from pegboard.ports import SessionKey, UsageCounts, UsageRecord
 from pegboard.ports.usage import LATENCY_LIMITS, OTHER
@@ -74,7 +73,7 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 
 
 async def used(board: Pegboard, seconds: int = HOUR, **wanted: object) -> Usage:
-    return await Operations(board.services).usage(UsageQuery(seconds=seconds, **wanted))  # type: ignore[arg-type]
+    return await UsageReader(board.services).usage(UsageQuery(seconds=seconds, **wanted))  # type: ignore[arg-type]
 
 
 async def at_noon(board: Pegboard, query: UsageQuery) -> Usage:

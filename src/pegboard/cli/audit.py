@@ -107,9 +107,9 @@ def bill(
     """Show what models were sent and did, and what was saved."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.operations import Operations
+        from pegboard.operators.bill import BillQuery, BillReader
 
-        found = await Operations(board.services).bill(
+        query = BillQuery(
             by=by,
             since=_day(since, "--since"),
             until=_day(until, "--until"),
@@ -118,6 +118,7 @@ def bill(
             session=session,
             limit=limit,
         )
+        found = await BillReader(board.services).bill(query)
         if printer.as_json:
             from dataclasses import asdict
 

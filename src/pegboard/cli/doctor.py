@@ -125,15 +125,15 @@ def _looked_over(options: Options, *, try_: bool) -> int:
 
 async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
     from pegboard.board.catalog.loader import PluginRequest
-    from pegboard.operators.operations import Operations
+    from pegboard.operators.servers import printed_lines, server_state
 
-    operations, loader = Operations(board.services), board.services.loader
-    await operations.server(name)  # refuses a name that nothing has
+    services, loader = board.services, board.services.loader
+    await server_state(services, name)  # refuses a name that nothing has
     with printer.working(f"Starting {name}", lasting=True):
         await loader.refresh([PluginRequest(plugin=name)])
-    state = await operations.server(name)
+    state = await server_state(services, name)
     policy, unconfined = _policy(board, loader.specs[name])
-    lines = [line.text for line in await operations.server_log(name) if line.kind != "event" and line.text.strip()]
+    lines = [line.text for line in await printed_lines(services, name) if line.kind != "event" and line.text.strip()]
     came_up = not loader.missing(PluginRequest(plugin=name), confirm=True) and not state.unavailable
     return Diagnosis(
         state=state, came_up=came_up, policy=policy, unconfined=unconfined, lines=tuple(lines[-SHOWN_LINES:])

@@ -26,12 +26,12 @@ def explain(
     """Explain why an agent can or cannot call a tool now."""
 
     async def explained(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.operations import Operations
+        from pegboard.operators.explain import explain_for_operator
 
         key = (await open_session(board, options)).key
         await discover(board, printer)
-        found = await Operations(board.services).explain(
-            key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
+        found = await explain_for_operator(
+            board.services, key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
         )
         found = await _named(board, found)
         if printer.as_json:

@@ -152,13 +152,13 @@ def delete(
     as_json: JsonOption = False,
 ) -> int:
     """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
-    from pegboard.operators.operations import Operations
+    from pegboard.operators.sessions import remove_session
 
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        gone = await Operations(board.services).delete_session(on.key, by=system_user())
+        gone = await remove_session(board.services, on.key, by=system_user())
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}

@@ -34,11 +34,10 @@ def stats(
     """Show which tools were called how often, and how that went."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.operations import Operations
-        from pegboard.operators.usage import UsageQuery
+        from pegboard.operators.usage import UsageQuery, UsageReader
 
         query = UsageQuery(seconds=_seconds(since), agent=agent, limit=limit)
-        found = await Operations(board.services).usage(query)
+        found = await UsageReader(board.services).usage(query)
         if printer.as_json:
             from dataclasses import asdict
 

@@ -37,7 +37,9 @@ from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import HookFault
 from pegboard.operators.editing import Editing
 from pegboard.operators.masked import ShownNames, shown_names
-from pegboard.operators.operations import Operations
+from pegboard.operators.pins import count_waiting_tools
+from pegboard.operators.servers import count_troubled
+from pegboard.operators.subjects import make_subjects
 from pegboard.support.browser_requests import SAFE, is_foreign
 
 if TYPE_CHECKING:
@@ -56,16 +58,15 @@ class ConsoleApp:
         self, board: ConsoleBoard, access: OperatorAccess, hooks: Callable[[], Sequence[HookFault]] = tuple
     ) -> None:
         self._changes = Changes(board)
-        operations = Operations(board.services, counted=partial(self._changes.tell, COUNTED))
         editing = Editing(board.services, board.editable)
         self._context = Context(
             board=board,
-            operations=operations,
+            subjects=make_subjects(board.services, partial(self._changes.tell, COUNTED)),
             editing=editing,
             adding=AddingServers(board.services, board.servers_to_add, editing),
             access=access,
             streams=Streams(self._changes),
-            exports=Exports(operations),
+            exports=Exports(board.services),
             templates=Templates(),
             hooks=hooks,
         )
@@ -108,7 +109,7 @@ class ConsoleApp:
     async def close(self) -> None:
         """End every stream, and what is being computed for later."""
         self._changes.close()
-        await self._context.operations.aclose()
+        await self._context.subjects.aclose()
 
 
 def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Response]]) -> Endpoint:
@@ -156,18 +157,22 @@ async def _prepared(context: Context, visit: Visit) -> Visit:
         visit = replace(visit, stream=visit.stream + await context.streams.after_now())
     with suppress(StoreError):
         if visit.operator.agents is None:
-            state = await context.operations.configuration(context.board.configuration_state)
+            state = await context.subjects.problems.added_to(context.board.configuration_state)
             problems = len(state.problems) + len(state.of_plugins)
             visit = replace(visit, troubles=_troubles(context, problems))
         visit = replace(visit, attention=await context.attention(visit))
-        return replace(visit, waiting=await context.operations.approvals.waiting(visit.operator.sees))
+        return replace(visit, waiting=await context.subjects.approvals.waiting(visit.operator.sees))
     return visit
 
 
 def _troubles(context: Context, problems: int) -> dict[str, int]:
     """Return how much needs somebody to look, by the name of its page."""
-    operations = context.operations
-    return {"Servers": operations.troubled(), "Pins": operations.waiting_tools(), "Configuration": problems}
+    services = context.services
+    return {
+        "Servers": count_troubled(services),
+        "Pins": count_waiting_tools(services),
+        "Configuration": problems,
+    }
 
 
 def _visit(context: Context, request: Request) -> Visit | None:

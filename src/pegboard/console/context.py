@@ -8,6 +8,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from pegboard.board.services import Services
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.exports import Exports
@@ -19,9 +20,9 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.operators.adding_servers import AddingServers
-from pegboard.operators.attention import Attention, HookFault
+from pegboard.operators.attention import Attention, HookFault, find_attention
 from pegboard.operators.editing import Editing, Editor
-from pegboard.operators.operations import Operations
+from pegboard.operators.subjects import OperatorSubjects
 from pegboard.operators.together import Together, TogetherKind
 
 ATTENTION: Final = 20
@@ -33,7 +34,7 @@ class Context:
     """The parts of one console: its board, who may use it, and what draws it."""
 
     board: ConsoleBoard
-    operations: Operations
+    subjects: OperatorSubjects
     editing: Editing
     adding: AddingServers
     access: OperatorAccess
@@ -41,6 +42,11 @@ class Context:
     exports: Exports
     templates: Templates
     hooks: Callable[[], Sequence[HookFault]] = tuple
+
+    @property
+    def services(self) -> Services:
+        """Return the services of the board."""
+        return self.board.services
 
     def editor(self, visit: Visit) -> Editor:
         """Return the operator as who edits the configuration."""
@@ -83,8 +89,14 @@ class Context:
     async def attention(self, visit: Visit) -> Attention:
         """Return what needs the operator."""
         edits = [str(change) for change in self.board.waiting] if visit.operator.agents is None else []
-        return await self.operations.attention(
-            self.board.configuration_state, edits, agents=visit.operator.agents, hooks=self.hooks(), limit=ATTENTION
+        return await find_attention(
+            self.services,
+            self.subjects.problems,
+            self.board.configuration_state,
+            edits,
+            agents=visit.operator.agents,
+            hooks=self.hooks(),
+            limit=ATTENTION,
         )
 
     def require_every_agent(self, visit: Visit) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from starlette.responses import Response, StreamingResponse
 
+from pegboard.board.services import Services
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
-from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
-from pegboard.operators.operations import Operations
+from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, audit, csv_header, export
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -27,8 +27,8 @@ _WRITTEN: Final[Mapping[ExportForm, Callable[[AuditLine], str]]] = {"jsonl": as_
 class Exports:
     """The exports under way in one console; their parts are made one at a time, whoever reads them."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._under_way: Counter[str] = Counter()
         self._turn = asyncio.Lock()
 
@@ -39,7 +39,7 @@ class Exports:
             UsageError: the operator has two exports under way.
             StoreError: the store cannot be read; later there is no status for that any more.
         """
-        await self._operations.audit(replace(wanted, limit=1))
+        await audit(self._services, replace(wanted, limit=1))
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         if visit.request.method == "HEAD":
             return Response(headers=headers, media_type=media)
@@ -54,7 +54,7 @@ class Exports:
     async def _parts(self, wanted: AuditQuery, form: ExportForm) -> AsyncGenerator[str]:
         if form == "csv":
             yield csv_header()
-        parts = self._operations.export(wanted)
+        parts = export(self._services, wanted)
         while True:
             async with self._turn:
                 # Calls come first, and whoever has left is noticed.

@@ -13,6 +13,8 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.operators.masked import Name, Verbatim
 from pegboard.operators.search import CommonHit, SearchHit
+from pegboard.operators.servers import server_states
+from pegboard.operators.sessions import list_sessions
 
 EntryKind = Literal["page", "agent", "session", "server", "tool", "toolkit", "plugin", "action"]
 MOST: Final = 24
@@ -133,7 +135,7 @@ def _agent(name: str) -> FoundEntry:
 async def _servers(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
     if visit.operator.agents is not None:
         return []
-    states = await context.operations.servers()
+    states = await server_states(context.services, context.subjects.counting)
     found = [one for one in states if one.kind == "server" and _has(f"{one.name} server", words)][:_OTHERS]
     entries = [
         FoundEntry(
@@ -160,7 +162,9 @@ async def _servers(context: Context, visit: Visit, words: str) -> list[FoundEntr
 
 
 async def _sessions(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
-    found = await context.operations.sessions(agents=visit.operator.agents, query=words, limit=_OTHERS)
+    found = await list_sessions(
+        context.services, context.subjects.counting, agents=visit.operator.agents, query=words, limit=_OTHERS
+    )
     return [
         FoundEntry(
             kind="session",
@@ -176,7 +180,7 @@ async def _sessions(context: Context, visit: Visit, words: str) -> list[FoundEnt
 async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[FoundEntry], bool]:
     """Return the tools that answer a text, whoever may use them."""
     agents = [agent.name for agent in context.agents(visit)]
-    answer = await context.operations.search_all(agents, visit.names.meant(words), limit=_TOOLS)
+    answer = await context.subjects.search.for_agents(agents, visit.names.meant(words), limit=_TOOLS)
     seen = [hit for hit in answer.hits if hit.agents or visit.operator.agents is None]
     return [entry for hit in seen[:_TOOLS] for entry in (_tool(hit), *_together(hit, visit))], answer.indexing
 
@@ -215,7 +219,7 @@ def _subject(hit: SearchHit | CommonHit) -> str:
 async def _for_agent(context: Context, visit: Visit, agent: str, need: str) -> tuple[list[FoundEntry], bool]:
     """Return what can be done with the tools of which a text says what an agent should do with them."""
     name, meant = visit.names.meant(agent), visit.names.meant(need)
-    answer = await context.operations.search(name, meant, limit=_TOOLS)
+    answer = await context.subjects.search.for_agent(name, meant, limit=_TOOLS)
     hits = list({(hit.kind, hit.name): hit for hit in (*answer.names, *answer.hits, *answer.rest)}.values())
     first = [entry for hit in hits[:2] for entry in _actions(agent, hit, visit)]
     return first + [_explained(agent, hit) for hit in hits[2:_TOOLS]], answer.indexing

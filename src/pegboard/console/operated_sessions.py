@@ -10,7 +10,8 @@ from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.sent import SentToModel
-from pegboard.operators.sessions import SessionOverview
+from pegboard.operators.sent import sent_to_model as read_sent
+from pegboard.operators.sessions import SessionOverview, describe_session
 from pegboard.ports import SessionKey
 
 
@@ -23,7 +24,7 @@ async def session_overview(context: Context, visit: Visit, key: SessionKey) -> S
         StoreError: it cannot be read.
     """
     context.agent_of_list(visit, key.agent)
-    found = await context.operations.session(key.principal, key.agent, key.session)
+    found = await describe_session(context.services, context.subjects.counting, key)
     if found is None:
         raise unknown_session(key)
     return found
@@ -38,7 +39,7 @@ async def sent_to_model(context: Context, visit: Visit, key: SessionKey, step: i
         StoreError: it cannot be read.
     """
     context.agent_of_list(visit, key.agent)
-    found = await context.operations.sent_to_model(key, step)
+    found = await read_sent(context.services, key, step)
     if found is None:
         raise unknown_session(key)
     return found

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pegboard.board.services import Services
 from pegboard.core.access.pauses import pauses_of
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
-from pegboard.operators.known_problems import BudgetUse
+from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.servers import NotRunning, not_running
@@ -103,8 +103,21 @@ Subject = Callable[[Situation], Awaitable[Sequence[AttentionItem]]]
 """Returns what of one subject needs a person, the most urgent first."""
 
 
-async def attention(situation: Situation, *, limit: int) -> Attention:
-    """Return what needs a person, at most ``limit`` of it; raises ``StoreError``."""
+async def find_attention(
+    services: Services,
+    known: KnownProblems,
+    read: ConfigurationState,
+    edits: Sequence[str],
+    *,
+    agents: frozenset[str] | None = None,
+    hooks: Sequence[HookFault] = (),
+    limit: int = 50,
+) -> Attention:
+    """Return what needs a person, the most urgent first (F5); the arguments are those of ``Situation``."""
+    bounded = (name for name, agent in services.world.agents.items() if agent.budget)
+    if agents is None or not agents.isdisjoint(bounded):
+        read = await known.added_to(read)
+    situation = Situation(services=services, read=read, edits=edits, budgets=known.budgets, agents=agents, hooks=hooks)
     subjects = SUBJECTS if situation.services.store_health.reachable else WITHOUT_STORE
     found = [item for subject in subjects for item in await subject(situation)]
     shown = masked(tuple(found[:limit]), await shown_names(situation.services))

@@ -12,7 +12,7 @@ from pegboard.board.services import Services
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
-from pegboard.operators.trying import ToolTrial, try_tool, waiting_session
+from pegboard.operators.trying import ToolTrial, make_trial_call, waiting_session
 from pegboard.ports import AuditRecord, SessionKey
 
 BESIDE: Final = 4
@@ -180,7 +180,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
     assert kept is not None
     arguments = json.loads(kept.arguments)
     session = await waiting_session(services, record.agent, kept.tool, arguments, by=by)
-    return await try_tool(services, record.agent, kept.tool, arguments, by=by, session=session)
+    return await make_trial_call(services, record.agent, kept.tool, arguments, by=by, session=session)
 
 
 async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:

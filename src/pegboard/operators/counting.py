@@ -41,7 +41,7 @@ class CatalogCounting:
     ``counted`` is called when something is known that somebody had to go without.
     """
 
-    def __init__(self, services: Services, counted: Callable[[], object]) -> None:
+    def __init__(self, services: Services, counted: Callable[[], object] = lambda: None) -> None:
         self._services = services
         self._say = counted
         self._done: Catalog | None = None

@@ -13,7 +13,7 @@ from pegboard.board.views.explain import explain_name
 from pegboard.board.views.login_reasons import command_of
 from pegboard.core.access.decisions import Reason, pause_reason, switch_reason
 from pegboard.core.access.names import named_tool
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.access.switches import Switch
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, split_kind
@@ -160,10 +160,13 @@ class GroupStanding:
     reasons: tuple[Reason, ...]
 
 
-async def explain(
-    services: Services, agent: str, name: str, *, principal: str, session: str, sub_app: str | None
+async def explain_for_operator(
+    services: Services, agent: str, name: str, *, principal: str = LOCAL, session: str = "", sub_app: str | None = None
 ) -> OperatorExplanation:
-    """Return why an agent can or cannot call a tool in a session."""
+    """Return the four predicates for a name, the chain of reasons, and what would make it callable (F5).
+
+    A name that is not known is asked for first. A session without an id is a new one.
+    """
     snapshot = await read_session(services, agent, principal=principal, session=session, sub_app=sub_app)
     snapshot = await discover_loaded(services, snapshot)
     group = group_of(snapshot.permissions.world, name)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -32,6 +32,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.requirements import unresolved_requirements
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_of
+from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import SOON, count_ahead
 from pegboard.ports import SessionKey
 from pegboard.problems import Place, Problem
@@ -57,7 +58,7 @@ class KnownProblems:
     ``found`` is called when something is known that somebody had to go without.
     """
 
-    def __init__(self, services: Services, found: Callable[[], object]) -> None:
+    def __init__(self, services: Services, found: Callable[[], object] = lambda: None) -> None:
         self._services = services
         self._found = found
         self._looking = BackgroundComputations[Hashable, None](
@@ -87,6 +88,10 @@ class KnownProblems:
             with suppress(Exception):  # it is logged, and whoever asks next tries again
                 await self._looking.within(SOON, key, partial(self._look, key, kept))
         return self._known
+
+    async def added_to(self, read: ConfigurationState) -> ConfigurationState:
+        """Return a reading of the configuration with what is wrong with plugins; raises ``StoreError``."""
+        return replace(read, of_plugins=without_lines(await self.now(), self._services.masker))
 
     async def _look(self, key: Hashable, kept: tuple[object, ...]) -> None:
         problems = [one async for one in _every(self._services)]

@@ -144,7 +144,7 @@ class OperatorPins:
             StoreError: the pins cannot be read.
         """
         await self._services.compiler.refresh()
-        return waiting(self._services)
+        return count_waiting_tools(self._services)
 
     async def listed(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
         """Return the tools of servers without how they differ.
@@ -345,7 +345,7 @@ def seen_of(tools: Iterable[PinnedTool]) -> str:
     return hashlib.sha256("\n".join(digests).encode(errors="surrogatepass")).hexdigest()
 
 
-def waiting(services: Services) -> int:
+def count_waiting_tools(services: Services) -> int:
     """Return how many tools wait for a person since they changed or are new; nothing is read for it."""
     return sum(len(plugin.changed) + len(plugin.held) for plugin in services.world.catalog.plugins.values())
 

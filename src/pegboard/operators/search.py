@@ -18,7 +18,7 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.approval_reasons import approval_reason
 from pegboard.board.views.search import FAINT, answered, best_hits, checked_search, described, rank_context
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
@@ -158,23 +158,52 @@ class AgentPermission:
     fixes: tuple[Fix, ...]
 
 
-async def find(
-    services: Services, whole: WholeCatalog, agent: str, query: str, *, principal: str, session: str, limit: int
-) -> SearchAnswer:
-    """Return what answers a text, for one agent and session (P3)."""
-    needs = checked_search((query,), limit, None)
-    needs = replace(needs, limit=min(needs.limit, MOST))
-    await discover_every(services, IN_PROCESS)
-    snapshot = await look(services, agent, principal=principal, session=session)
-    found = await _answer(services, whole, snapshot, needs, query)
-    known: dict[str, PlainReason | None] = {}
-    found = replace(
-        found,
-        names=await _with_approvals(services, snapshot, found.names, known),
-        hits=await _with_approvals(services, snapshot, found.hits, known),
-        rest=await _with_approvals(services, snapshot, found.rest, known),
-    )
-    return masked(found, await shown_names(services))
+class OperatorSearch:
+    """The search of operators over one board, with its index of everything."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._whole = WholeCatalog(services)
+
+    async def aclose(self) -> None:
+        """End what is being indexed; a search that waits for it says ``indexing``."""
+        await self._whole.aclose()
+
+    async def for_agent(
+        self, agent: str, query: str, *, principal: str = LOCAL, session: str = "", limit: int = 20
+    ) -> SearchAnswer:
+        """Return what the model of an agent would find for a text, and what else there is (P3).
+
+        A session without an id is a new one. At most 100 hits are returned.
+        """
+        services, needs = self._services, checked_search((query,), limit, None)
+        needs = replace(needs, limit=min(needs.limit, MOST))
+        await discover_every(services, IN_PROCESS)
+        snapshot = await look(services, agent, principal=principal, session=session)
+        found = await _answer(services, self._whole, snapshot, needs, query)
+        known: dict[str, PlainReason | None] = {}
+        found = replace(
+            found,
+            names=await _with_approvals(services, snapshot, found.names, known),
+            hits=await _with_approvals(services, snapshot, found.hits, known),
+            rest=await _with_approvals(services, snapshot, found.rest, known),
+        )
+        return masked(found, await shown_names(services))
+
+    async def for_agents(self, agents: Sequence[str], query: str, *, limit: int = 20) -> CommonAnswer:
+        """Return what of everything answers a text, and how many of these agents may use each."""
+        services, needs = self._services, checked_search((query,), limit, None)
+        await discover_every(services, IN_PROCESS)
+        await services.compiler.refresh()
+        indexed = await self._whole.indexed()
+        tools = len(services.world.catalog)
+        if indexed is None or not query.strip():
+            unknown = CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools)
+            return masked(unknown, await shown_names(services))
+        permissions = [services.compiler.of_agent(agent) for agent in agents]
+        hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
+        found = CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools)
+        return masked(found, await shown_names(services))
 
 
 async def _with_approvals(
@@ -313,24 +342,6 @@ def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> 
     return described.status, None
 
 
-async def find_for_all(
-    services: Services, whole: WholeCatalog, agents: Sequence[str], query: str, *, limit: int
-) -> CommonAnswer:
-    """Return what answers a text, whoever may use it."""
-    needs = checked_search((query,), limit, None)
-    await discover_every(services, IN_PROCESS)
-    await services.compiler.refresh()
-    indexed = await whole.indexed()
-    tools = len(services.world.catalog)
-    if indexed is None or not query.strip():
-        unknown = CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools)
-        return masked(unknown, await shown_names(services))
-    permissions = [services.compiler.of_agent(agent) for agent in agents]
-    hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
-    found = CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools)
-    return masked(found, await shown_names(services))
-
-
 def _common_hits(
     services: Services, indexed: Indexed, permissions: Sequence[CompiledPermissions], query: str, limit: int
 ) -> Iterator[CommonHit]:
@@ -378,7 +389,7 @@ def _key(found: Subject) -> tuple[NameKind, str]:
 
 
 async def who_may_use(services: Services, agents: Iterable[str], name: str) -> tuple[AgentPermission, ...]:
-    """Return of each agent whether it may use something."""
+    """Return for each agent whether it may use something, and what would permit it; nothing for an unknown name."""
     await services.compiler.refresh()
     found = subject_of(services.world, name)
     if found is None:

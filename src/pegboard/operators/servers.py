@@ -81,7 +81,7 @@ class ServerState:
         agents: how many agents may use some of it.
         login: whether it wants a login: ``needed``, that nobody has; ``held`` by somebody; the gateway's ``own``.
         logins: who has one that counts, the newest first.
-        restartable: whether :meth:`Operations.restart` can do something for it.
+        restartable: whether :func:`restart_plugin` can do something for it.
     """
 
     name: Name
@@ -125,7 +125,7 @@ class ServerTool:
     tokens: int
 
 
-async def servers(services: Services, counting: CatalogCounting) -> tuple[ServerState, ...]:
+async def server_states(services: Services, counting: CatalogCounting) -> tuple[ServerState, ...]:
     """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
     counted, until = await counting.done(), time.perf_counter() + AT_ONCE
@@ -140,7 +140,7 @@ async def servers(services: Services, counting: CatalogCounting) -> tuple[Server
     return tuple(found)
 
 
-async def server(services: Services, name: str) -> ServerState:
+async def server_state(services: Services, name: str) -> ServerState:
     """Return the state of one plugin; raises ``UsageError`` where there is none."""
     await services.compiler.refresh()
     plugin, spec = named_plugin(services, name)
@@ -187,7 +187,7 @@ def not_running(services: Services) -> Iterator[NotRunning]:
         )
 
 
-def troubled(services: Services) -> int:
+def count_troubled(services: Services) -> int:
     """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
     down = {one.name for one in not_running(services)}
     return sum(
@@ -209,7 +209,7 @@ def _configured(services: Services) -> Iterator[tuple[Plugin, PluginSpec]]:
             yield plugin, spec
 
 
-async def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
+async def server_tools(services: Services, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
     """Return some tools of a plugin, in its order; raises ``UsageError`` where there is no such plugin."""
     plugin, _ = named_plugin(services, name)
     shown = plugin.tools[offset : offset + limit]
@@ -220,7 +220,7 @@ async def server_tools(services: Services, name: str, offset: int, limit: int) -
     return masked(tuple(found), await shown_names(services))
 
 
-async def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
+async def printed_lines(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
     _, spec = named_plugin(services, name)
     source = services.loader.source_of(spec)
@@ -234,7 +234,7 @@ def activity(services: Services) -> ServerActivity:
     return ServerActivity(states=sum(one.states for one in found), lines=sum(one.lines for one in found))
 
 
-async def restart(services: Services, name: str, by: str) -> ServerState:
+async def restart_plugin(services: Services, name: str, *, by: str = LOCAL) -> ServerState:
     """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
@@ -250,7 +250,7 @@ async def restart(services: Services, name: str, by: str) -> ServerState:
     if isinstance(source, Restartable):
         await source.restart(spec)
     await asyncio.wait({services.loader.fetch(want) for want in _to_ask(plugin)}, timeout=SERVER_WAIT)
-    return await server(services, name)
+    return await server_state(services, name)
 
 
 def _to_ask(plugin: Plugin) -> list[PluginRequest]:
@@ -386,14 +386,14 @@ def _arguments(args: Sequence[str], mask: Masker) -> Iterator[str]:
         flag = argument.lstrip("-") if argument.startswith("-") else ""
 
 
-def unasked(services: Services) -> tuple[str, ...]:
+def unasked_plugins(services: Services) -> tuple[str, ...]:
     """Return the names of the plugins whose tools nobody asked for, as far as they can be asked."""
     plugins = (plugin for plugin in services.world.catalog.plugins.values() if not plugin.tools)
     missing = services.loader.missing
     return tuple(p.name for p in plugins if p.kind in ASKED and missing(PluginRequest(plugin=p.name)))
 
 
-async def ask(services: Services) -> tuple[str, ...]:
+async def ask_plugins(services: Services) -> tuple[str, ...]:
     """Ask all of them, and return those that have not answered within the time of a request."""
     await discover_every(services)
-    return unasked(services)
+    return unasked_plugins(services)

@@ -201,14 +201,17 @@ async def list_sessions(
     services: Services,
     counting: CatalogCounting,
     *,
-    agent: str | None,
-    agents: frozenset[str] | None,
-    principal: str | None,
-    query: str,
-    offset: int,
-    limit: int,
+    agent: str | None = None,
+    agents: frozenset[str] | None = None,
+    principal: str | None = None,
+    query: str = "",
+    offset: int = 0,
+    limit: int = 50,
 ) -> SessionPage:
-    """Return a page of sessions, the newest change first."""
+    """Return a page of the sessions that are stored or had a surface in this process, the newest change first.
+
+    Of ``agent``, ``principal`` and ``agents`` None is every one; every word of ``query`` is in principal, agent or id.
+    """
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     words, names = query.casefold().split(), await shown_names(services)
@@ -278,7 +281,7 @@ def _short(lease: Lease) -> str:
     return f"{lease.subject.name} {lease.until.in_words}"
 
 
-async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
+async def describe_session(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     """Return a session, or None where nothing is known of it; no server is started, nothing stored."""
     return masked(await _found(services, counting, key), await shown_names(services))
 
@@ -436,7 +439,7 @@ def _overview(
     )
 
 
-async def delete_session(services: Services, key: SessionKey, by: str, *, approvals: bool = True) -> bool:
+async def remove_session(services: Services, key: SessionKey, *, by: str, approvals: bool = True) -> bool:
     """Return whether there was something to delete; the next use of the name begins anew.
 
     Without ``approvals`` those of its calls go on waiting.

@@ -94,46 +94,50 @@ class SwitchPreview:
     grants: bool = False
 
 
-async def preview(services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None) -> SwitchPreview:
-    """Return what a switch would change; nothing is stored, asked for or started."""
-    require_switch(services, agent, name, value)
-    return await preview_stored(services, parsed, agent, name, value)
+class SwitchPreviews:
+    """What switches would change, before they are set; what is read of sessions is kept for the next preview."""
 
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._parsed = ParsedLeases()
 
-async def preview_stored(
-    services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None
-) -> SwitchPreview:
-    """Return what a switch would change that is known to be one, or a pause, by the name under which it is stored."""
-    sessions = await sessions_of(services, agent)
-    compiler = services.compiler
-    await compiler.refresh()
-    before = compiler.of_agent(agent)
-    _ = before.permitted  # what is decided before is carried over into what is supposed
-    supposed = compiler.supposing(agent, name, value)
-    after = supposed.of_agent(agent)
-    gained, lost = only_in(after, before), only_in(before, after)
-    comparison = Comparison(services, supposed, Reach(before, after), parsed)
-    for known, above in sessions:
-        comparison.add(known, above)
-    await count_ahead(services, (*gained, *lost, *comparison.tools()))
-    unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
-    found = SwitchPreview(
-        agent=agent,
-        name=name,
-        value=value,
-        stored=compiler.stored(agent).get(name),
-        gained=wire_names(gained),
-        lost=wire_names(lost),
-        gained_tokens=services.prices(gained),
-        lost_tokens=services.prices(lost),
-        gained_unknown=tuple(sorted(unknown_then - unknown)),
-        lost_unknown=tuple(sorted(unknown - unknown_then)),
-        sessions=comparison.changes(),
-        unchanged=comparison.unchanged,
-        unreadable=comparison.unreadable,
-        grants=await grants_more(services, agent, name, value),
-    )
-    return masked(found, await shown_names(services))
+    async def of_switch(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
+        """Return what a switch would change; nothing is stored, asked for or started."""
+        require_switch(self._services, agent, name, value)
+        return await self.of_stored(agent, name, value)
+
+    async def of_stored(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
+        """Return what a switch or pause would change, by the name under which it is stored."""
+        services, compiler = self._services, self._services.compiler
+        sessions = await sessions_of(services, agent)
+        await compiler.refresh()
+        before = compiler.of_agent(agent)
+        _ = before.permitted  # what is decided before is carried over into what is supposed
+        supposed = compiler.supposing(agent, name, value)
+        after = supposed.of_agent(agent)
+        gained, lost = only_in(after, before), only_in(before, after)
+        comparison = Comparison(services, supposed, Reach(before, after), self._parsed)
+        for known, above in sessions:
+            comparison.add(known, above)
+        await count_ahead(services, (*gained, *lost, *comparison.tools()))
+        unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
+        found = SwitchPreview(
+            agent=agent,
+            name=name,
+            value=value,
+            stored=compiler.stored(agent).get(name),
+            gained=wire_names(gained),
+            lost=wire_names(lost),
+            gained_tokens=services.prices(gained),
+            lost_tokens=services.prices(lost),
+            gained_unknown=tuple(sorted(unknown_then - unknown)),
+            lost_unknown=tuple(sorted(unknown - unknown_then)),
+            sessions=comparison.changes(),
+            unchanged=comparison.unchanged,
+            unreadable=comparison.unreadable,
+            grants=await grants_more(services, agent, name, value),
+        )
+        return masked(found, await shown_names(services))
 
 
 def only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:

@@ -10,6 +10,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
+from pegboard.core.access.pauses import Pauses, pauses_of
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
     PanelGroup,
@@ -92,48 +93,43 @@ class PanelPage:
     total: int
 
 
-async def panel_page(
-    services: Services,
-    texts: PanelTexts,
-    counting: CatalogCounting,
-    agent: str,
-    *,
-    query: str,
-    offset: int,
-    limit: int,
-    permitted_first: bool = False,
-) -> PanelPage:
-    """Return a page of what can be switched: toolkits, then plugins with what stands in none."""
-    shown = await _shown(services, agent)
-    words = texts.words(query, shown.names)
-    fitting = [group for group in groups(shown.permissions) if texts.group_fits(shown.permissions.world, group, words)]
-    if permitted_first:
-        fitting.sort(key=lambda group: group.permitted(shown.permissions) == 0)
-    page = _slice(fitting, offset, limit)
-    counted = await counting.done()
-    return PanelPage(rows=tuple(shown.group(group, counted=counted) for group in page), total=len(fitting))
+class SwitchPanels:
+    """The panels of all agents: what can be switched, page by page; their texts are made once."""
 
+    def __init__(self, services: Services, counting: CatalogCounting) -> None:
+        self._services = services
+        self._counting = counting
+        self._texts = PanelTexts()
 
-async def member_page(
-    services: Services,
-    texts: PanelTexts,
-    agent: str,
-    kind: GroupKind,
-    name: str,
-    *,
-    query: str,
-    offset: int,
-    limit: int,
-) -> PanelPage:
-    """Return a page of what stands in a toolkit, or in a plugin and in no toolkit; none where there is no such row."""
-    shown = await _shown(services, agent)
-    group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
-    if group is None:
-        return PanelPage(rows=(), total=0)
-    fitting = list(_members(texts, group, texts.words(query, shown.names)))
-    page = _slice(fitting, offset, limit)
-    await count_ahead(services, [tool for _, tool in page if tool is not None])
-    return PanelPage(rows=tuple(shown.member(part, tool) for part, tool in page), total=len(fitting))
+    async def page(
+        self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50, permitted_first: bool = False
+    ) -> PanelPage:
+        """Return a page of what can be switched: toolkits, then plugins with their tools that no toolkit has (P2, T6).
+
+        Plugins written in Python are asked for their tools first; servers are not started. A row fits where all words
+        of ``query`` are in its label, name or description, or in those of one of its members.
+        """
+        shown, texts = await _shown(self._services, agent), self._texts
+        words, world = texts.words(query, shown.names), shown.permissions.world
+        fitting = [group for group in groups(shown.permissions) if texts.group_fits(world, group, words)]
+        if permitted_first:
+            fitting.sort(key=lambda group: group.permitted(shown.permissions) == 0)
+        page = _slice(fitting, offset, limit)
+        counted = await self._counting.done()
+        return PanelPage(rows=tuple(shown.group(group, counted=counted) for group in page), total=len(fitting))
+
+    async def members(
+        self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
+    ) -> PanelPage:
+        """Return a page of the members of a toolkit, or of a plugin's tools without one; none for an unknown row."""
+        shown, texts = await _shown(self._services, agent), self._texts
+        group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
+        if group is None:
+            return PanelPage(rows=(), total=0)
+        fitting = list(_members(texts, group, texts.words(query, shown.names)))
+        page = _slice(fitting, offset, limit)
+        await count_ahead(self._services, [tool for _, tool in page if tool is not None])
+        return PanelPage(rows=tuple(shown.member(part, tool) for part, tool in page), total=len(fitting))
 
 
 def _members(texts: PanelTexts, group: PanelGroup, words: Words) -> Iterator[tuple[PanelPart, Tool | None]]:
@@ -149,6 +145,12 @@ def _members(texts: PanelTexts, group: PanelGroup, words: Words) -> Iterator[tup
 def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
     start = max(offset, 0)
     return found[start : start + max(limit, 0)]
+
+
+async def pauses_by_agent(services: Services) -> Mapping[str, Pauses]:
+    """Return what is paused, by agent; raises ``StoreError``."""
+    stored = await services.store.all_switches()
+    return {agent: pauses_of(stored.get(agent, {})) for agent in services.world.agents}
 
 
 async def _shown(services: Services, agent: str) -> _Shown:

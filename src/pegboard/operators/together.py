@@ -9,7 +9,7 @@ from pegboard.board.services import Services
 from pegboard.board.switch_actions import SwitchPlan, carry_out, planned, planned_pause, take_back
 from pegboard.core.access.pauses import PAUSE, paused_plugin
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
-from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview, preview_stored
+from pegboard.operators.switch_preview import SwitchPreview, SwitchPreviews
 from pegboard.ports import SwitchAction
 
 TogetherKind = Literal["switch", "pause"]
@@ -81,11 +81,11 @@ class ActionDone:
     agents: tuple[Name, ...]
 
 
-async def preview_together(services: Services, parsed: ParsedLeases, wanted: Together) -> TogetherPreview:
+async def preview_for_agents(services: Services, previews: SwitchPreviews, wanted: Together) -> TogetherPreview:
     """Return what would change, over all agents; nothing is stored, asked for or started."""
     plan = await _plan(services, wanted)
     names = dict.fromkeys(one.agent for one in plan.changes)
-    changed = [await preview_stored(services, parsed, agent, plan.name, plan.value) for agent in names]
+    changed = [await previews.of_stored(agent, plan.name, plan.value) for agent in names]
     sessions = [one for of_agent in changed for one in of_agent.sessions]
     found = TogetherPreview(
         kind=wanted.kind,
@@ -105,7 +105,7 @@ async def preview_together(services: Services, parsed: ParsedLeases, wanted: Tog
     return replace(masked(found, await shown_names(services)), changed=tuple(changed))
 
 
-async def set_together(
+async def set_for_agents(
     services: Services, wanted: Together, *, by: str, seen: str | None = None, may_grant: bool
 ) -> ActionDone:
     """Set it for all of these agents or for none, in one transaction.
@@ -128,7 +128,7 @@ async def set_together(
     )
 
 
-async def undo_together(
+async def undo_for_agents(
     services: Services, mark: str, *, by: str, agents: frozenset[str] | None = None, may_grant: bool
 ) -> ActionDone:
     """Restore what stood before an action, if all of it still is as that set it.

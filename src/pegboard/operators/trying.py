@@ -27,7 +27,7 @@ from pegboard.core.state.call_plans import CallAnswer, CallStatus, answer
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.schema_fields import FieldOverview, FieldProblem, field_problems, fields_of, properties_of
-from pegboard.operators.sessions import delete_session
+from pegboard.operators.sessions import remove_session
 from pegboard.ports import SessionKey
 
 LONGEST: Final = 65_536
@@ -121,7 +121,7 @@ class ToolTrial:
     approval: Verbatim
 
 
-async def tool_form(services: Services, agent: str, name: str) -> ToolForm:
+async def build_tool_form(services: Services, agent: str, name: str) -> ToolForm:
     """Return what is filled in to call a tool as an agent, as far as the tool is known.
 
     Where it is not, plugins written in Python are asked for their tools first; servers are not started.
@@ -160,7 +160,7 @@ def _first(fields: Iterator[FieldOverview]) -> tuple[FieldOverview, ...]:
     return tuple(field for field, _ in zip(fields, range(MOST_FIELDS), strict=False))
 
 
-async def form_problems(services: Services, name: str, given: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
+async def find_form_problems(services: Services, name: str, given: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
     """Return what is wrong with arguments, each with the one that it is about; none where the tool is not known.
 
     Args:
@@ -176,7 +176,7 @@ async def form_problems(services: Services, name: str, given: Mapping[str, Any])
     return masked(problems, await shown_names(services))
 
 
-async def try_tool(
+async def make_trial_call(
     services: Services, agent: str, name: str, arguments: JsonObject, *, by: str, session: str = ""
 ) -> ToolTrial:
     """Call a tool as an agent, for the operator as the principal, and return what came of it.
@@ -208,7 +208,7 @@ async def try_tool(
         found = await _called(Session(services, info), name, arguments)
         waits = found.status == "needs_approval"
     finally:
-        await delete_session(services, key, by, approvals=not waits)
+        await remove_session(services, key, by=by, approvals=not waits)
     duration = round((time.perf_counter() - started) * 1000, 3)
     records = () if waits else await services.store.session_trail(key, kinds=("call", "deny"), limit=1)
     number = records[0].number if records else None

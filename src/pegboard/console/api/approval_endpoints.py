@@ -53,13 +53,13 @@ class Refused:
 async def approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> OpenApprovals:
     """Return the calls that wait for a person, and those that were allowed and still count, the newest first."""
     sees = _sees(context, visit, query)
-    return await context.operations.approvals.open(sees, offset=query.offset, limit=query.limit)
+    return await context.subjects.approvals.open(sees, offset=query.offset, limit=query.limit)
 
 
 async def ended_approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> EndedApprovals:
     """Return the approvals that were refused or used, or have expired, the newest first."""
     sees = _sees(context, visit, query)
-    return await context.operations.approvals.ended(sees, offset=query.offset, limit=query.limit)
+    return await context.subjects.approvals.ended(sees, offset=query.offset, limit=query.limit)
 
 
 def _sees(context: Context, visit: Visit, query: ApprovalQuery) -> Callable[[str], bool]:
@@ -70,7 +70,7 @@ def _sees(context: Context, visit: Visit, query: ApprovalQuery) -> Callable[[str
 
 async def approval(context: Context, visit: Visit, *, id: str) -> ApprovalOverview:  # noqa: A002
     """Return one approval."""
-    return await context.operations.approvals.one(id, visit.operator.sees)
+    return await context.subjects.approvals.one(id, visit.operator.sees)
 
 
 async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> ApprovalOverview:  # noqa: A002

@@ -13,7 +13,8 @@ from pegboard.console.context import Context
 from pegboard.console.exports import ExportForm
 from pegboard.console.visits import Visit
 from pegboard.operators.audit import AuditPage, AuditQuery
-from pegboard.operators.bill import Bill, BillUnit
+from pegboard.operators.audit import audit as read_trail
+from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.masked import Name
 from pegboard.ports import AuditKind
 
@@ -89,7 +90,7 @@ class BillPeriod:
 async def audit(context: Context, visit: Visit, *, query: RecordQuery) -> AuditPage:
     """Return a page of the audit trail, newest first."""
     cursors = {"before": query.before, "after": query.after, "limit": query.limit}
-    return await context.operations.audit(_wanted(context, visit, query, **cursors))
+    return await read_trail(context.services, _wanted(context, visit, query, **cursors))
 
 
 async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -> Response:
@@ -117,7 +118,7 @@ def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any)
 
 async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
     """Return what models were sent and did: tokens, what not listing everything saved, loads, searches and calls."""
-    return await context.operations.bill(
+    wanted = BillQuery(
         by=query.by,
         since=query.since,
         until=query.until,
@@ -127,6 +128,7 @@ async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
         session=query.session or None,
         limit=query.limit,
     )
+    return await context.subjects.bills.bill(wanted)
 
 
 _CODES: Final = ("unknown_agent",)

@@ -12,8 +12,11 @@ from pegboard.console.pages.calls_page import number_of
 from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.calls import CallOverview
+from pegboard.operators.calls import call as read_call
+from pegboard.operators.calls import call_again as repeat_call
 from pegboard.operators.masked import Name
 from pegboard.operators.timeline import LINES, Timeline
+from pegboard.operators.timeline import timeline as read_timeline
 from pegboard.operators.trying import ToolTrial
 from pegboard.ports import SessionKey
 
@@ -36,7 +39,7 @@ class TimelineQuery:
 
 async def call(context: Context, visit: Visit, *, number: str) -> CallOverview:
     """Return one call: what it was given and answered, its times and tokens, what came before and after it."""
-    return await context.operations.call(number_of(number), visit.operator.sees)
+    return await read_call(context.services, number_of(number), visit.operator.sees)
 
 
 async def call_again(context: Context, visit: Visit, *, number: str) -> ToolTrial:
@@ -44,14 +47,14 @@ async def call_again(context: Context, visit: Visit, *, number: str) -> ToolTria
 
     Where it waits for an approval it runs once that is given and it is made again here.
     """
-    return await context.operations.call_again(number_of(number), visit.operator.sees, by=visit.operator.name)
+    return await repeat_call(context.services, number_of(number), visit.operator.sees, by=visit.operator.name)
 
 
 async def timeline(context: Context, visit: Visit, *, query: TimelineQuery) -> Timeline:
     """Return what happened in a session, turn by turn, the newest first."""
     context.agent_of_list(visit, query.agent)
     key = SessionKey(principal=query.principal, agent=query.agent, session=query.session)
-    return await context.operations.timeline(key, before=query.before, limit=query.limit)
+    return await read_timeline(context.services, key, before=query.before, limit=query.limit)
 
 
 _CODES: Final = ("unknown_call",)

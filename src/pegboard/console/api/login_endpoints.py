@@ -37,7 +37,7 @@ class EndedLogin:
 
 async def logins(context: Context, visit: Visit) -> tuple[WantedLogin, ...]:
     """Return the servers that want a login, of those that the operator's agents may use."""
-    return tuple(await context.operations.logins.wanted(visit.operator.name, agents=visit.operator.agents))
+    return tuple(await context.subjects.logins.wanted(visit.operator.name, agents=visit.operator.agents))
 
 
 async def begin_login(context: Context, visit: Visit, *, server: str) -> BegunLogin:

@@ -9,7 +9,14 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.operators.masked import Name
 from pegboard.operators.matrix import Matrix
-from pegboard.operators.together import ActionDone, TogetherKind, TogetherPreview
+from pegboard.operators.together import (
+    ActionDone,
+    TogetherKind,
+    TogetherPreview,
+    preview_for_agents,
+    set_for_agents,
+    undo_for_agents,
+)
 
 
 @received
@@ -52,27 +59,27 @@ class TakenBack:
 
 async def matrix(context: Context, visit: Visit) -> Matrix:
     """Return every agent beside every toolkit and plugin: what is on, what is stored, and what is paused."""
-    return await context.operations.matrix([agent.name for agent in context.agents(visit)])
+    return await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
 
 
 async def preview_together(context: Context, visit: Visit, *, query: SupposedTogether) -> TogetherPreview:
     """Return what a switch or pause would change, summed over the agents; nothing is changed."""
     value = {"true": True, "false": False, "null": None}[query.value]
     given = context.together(visit, query.kind, query.name, value, query.agent)
-    return await context.operations.preview_together(given)
+    return await preview_for_agents(context.services, context.subjects.previews, given)
 
 
 async def set_together(context: Context, visit: Visit, *, body: NewTogether) -> ActionDone:
     """Set a switch or pause for one agent or all that the token opens, all or none; it binds the next call."""
     given = context.together(visit, body.kind, body.name, body.value, body.agent)
     by, may_grant = visit.operator.name, visit.operator.grants
-    return await context.operations.set_together(given, by=by, seen=body.seen, may_grant=may_grant)
+    return await set_for_agents(context.services, given, by=by, seen=body.seen, may_grant=may_grant)
 
 
 async def undo_together(context: Context, visit: Visit, *, body: TakenBack) -> ActionDone:
     """Restore what stood before an action, if all of it still is as that set it."""
     who = visit.operator
-    return await context.operations.undo_together(body.mark, by=who.name, agents=who.agents, may_grant=who.grants)
+    return await undo_for_agents(context.services, body.mark, by=who.name, agents=who.agents, may_grant=who.grants)
 
 
 _CODES: Final = ("unknown_agent", "unknown_name", "usage")

@@ -46,32 +46,32 @@ class SeenTool:
 async def pins(context: Context, visit: Visit, *, query: PinQuery) -> PinPage:
     """Return the tools that wait for a person, with how each differs from what is pinned."""
     context.require_every_agent(visit)
-    return await context.operations.pins.page(query.server, offset=query.offset, limit=query.limit)
+    return await context.subjects.pins.page(query.server, offset=query.offset, limit=query.limit)
 
 
 async def server_pins(context: Context, visit: Visit, *, server: str) -> tuple[PinView, ...]:
     """Return every tool of a server as its pin and its newest list have it, without how they differ."""
     context.require_every_agent(visit)
-    return await context.operations.pins.listed(server)
+    return await context.subjects.pins.listed(server)
 
 
 async def pin(context: Context, visit: Visit, *, server: str, tool: str) -> PinView:
     """Return one tool, with how it differs from what is pinned."""
     context.require_every_agent(visit)
-    return (await context.operations.pins.shown(f"{server}/{tool}"))[0]
+    return (await context.subjects.pins.shown(f"{server}/{tool}"))[0]
 
 
 async def accept_server(context: Context, visit: Visit, *, server: str, body: Seen) -> tuple[PinView, ...]:
     """Let what waits of a server count but for tools with findings, and let the pins go of what it lists no more."""
     context.require_every_agent(visit)
-    return (await context.operations.pins.accept_seen(server, body.seen, by=visit.operator.name)).tools
+    return (await context.subjects.pins.accept_seen(server, body.seen, by=visit.operator.name)).tools
 
 
 async def accept_tool(context: Context, visit: Visit, *, server: str, tool: str, body: SeenTool) -> tuple[PinView, ...]:
     """Let one tool count as its server lists it now."""
     context.require_every_agent(visit)
     name, by, confirm = f"{server}/{tool}", visit.operator.name, visit.names.shown(body.confirm)
-    return (await context.operations.pins.accept_seen(name, body.seen, by=by, confirm=confirm)).tools
+    return (await context.subjects.pins.accept_seen(name, body.seen, by=by, confirm=confirm)).tools
 
 
 _ONE: Final = ("every_agent_required", "unknown_name")

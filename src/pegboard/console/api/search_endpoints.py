@@ -10,7 +10,7 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
-from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.explain import OperatorExplanation, explain_for_operator
 from pegboard.operators.masked import Name
 from pegboard.operators.search import SearchAnswer
 
@@ -53,7 +53,7 @@ async def search(context: Context, visit: Visit, *, query: CatalogSearch) -> Sea
     It leaves no trace, so that it can be asked while somebody types.
     """
     agent = context.agent(visit, query.agent).name
-    return await context.operations.search(
+    return await context.subjects.search.for_agent(
         agent, query.query, principal=query.principal, session=query.session, limit=query.limit
     )
 
@@ -61,8 +61,13 @@ async def search(context: Context, visit: Visit, *, query: CatalogSearch) -> Sea
 async def explain(context: Context, visit: Visit, *, query: Question) -> OperatorExplanation:
     """Return whether an agent can call a tool, every reason with its place, and what would make it callable."""
     agent = context.agent(visit, query.agent).name
-    return await context.operations.explain(
-        agent, query.name, principal=query.principal, session=query.session, sub_app=query.sub_app or None
+    return await explain_for_operator(
+        context.services,
+        agent,
+        query.name,
+        principal=query.principal,
+        session=query.session,
+        sub_app=query.sub_app or None,
     )
 
 

@@ -10,7 +10,7 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.operators.masked import Name
-from pegboard.operators.servers import ServerState
+from pegboard.operators.servers import ServerState, printed_lines, restart_plugin, server_state, server_states
 from pegboard.ports import PrintedLine
 
 
@@ -25,32 +25,32 @@ class ServerLog:
 async def servers(context: Context, visit: Visit) -> tuple[ServerState, ...]:
     """Return the state of every server and other plugin."""
     context.require_every_agent(visit)
-    return await context.operations.servers()
+    return await server_states(context.services, context.subjects.counting)
 
 
 async def server(context: Context, visit: Visit, *, name: str) -> ServerState:
     """Return the state of one server or other plugin."""
     context.require_every_agent(visit)
-    return await context.operations.server(name)
+    return await server_state(context.services, name)
 
 
 async def server_log(context: Context, visit: Visit, *, name: str) -> ServerLog:
     """Return what a server printed, also its processes that have ended."""
     context.require_every_agent(visit)
-    lines = await context.operations.server_log(name)
+    lines = await printed_lines(context.services, name)
     return ServerLog(name=visit.names.shown(name), lines=lines)
 
 
 async def restart_server(context: Context, visit: Visit, *, name: str) -> ServerState:
     """Start a server anew and ask for its tools again; calls under way fail as where it dies."""
     context.require_every_agent(visit)
-    return await context.operations.restart(name, by=visit.operator.name)
+    return await restart_plugin(context.services, name, by=visit.operator.name)
 
 
 async def configuration(context: Context, visit: Visit) -> ConfigurationState:
     """Return since when the configuration is in force, what is wrong with its newest edit, and what with plugins."""
     context.require_every_agent(visit)
-    return await context.operations.configuration(context.board.configuration_state)
+    return await context.subjects.problems.added_to(context.board.configuration_state)
 
 
 _EVERY: Final = ("every_agent_required",)

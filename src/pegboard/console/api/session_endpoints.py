@@ -16,7 +16,7 @@ from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
 from pegboard.operators.masked import Name, masked
 from pegboard.operators.sent import SentToModel
-from pegboard.operators.sessions import SessionOverview, SessionPage
+from pegboard.operators.sessions import SessionOverview, SessionPage, list_sessions, remove_session
 from pegboard.ports import SessionKey
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
@@ -128,7 +128,9 @@ class LoadoutChoice:
 
 async def sessions(context: Context, visit: Visit, *, query: SessionQuery) -> SessionPage:
     """Return the sessions of every process on the store, the newest change first."""
-    return await context.operations.sessions(
+    return await list_sessions(
+        context.services,
+        context.subjects.counting,
         agent=context.agent_of_list(visit, query.agent),
         agents=visit.operator.agents,
         principal=query.principal or None,
@@ -175,7 +177,7 @@ async def use_loadout(context: Context, visit: Visit, *, query: NamedSession, bo
 async def delete_session(context: Context, visit: Visit, *, query: NamedSession) -> Deleted:
     """Delete a session; the next use of its name begins anew."""
     context.agent_of_list(visit, query.agent)
-    return Deleted(deleted=await context.operations.delete_session(query.key, by=visit.operator.name))
+    return Deleted(deleted=await remove_session(context.services, query.key, by=visit.operator.name))
 
 
 def _answer(visit: Visit, outcome: Outcome) -> CommandAnswer:

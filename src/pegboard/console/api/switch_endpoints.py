@@ -95,13 +95,13 @@ async def agents(context: Context, visit: Visit) -> tuple[AgentName, ...]:
 async def switches(context: Context, visit: Visit, *, agent: str, query: PanelQuery) -> PanelPage:
     """Return what can be switched of an agent: toolkits, then plugins with what stands in none."""
     name = context.agent(visit, agent).name
-    return await context.operations.panel(name, query=query.query, offset=query.offset, limit=query.limit)
+    return await context.subjects.panels.page(name, query=query.query, offset=query.offset, limit=query.limit)
 
 
 async def switch_members(context: Context, visit: Visit, *, agent: str, query: MembersQuery) -> PanelPage:
     """Return what stands in a toolkit, or in a plugin and in no toolkit."""
     name = context.agent(visit, agent).name
-    return await context.operations.panel_members(
+    return await context.subjects.panels.members(
         name, query.kind, query.name, query=query.query, offset=query.offset, limit=query.limit
     )
 
@@ -109,7 +109,7 @@ async def switch_members(context: Context, visit: Visit, *, agent: str, query: M
 async def preview_switch(context: Context, visit: Visit, *, agent: str, query: SupposedSwitch) -> SwitchPreview:
     """Return what a switch would change: what the agent gains or loses, and in which sessions; nothing is changed."""
     name, value = context.agent(visit, agent).name, {"true": True, "false": False, "null": None}[query.value]
-    return await context.operations.preview(name, query.name, value)
+    return await context.subjects.previews.of_switch(name, query.name, value)
 
 
 async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwitch) -> SwitchSet:

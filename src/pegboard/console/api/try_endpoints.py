@@ -8,7 +8,7 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.operators.masked import Name
-from pegboard.operators.trying import ToolForm, ToolTrial
+from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, make_trial_call
 
 
 @received
@@ -37,7 +37,7 @@ class TriedCall:
 
 async def tool_form(context: Context, visit: Visit, *, query: ToolToTry) -> ToolForm:
     """Return what is filled in to call a tool as an agent, as far as the tool is known."""
-    return await context.operations.tool_form(context.agent(visit, query.agent).name, query.tool)
+    return await build_tool_form(context.services, context.agent(visit, query.agent).name, query.tool)
 
 
 async def try_tool(context: Context, visit: Visit, *, body: TriedCall) -> ToolTrial:
@@ -47,8 +47,8 @@ async def try_tool(context: Context, visit: Visit, *, body: TriedCall) -> ToolTr
     that is given and the same call is made in the same session.
     """
     agent = context.agent(visit, body.agent).name
-    return await context.operations.try_tool(
-        agent, body.tool, body.arguments, by=visit.operator.name, session=body.session
+    return await make_trial_call(
+        context.services, agent, body.tool, body.arguments, by=visit.operator.name, session=body.session
     )
 
 

@@ -12,6 +12,7 @@ from pegboard.console.visits import Visit
 from pegboard.operators.attention import Attention
 from pegboard.operators.masked import Name
 from pegboard.operators.server_usage import ServerUsage
+from pegboard.operators.server_usage import server_usage as read_server_usage
 from pegboard.operators.usage import PERIODS, Usage, UsagePeriod, UsageQuery
 
 
@@ -43,13 +44,13 @@ async def usage(context: Context, visit: Visit, *, query: UsageOf) -> Usage:
         agents=visit.operator.agents,
         limit=query.limit,
     )
-    return await context.operations.usage(wanted)
+    return await context.subjects.usage.usage(wanted)
 
 
 async def usage_of_servers(context: Context, visit: Visit) -> tuple[ServerUsage, ...]:
     """Return what came of every server and plugin that was called in the last 24 hours, the busiest first."""
     context.require_every_agent(visit)
-    return await context.operations.server_usage()
+    return await read_server_usage(context.services)
 
 
 _EVERY: Final = ("every_agent_required",)

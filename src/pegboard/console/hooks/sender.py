@@ -17,8 +17,9 @@ from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.hooks.messages import Message, of_approval, of_attention, written
 from pegboard.core.model.hooks import Hook
 from pegboard.errors import StoreError, UsageError
-from pegboard.operators.attention import AttentionItem, HookFault
-from pegboard.operators.operations import Operations
+from pegboard.operators.approvals import OperatorApprovals
+from pegboard.operators.attention import AttentionItem, HookFault, find_attention
+from pegboard.operators.known_problems import KnownProblems
 from pegboard.ports.messages import Messenger
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
@@ -63,7 +64,8 @@ class HookSender:
         self._console = console
         self._pauses = pauses
         self._look_every = look_every
-        self._operations = Operations(board.services)
+        self._approvals = OperatorApprovals(board.services)
+        self._problems = KnownProblems(board.services)
         self._lines: dict[Hook, _Line] = {}
         self._known: set[tuple[str, ...]] = set()
         self._holder = secrets.token_hex(8)
@@ -88,7 +90,7 @@ class HookSender:
         for line in self._lines.values():
             line.stop()
         await self._tasks.aclose()
-        await self._operations.aclose()
+        await self._problems.aclose()
         await self._messenger.aclose()
 
     def faults(self) -> Sequence[HookFault]:
@@ -117,7 +119,7 @@ class HookSender:
             return
         self._told.append(approval)
         try:
-            one = await self._operations.approvals.one(approval)
+            one = await self._approvals.one(approval)
         except (UsageError, StoreError) as error:
             log.debug("nobody is told of approval %s: %s", approval, error)
             return
@@ -130,7 +132,7 @@ class HookSender:
         if not self._wanted("approval"):
             return
         with suppress(StoreError):
-            found = await self._operations.approvals.open(limit=_MOST)
+            found = await self._approvals.open(limit=_MOST)
             for one in reversed(found.waiting):
                 await self._tell_of(one.id)
 
@@ -144,7 +146,9 @@ class HookSender:
     async def _look(self) -> None:
         """Tell of what needs somebody since the last look; warnings and calls are not among it."""
         edits = [str(change) for change in self._board.waiting]
-        found = await self._operations.attention(self._board.configuration_state, edits, limit=_MOST)
+        found = await find_attention(
+            self._board.services, self._problems, self._board.configuration_state, edits, limit=_MOST
+        )
         grave = {_key(item): item for item in found.items if item.severity != "warning" and item.kind != "approval"}
         for key, item in grave.items():
             if key not in self._known and await self._tells(key):

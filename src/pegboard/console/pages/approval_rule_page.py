@@ -23,8 +23,8 @@ OWN: Final = "own"
 async def rule_form(context: Context, visit: Visit) -> Response:
     """Show which calls a person can be asked about instead of all of them."""
     context.require_every_agent(visit)
-    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
-    choices = await context.operations.approvals.rule_choices(found.id, visit.operator.sees)
+    found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
+    choices = await context.subjects.approvals.rule_choices(found.id, visit.operator.sees)
     return context.templates.page("rule.html", visit, one=found, choices=choices, own=OWN)
 
 
@@ -32,7 +32,7 @@ async def rule_sent(context: Context, visit: Visit) -> Response:
     """Propose a rule as an edit of the configuration."""
     context.require_every_agent(visit)
     form = await visit.request.form()
-    approvals, editor = context.operations.approvals, context.editor(visit)
+    approvals, editor = context.subjects.approvals, context.editor(visit)
     found = await approvals.one(text_of(form, "id"), visit.operator.sees)
     argument, pattern = _chosen(visit, form)
     rule = await approvals.proposed_rule(found.id, argument, pattern, visit.operator.sees)

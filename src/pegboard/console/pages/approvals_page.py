@@ -27,7 +27,7 @@ async def approvals(context: Context, visit: Visit) -> Response:
     offset = offset_of(visit.request.query_params)
     agent = context.agent_of_list(visit, visit.given("agent"))
     sees = visit.operator.sees if agent is None else agent.__eq__
-    found = await context.operations.approvals.open(sees, offset=offset, limit=LIMIT)
+    found = await context.subjects.approvals.open(sees, offset=offset, limit=LIMIT)
     chosen = visit.names.shown(agent or "")
     here = query(_HOME, agent=chosen, offset=offset or None)
     page = context.templates.page(
@@ -74,20 +74,20 @@ def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
 async def ended(context: Context, visit: Visit) -> Response:
     """Show what was refused, is used or has expired."""
     offset = offset_of(visit.request.query_params)
-    found = await context.operations.approvals.ended(visit.operator.sees, offset=offset, limit=LIMIT)
+    found = await context.subjects.approvals.ended(visit.operator.sees, offset=offset, limit=LIMIT)
     return context.templates.page("ended_approvals.html", visit, found=found, offset=offset, limit=LIMIT)
 
 
 async def waiting(context: Context, visit: Visit) -> Response:
     """Show how many calls wait."""
-    found = await context.operations.approvals.waiting(visit.operator.sees)
+    found = await context.subjects.approvals.waiting(visit.operator.sees)
     return context.templates.page("waiting.html", visit, waiting=found)
 
 
 async def approval(context: Context, visit: Visit) -> Response:
     """Show one approval, with all of its arguments."""
     named = visit.request.path_params.get("id") or visit.request.query_params.get("id", "")
-    found = await context.operations.approvals.one(named, visit.operator.sees)
+    found = await context.subjects.approvals.one(named, visit.operator.sees)
     return context.templates.page("approval.html", visit, one=found)
 
 
@@ -124,7 +124,7 @@ async def _several(context: Context, visit: Visit, ids: str) -> list[ApprovalOve
     named = list(dict.fromkeys(filter(None, ids.split(","))))
     if not 0 < len(named) <= LIMIT:
         raise UsageError(f"From 1 to {LIMIT} calls are answered at once.", hint="Load the page again.")
-    found = [await context.operations.approvals.one(one, visit.operator.sees) for one in named]
+    found = [await context.subjects.approvals.one(one, visit.operator.sees) for one in named]
     if any(one.kind != "confirm" for one in found):
         raise UsageError("One of these calls asks for more than yes or no.", hint="Answer it by itself.")
     return found
@@ -140,23 +140,23 @@ def _answer(text: str) -> Literal["allow", "refuse"]:
 
 async def allow_form(context: Context, visit: Visit) -> Response:
     """Show what a call can be allowed for, and the fields that it asks for."""
-    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
+    found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return _allow_form(context, visit, found)
 
 
 async def refuse_form(context: Context, visit: Visit) -> Response:
     """Show where the words for the model go."""
-    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
+    found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return context.templates.page("refuse.html", visit, one=found)
 
 
 async def allow(context: Context, visit: Visit) -> Response:
     """Allow a call as the form says."""
     form = await visit.request.form()
-    found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
+    found = await context.subjects.approvals.one(text_of(form, "id"), visit.operator.sees)
     fields = meant_fields(found.fields, filled_in(found.fields, form), visit.names)
     if found.fields:
-        problems = await context.operations.approvals.field_problems(found.id, fields, visit.operator.sees)
+        problems = await context.subjects.approvals.field_problems(found.id, fields, visit.operator.sees)
         if problems:
             wrong = {problem.name: problem.text for problem in reversed(problems)}
             return _allow_form(context, visit, found, given=form, wrong=wrong)
@@ -175,7 +175,7 @@ async def allow(context: Context, visit: Visit) -> Response:
 async def refuse(context: Context, visit: Visit) -> Response:
     """Refuse a call, or take back what was allowed."""
     form = await visit.request.form()
-    found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
+    found = await context.subjects.approvals.one(text_of(form, "id"), visit.operator.sees)
     reason, expected = str(form.get("reason") or ""), _expected(form)
     await context.board.approvals.refuse(found.id, by=visit.operator.name, reason=reason, expected=expected)
     if found.lasts == "once":

@@ -15,6 +15,7 @@ from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditQuery
+from pegboard.operators.audit import audit as read_trail
 from pegboard.ports import AuditKind
 
 ROWS: Final = 100
@@ -35,7 +36,7 @@ async def audit_page(context: Context, visit: Visit) -> Response:
         context.templates.page(
             "audit.html",
             visit,
-            page=await context.operations.audit(_wanted(visit, given, before)),
+            page=await read_trail(context.services, _wanted(visit, given, before)),
             given=given,
             before=before,
             kinds=KINDS,

@@ -14,7 +14,7 @@ from pegboard.console.context import Context, Page
 from pegboard.console.templating import number, query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
-from pegboard.operators.bill import Bill, BillStep, BillUnit
+from pegboard.operators.bill import Bill, BillQuery, BillStep, BillUnit
 from pegboard.operators.money import MoneyPart, price_text
 
 ROWS: Final = 100
@@ -48,7 +48,7 @@ async def bill_page(context: Context, visit: Visit) -> Response:
         context.agent(visit, agent)
     days = _days(given.get("days", ""))
     since = datetime.now(UTC).date() - timedelta(days=days - 1)
-    bill = await context.operations.bill(
+    wanted = BillQuery(
         since=since,
         agent=agent or None,
         agents=visit.operator.agents,
@@ -56,8 +56,8 @@ async def bill_page(context: Context, visit: Visit) -> Response:
         by=unit,
         limit=ROWS,
         step_hours=_STEP_HOURS.get(days),
-        kept=0.0 if days in _STEP_HOURS else FRESH,
     )
+    bill = await context.subjects.bills.bill(wanted, 0.0 if days in _STEP_HOURS else FRESH)
     narrowed = {"agent": visit.names.shown(agent), "principal": visit.names.shown(principal)}
     return context.templates.page(
         "bill.html",

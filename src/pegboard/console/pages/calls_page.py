@@ -15,7 +15,10 @@ from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.calls import call as read_call
+from pegboard.operators.calls import call_again as repeat_call
 from pegboard.operators.calls import unknown_call
+from pegboard.operators.timeline import timeline as read_timeline
 
 _CALL: Final = "/console/call"
 _AGAIN: Final = "/console/call/again"
@@ -47,7 +50,7 @@ def cursor_of(text: str) -> int | None:
 async def call_page(context: Context, visit: Visit) -> Response:
     """Show one call."""
     number = number_of(visit.request.query_params.get("id", ""))
-    call = await context.operations.call(number, visit.operator.sees)
+    call = await read_call(context.services, number, visit.operator.sees)
     names = {"principal": call.principal, "agent": call.agent, "session": call.session}
     return context.templates.page(
         "call.html",
@@ -66,7 +69,7 @@ async def call_page(context: Context, visit: Visit) -> Response:
 async def again_form(context: Context, visit: Visit) -> Response:
     """Ask whether a call is to be made again."""
     number = number_of(visit.request.query_params.get("id", ""))
-    call = await context.operations.call(number, visit.operator.sees)
+    call = await read_call(context.services, number, visit.operator.sees)
     return context.templates.page("call_again.html", visit, call=call, arguments=_indented(call.arguments))
 
 
@@ -74,7 +77,7 @@ async def again(context: Context, visit: Visit) -> Response:
     """Make a call again, and go to the page of the new one."""
     form = await visit.request.form()
     number = number_of(text_of(form, "id"))
-    done = await context.operations.call_again(number, visit.operator.sees, by=visit.operator.name)
+    done = await repeat_call(context.services, number, visit.operator.sees, by=visit.operator.name)
     back = query(_CALL, id=done.id or number)
     said = done.message or "".join(block.text for block in done.blocks[:1])
     message = f"Made again in session {done.session}: {done.status}."
@@ -93,7 +96,7 @@ async def timeline_page(context: Context, visit: Visit) -> Response:
     """Show what happened in a session, turn by turn."""
     key = key_of(context, visit, visit.request.query_params)
     before = cursor_of(visit.request.query_params.get("before", ""))
-    found = await context.operations.timeline(key, before=before)
+    found = await read_timeline(context.services, key, before=before)
     names = {"principal": found.principal, "agent": found.agent, "session": found.session}
     return context.templates.page(
         "timeline.html",

@@ -21,7 +21,7 @@ MOST: Final = 100
 async def configuration(context: Context, visit: Visit) -> Response:
     """Show what became of the newest reading of the configuration."""
     context.require_every_agent(visit)
-    state = await context.operations.configuration(context.board.configuration_state)
+    state = await context.subjects.problems.added_to(context.board.configuration_state)
     errors = sum(problem.severity == "error" for problem in state.problems)
     waiting = _waiting(context)
     return context.templates.page(

@@ -16,7 +16,9 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.search import CommonAnswer, SearchAnswer
+from pegboard.operators.explain import explain_for_operator
+from pegboard.operators.search import CommonAnswer, SearchAnswer, who_may_use
+from pegboard.operators.servers import ask_plugins, restart_plugin, unasked_plugins
 from pegboard.ports import SessionKey
 
 HITS: Final = 12
@@ -42,19 +44,19 @@ class _Asked:
 
 async def explain_page(context: Context, visit: Visit) -> Response:
     """Show what answers a text, and the explanation of what was chosen or is named."""
-    asked, operations, shown = _asked(context, visit), context.operations, visit.names.shown
+    asked, services, shown = _asked(context, visit), context.services, visit.names.shown
     agents = [agent.name for agent in context.agents(visit)]
     found: SearchAnswer | CommonAnswer
     if asked.agent:
         session = {"principal": asked.principal, "session": asked.session}
-        found = await operations.search(asked.agent, asked.q, limit=HITS, **session)
+        found = await context.subjects.search.for_agent(asked.agent, asked.q, limit=HITS, **session)
         name = asked.tool or visit.names.meant(_named(found))
-        chosen = await operations.explain(asked.agent, name, **session) if name else None
+        chosen = await explain_for_operator(services, asked.agent, name, **session) if name else None
         permissions = None
     else:
-        found = await operations.search_all(agents, asked.q, limit=HITS)
+        found = await context.subjects.search.for_agents(agents, asked.q, limit=HITS)
         name, chosen = asked.tool or visit.names.meant(_named(found)), None
-        permissions = await operations.who_may_use(agents, name) if name else None
+        permissions = await who_may_use(services, agents, name) if name else None
     approvals = await _waiting(context, asked, name)
     asked = _Asked(**{field: shown(text) for field, text in asdict(asked).items()})
     return context.templates.page(
@@ -67,7 +69,7 @@ async def explain_page(context: Context, visit: Visit) -> Response:
         chosen=chosen,
         permissions=permissions,
         approvals=approvals,
-        unasked=[*map(shown, operations.unasked())],
+        unasked=[*map(shown, unasked_plugins(services))],
         restarts=visit.operator.agents is None,
         here=asked.address(),
     )
@@ -91,7 +93,7 @@ async def ask(context: Context, visit: Visit) -> Response:
     """Ask every plugin for its tools that was not asked yet."""
     context.require_every_agent(visit)
     form = await visit.request.form()
-    late = await context.operations.ask()
+    late = await ask_plugins(context.services)
     hint = f"Not yet: {', '.join(late[:10])}." if late else ""
     message = "Some plugins have not answered yet." if late else "Every plugin was asked for its tools."
     return after_form(context, visit, Notice(message=message, hint=hint), back=_back(form, ""))
@@ -102,7 +104,7 @@ async def restart(context: Context, visit: Visit) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     name = visit.names.meant(text_of(form, "name"))
-    state = await context.operations.restart(name, by=visit.operator.name)
+    state = await restart_plugin(context.services, name, by=visit.operator.name)
     notice = Notice(
         message=f"Server {one_line(state.name, limit=100)} was started again.", hint=f"It is {state.state} now."
     )

@@ -40,7 +40,7 @@ async def begun(context: Context, visit: Visit, server: str) -> PendingLogin:
         UsageError: no agent of theirs may use such a server, or it wants no login of theirs.
         ToolUnavailableError: it does not answer, or no login can be made.
     """
-    logins, operator, request = context.operations.logins, visit.operator, visit.request
+    logins, operator, request = context.subjects.logins, visit.operator, visit.request
     logins.require_used(server, operator.agents)
     back = f"{request.url.scheme}://{request.headers['host']}{CALLBACK}"
     pending = await logins.begin(server, LoginOwner(operator.name), redirect=back)
@@ -51,8 +51,8 @@ async def begun(context: Context, visit: Visit, server: str) -> PendingLogin:
 
 async def ended(context: Context, visit: Visit, server: str) -> bool:
     """Forget the login of the operator; return whether there was one."""
-    context.operations.logins.require_used(server, visit.operator.agents)
-    return await context.operations.logins.end(server, LoginOwner(visit.operator.name))
+    context.subjects.logins.require_used(server, visit.operator.agents)
+    return await context.subjects.logins.end(server, LoginOwner(visit.operator.name))
 
 
 async def log_in(context: Context, visit: Visit) -> Response:
@@ -73,7 +73,7 @@ async def log_out(context: Context, visit: Visit) -> Response:
     server = visit.names.meant(text_of(form, "name"))
     shown = visit.names.shown(server)
     if "sure" not in form:
-        context.operations.logins.require_used(server, visit.operator.agents)
+        context.subjects.logins.require_used(server, visit.operator.agents)
         response = context.templates.page("login_end.html", visit, server=shown)
         response.headers.update({"HX-Retarget": "#dialog", "HX-Reswap": "innerHTML", "HX-Reselect": "#login-end"})
         return response
@@ -85,7 +85,7 @@ async def log_out(context: Context, visit: Visit) -> Response:
 async def called_back(context: Context, request: Request) -> Response:
     """Show the button that completes a login; whoever only looks uses nothing up."""
     try:
-        pending = await context.operations.logins.pending(request.query_params.get("state", ""))
+        pending = await context.subjects.logins.pending(request.query_params.get("state", ""))
     except PegboardError as error:
         return failure_of(context, request, None, None, error)
     sign_in = _signed_in(context, request)
@@ -117,7 +117,7 @@ async def finished(context: Context, request: Request) -> Response:
 
 async def _completed(context: Context, request: Request, sign_in: SignIn) -> Response:
     try:
-        done = await context.operations.logins.finish(dict(request.query_params), LoginOwner(sign_in.operator.name))
+        done = await context.subjects.logins.finish(dict(request.query_params), LoginOwner(sign_in.operator.name))
     except PegboardError as error:
         return failure_of(context, request, None, 403 if error.code == "login_failed" else None, error)
     names = await shown_names(context.board.services)

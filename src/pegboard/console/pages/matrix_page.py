@@ -12,7 +12,14 @@ from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.together import ActionDone, Together, TogetherKind
+from pegboard.operators.together import (
+    ActionDone,
+    Together,
+    TogetherKind,
+    preview_for_agents,
+    set_for_agents,
+    undo_for_agents,
+)
 from pegboard.support.visible_text import visible
 
 _HOME: Final = "/console/matrix"
@@ -24,7 +31,7 @@ SHOWN: Final = 80
 
 async def matrix_page(context: Context, visit: Visit) -> Response:
     """Show every agent beside every toolkit."""
-    found = await context.operations.matrix([agent.name for agent in context.agents(visit)])
+    found = await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
     return context.templates.page(
         "matrix.html", visit, matrix=found, labels=[visible(one_line(one.name, limit=SHOWN)) for one in found.agents]
     )
@@ -35,7 +42,9 @@ async def preview_page(context: Context, visit: Visit) -> Response:
     given = visit.request.query_params
     kind, agent = _kind(given.get("kind", "")), visit.given("agent")
     value = _value(given.get("value") or "off")
-    found = await context.operations.preview_together(context.together(visit, kind, visit.given("name"), value, agent))
+    found = await preview_for_agents(
+        context.services, context.subjects.previews, context.together(visit, kind, visit.given("name"), value, agent)
+    )
     return context.templates.page(
         "together.html",
         visit,
@@ -52,8 +61,8 @@ async def set_together(context: Context, visit: Visit) -> Response:
     meant = visit.names.meant
     kind, value, agent = _kind(text_of(form, "kind")), _value(text_of(form, "value")), meant(text_of(form, "agent"))
     given = context.together(visit, kind, meant(text_of(form, "name")), value, agent)
-    done = await context.operations.set_together(
-        given, by=visit.operator.name, seen=text_of(form, "seen"), may_grant=visit.operator.grants
+    done = await set_for_agents(
+        context.services, given, by=visit.operator.name, seen=text_of(form, "seen"), may_grant=visit.operator.grants
     )
     back = _own(text_of(form, "back"))
     return after_form(context, visit, _notice(_said(visit, given, agent), done, back), back=back)
@@ -63,8 +72,12 @@ async def undo_together(context: Context, visit: Visit) -> Response:
     """Restore what stood before an action; the notice can undo that as well."""
     form = await visit.request.form()
     back = _own(text_of(form, "back"))
-    done = await context.operations.undo_together(
-        text_of(form, "mark"), by=visit.operator.name, agents=visit.operator.agents, may_grant=visit.operator.grants
+    done = await undo_for_agents(
+        context.services,
+        text_of(form, "mark"),
+        by=visit.operator.name,
+        agents=visit.operator.agents,
+        may_grant=visit.operator.grants,
     )
     count = len(done.agents)
     message = f"Every switch of that action is as it was before, for {count} {'agent' if count == 1 else 'agents'}."

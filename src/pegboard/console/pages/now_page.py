@@ -15,6 +15,7 @@ from pegboard.console.templating import milliseconds, number
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditPage, AuditQuery
+from pegboard.operators.audit import audit as read_trail
 from pegboard.operators.usage import PERIODS, Usage, UsagePeriod, UsageQuery, UsageStep
 
 ROWS: Final = 8
@@ -110,11 +111,11 @@ def _period(visit: Visit) -> UsagePeriod:
 
 async def _usage(context: Context, visit: Visit, period: UsagePeriod) -> Usage:
     query = UsageQuery(seconds=PERIODS[period], agents=visit.operator.agents, limit=ROWS)
-    return await context.operations.usage(query)
+    return await context.subjects.usage.usage(query)
 
 
 async def _ticks(context: Context, visit: Visit) -> AuditPage:
-    return await context.operations.audit(AuditQuery(agents=visit.operator.agents, limit=TICKS))
+    return await read_trail(context.services, AuditQuery(agents=visit.operator.agents, limit=TICKS))
 
 
 def curves_of(usage: Usage) -> Curves:

@@ -21,7 +21,7 @@ async def pins(context: Context, visit: Visit) -> Response:
     context.require_every_agent(visit)
     given = visit.request.query_params
     server, offset = given.get("server", ""), offset_of(given)
-    found = await context.operations.pins.page(server, offset=offset, limit=LIMIT)
+    found = await context.subjects.pins.page(server, offset=offset, limit=LIMIT)
     return context.templates.page(
         "pins.html",
         visit,
@@ -36,7 +36,7 @@ async def pins(context: Context, visit: Visit) -> Response:
 async def count(context: Context, visit: Visit) -> Response:
     """Show how many tools wait."""
     context.require_every_agent(visit)
-    waiting = await context.operations.pins.waiting()
+    waiting = await context.subjects.pins.waiting()
     return context.templates.page("pins_count.html", visit, waiting_tools=waiting)
 
 
@@ -46,7 +46,7 @@ async def accept(context: Context, visit: Visit) -> Response:
     form = await visit.request.form()
     server, seen = text_of(form, "server"), text_of(form, "seen")
     confirm = text_of(form, "confirm").strip() if "confirm" in form else ""
-    accepted = await context.operations.pins.accept_seen(server, seen, by=visit.operator.name, confirm=confirm)
+    accepted = await context.subjects.pins.accept_seen(server, seen, by=visit.operator.name, confirm=confirm)
     counting = [one.name for one in accepted.tools if one.waits]
     if len(counting) == 1:
         message = f"'{counting[0]}' counts as it is now."
@@ -60,7 +60,7 @@ async def take_back(context: Context, visit: Visit) -> Response:
     """Let the pins count again that an acceptance has replaced."""
     context.require_every_agent(visit)
     form = await visit.request.form()
-    count = await context.operations.pins.take_back(text_of(form, "mark"), by=visit.operator.name)
+    count = await context.subjects.pins.take_back(text_of(form, "mark"), by=visit.operator.name)
     message = f"{number(count)} {'tool counts' if count == 1 else 'tools count'} as before."
     return after_form(context, visit, Notice(message=message, hint="From the next request on."), back=_HOME)
 

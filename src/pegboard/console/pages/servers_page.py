@@ -16,7 +16,16 @@ from pegboard.console.templating import milliseconds, query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.server_usage import ServerUsage
-from pegboard.operators.servers import ServerPhase, ServerState
+from pegboard.operators.server_usage import server_usage as read_server_usage
+from pegboard.operators.servers import (
+    ServerPhase,
+    ServerState,
+    printed_lines,
+    restart_plugin,
+    server_state,
+    server_states,
+    server_tools,
+)
 
 ROWS: Final = 50
 """How many servers or tools a page shows."""
@@ -45,8 +54,8 @@ async def _listed(context: Context, visit: Visit, template: str, address: str, *
     text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
     if phase and phase not in (*PHASES, _FAILED):
         raise UsageError("There is no such state of a server.", hint=f"States: {_FAILED}, {', '.join(PHASES)}.")
-    states = await context.operations.servers()
-    lately = {one.name: one for one in await context.operations.server_usage()}
+    states = await server_states(context.services, context.subjects.counting)
+    lately = {one.name: one for one in await read_server_usage(context.services)}
     own = [state for state in states if (state.kind == "server") is servers]
     found = ranked([state for state in own if _fits(state, text, phase)], lately)
     here = query(address, q=text, state=phase, offset=offset or None)
@@ -115,19 +124,19 @@ async def server(context: Context, visit: Visit) -> Response:
     """Show everything that is known of a server or plugin."""
     context.require_every_agent(visit)
     name, offset = visit.given("name"), offset_of(visit.request.query_params)
-    state = await context.operations.server(name)
-    wanted = await context.operations.logins.wanted(visit.operator.name) if state.login != "none" else ()
+    state = await server_state(context.services, name)
+    wanted = await context.subjects.logins.wanted(visit.operator.name) if state.login != "none" else ()
     return context.templates.page(
         "server.html",
         visit,
         one=state,
-        tools=await context.operations.server_tools(name, offset=offset, limit=ROWS),
+        tools=await server_tools(context.services, name, offset=offset, limit=ROWS),
         wanted=next((one for one in wanted if visit.names.meant(one.server) == name), None),
         offset=offset,
         limit=ROWS,
-        lines=await context.operations.server_log(name),
-        saying=await context.operations.pins.saying(name) if state.kind == "server" else (),
-        waiting_pins=len(await context.operations.pins.listed(name, waiting=True)) if state.kind == "server" else 0,
+        lines=await printed_lines(context.services, name),
+        saying=await context.subjects.pins.saying(name) if state.kind == "server" else (),
+        waiting_pins=len(await context.subjects.pins.listed(name, waiting=True)) if state.kind == "server" else 0,
         here=query(_ONE, name=state.name, offset=offset or None),
     )
 
@@ -136,7 +145,7 @@ async def server_log(context: Context, visit: Visit) -> Response:
     """Show what a server printed."""
     context.require_every_agent(visit)
     name = visit.given("name")
-    lines = await context.operations.server_log(name)
+    lines = await printed_lines(context.services, name)
     return context.templates.page("server_log.html", visit, server=visit.names.shown(name), lines=lines)
 
 
@@ -145,12 +154,12 @@ async def restart(context: Context, visit: Visit) -> Response:
     context.require_every_agent(visit)
     form = await visit.request.form()
     name = visit.names.meant(text_of(form, "name"))
-    state = await context.operations.server(name)
+    state = await server_state(context.services, name)
     if state.in_flight and "sure" not in form:
         response = context.templates.page("restart.html", visit, one=state)
         response.headers.update({"HX-Retarget": "#dialog", "HX-Reswap": "innerHTML", "HX-Reselect": "#restart"})
         return response
-    after = await context.operations.restart(name, by=visit.operator.name)
+    after = await restart_plugin(context.services, name, by=visit.operator.name)
     return after_form(context, visit, _outcome(after), back=query(_ONE, name=after.name))
 
 

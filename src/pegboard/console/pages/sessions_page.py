@@ -19,7 +19,8 @@ from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import UsageError
-from pegboard.operators.sessions import LoadedRow, SessionOverview
+from pegboard.operators.sessions import LoadedRow, SessionOverview, list_sessions, remove_session
+from pegboard.operators.timeline import timeline as read_timeline
 from pegboard.ports import SessionKey
 
 ROWS: Final = 50
@@ -38,7 +39,9 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
     agent = visit.given("agent").strip()
     if agent:
         context.agent(visit, agent)
-    found = await context.operations.sessions(
+    found = await list_sessions(
+        context.services,
+        context.subjects.counting,
         agent=agent or None,
         agents=visit.operator.agents,
         principal=visit.given("principal").strip() or None,
@@ -67,7 +70,7 @@ async def session_page(context: Context, visit: Visit) -> Response:
         "session.html",
         visit,
         found=found,
-        timeline=await context.operations.timeline(key, limit=TIMELINE),
+        timeline=await read_timeline(context.services, key, limit=TIMELINE),
         groups=grouped(found.loaded),
         configured=configured,
         loadouts=loadouts,
@@ -122,7 +125,7 @@ async def suggestions_page(context: Context, visit: Visit) -> Response:
     key = key_of(context, visit, given)
     words = given.get("names", "").strip()
     found = (
-        await context.operations.search(
+        await context.subjects.search.for_agent(
             key.agent, visit.names.meant(words), principal=key.principal, session=key.session, limit=SUGGESTIONS
         )
         if words
@@ -146,7 +149,7 @@ async def delete(context: Context, visit: Visit) -> Response:
     """Delete a session."""
     form = await visit.request.form()
     key = key_of(context, visit, form)
-    if not await context.operations.delete_session(key, by=visit.operator.name):
+    if not await remove_session(context.services, key, by=visit.operator.name):
         raise unknown_session(key)
     name = one_line(visit.names.shown(key.session), limit=100)
     message = f"Session {name} is deleted; the next use of its name begins anew."

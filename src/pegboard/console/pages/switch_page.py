@@ -15,7 +15,7 @@ from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.switches import GroupKind
+from pegboard.operators.switches import GroupKind, pauses_by_agent
 
 PAGE: Final = 50
 MEMBERS: Final = 100
@@ -31,7 +31,9 @@ async def agents_page(context: Context, visit: Visit) -> Response:
         replace(_shown(visit, one), display_name=mask(one.display_name), role=mask(one.role))
         for one in context.agents(visit)
     ]
-    paused = {visit.names.shown(name) for name, pauses in (await context.operations.pauses()).items() if pauses.agent}
+    paused = {
+        visit.names.shown(name) for name, pauses in (await pauses_by_agent(context.services)).items() if pauses.agent
+    }
     return context.templates.page("agents.html", visit, agents=seen, paused=paused)
 
 
@@ -40,10 +42,10 @@ async def agent_page(context: Context, visit: Visit) -> Response:
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
     words, offset = given.get("q", ""), offset_of(given)
-    rows = await context.operations.panel(
+    rows = await context.subjects.panels.page(
         agent.name, query=visit.given("q"), offset=offset, limit=PAGE, permitted_first=True
     )
-    pauses = (await context.operations.pauses())[agent.name]
+    pauses = (await pauses_by_agent(context.services))[agent.name]
     return context.templates.page(
         "agent.html",
         visit,
@@ -63,7 +65,7 @@ async def members_page(context: Context, visit: Visit) -> Response:
     agent = context.agent(visit, visit.given("agent"))
     kind, name, offset = given.get("kind", ""), given.get("name", ""), offset_of(given)
     words = given.get("q", "")
-    rows = await context.operations.panel_members(
+    rows = await context.subjects.panels.members(
         agent.name, _group(kind), visit.given("name"), query=visit.given("q"), offset=offset, limit=MEMBERS
     )
     return context.templates.page(
@@ -86,7 +88,7 @@ async def preview_page(context: Context, visit: Visit) -> Response:
     """Show what a switch would change, with the button that throws it."""
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
-    found = await context.operations.preview(agent.name, visit.given("name"), _value(given.get("value")))
+    found = await context.subjects.previews.of_switch(agent.name, visit.given("name"), _value(given.get("value")))
     back = _own_address(given.get("back", ""), found.agent)
     return context.templates.page("switch.html", visit, preview=found, texts=_TEXTS, back=back)
 

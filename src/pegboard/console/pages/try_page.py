@@ -13,7 +13,8 @@ from pegboard.console.pages.forms import text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields, parsed
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
-from pegboard.operators.trying import ToolForm, ToolTrial
+from pegboard.operators.explain import explain_for_operator
+from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, find_form_problems, make_trial_call
 
 _HOME: Final = "/console/try"
 _OTHER: Final = "other"
@@ -44,9 +45,9 @@ async def try_tool(context: Context, visit: Visit) -> Response:
     form = await visit.request.form()
     agent = context.agent(visit, visit.names.meant(text_of(form, "agent"))).name
     tool = visit.names.meant(text_of(form, "tool"))
-    shown = await context.operations.tool_form(agent, tool)
+    shown = await build_tool_form(context.services, agent, tool)
     arguments, wrong = _arguments(visit, shown, form)
-    problems = await context.operations.form_problems(tool, arguments)
+    problems = await find_form_problems(context.services, tool, arguments)
     fields = {one.name for one in shown.fields}
     for one in reversed(problems):
         wrong[one.name if one.name in fields else _OTHER] = (
@@ -55,8 +56,8 @@ async def try_tool(context: Context, visit: Visit) -> Response:
     texts = {name: text for name, text in form.items() if isinstance(text, str)}
     if wrong:
         return await _page(context, visit, agent, tool, _Given(texts=texts, wrong=wrong))
-    tried = await context.operations.try_tool(
-        agent, tool, arguments, by=visit.operator.name, session=text_of(form, "session")
+    tried = await make_trial_call(
+        context.services, agent, tool, arguments, by=visit.operator.name, session=text_of(form, "session")
     )
     return await _page(context, visit, agent, tool, _Given(texts=texts, tried=tried))
 
@@ -80,9 +81,11 @@ def _arguments(visit: Visit, shown: ToolForm, form: Mapping[str, Any]) -> tuple[
 
 
 async def _page(context: Context, visit: Visit, agent: str, tool: str, given: _Given) -> Response:
-    operations, shown = context.operations, visit.names.shown
-    explained = await operations.explain(agent, tool, principal=visit.operator.name) if agent and tool else None
-    found = await operations.tool_form(agent, tool) if agent and tool else None
+    services, shown = context.services, visit.names.shown
+    explained = (
+        await explain_for_operator(services, agent, tool, principal=visit.operator.name) if agent and tool else None
+    )
+    found = await build_tool_form(services, agent, tool) if agent and tool else None
     return context.templates.page(
         "try.html",
         visit,

@@ -1,0 +1,59 @@
+"""The subjects of operators that keep something between two questions; all others are functions of ``Services``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pegboard.board.services import Services
+from pegboard.operators.approvals import OperatorApprovals
+from pegboard.operators.bill import BillReader
+from pegboard.operators.counting import CatalogCounting
+from pegboard.operators.known_problems import KnownProblems
+from pegboard.operators.logins import OperatorLogins
+from pegboard.operators.matrix import MatrixReader
+from pegboard.operators.pins import OperatorPins
+from pegboard.operators.search import OperatorSearch
+from pegboard.operators.switch_preview import SwitchPreviews
+from pegboard.operators.switches import SwitchPanels
+from pegboard.operators.usage import UsageReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSubjects:
+    """One object for each of these subjects, all over one board."""
+
+    approvals: OperatorApprovals
+    bills: BillReader
+    counting: CatalogCounting
+    logins: OperatorLogins
+    matrix: MatrixReader
+    panels: SwitchPanels
+    pins: OperatorPins
+    previews: SwitchPreviews
+    problems: KnownProblems
+    search: OperatorSearch
+    usage: UsageReader
+
+    async def aclose(self) -> None:
+        """End what they compute in the background."""
+        for subject in (self.usage, self.bills, self.search, self.problems, self.counting):
+            await subject.aclose()
+
+
+def make_subjects(services: Services, counted: Callable[[], object] = lambda: None) -> OperatorSubjects:
+    """Return the subjects over a board; ``counted`` is called when a figure is ready that an answer went without."""
+    counting = CatalogCounting(services, counted)
+    return OperatorSubjects(
+        approvals=OperatorApprovals(services),
+        bills=BillReader(services),
+        counting=counting,
+        logins=OperatorLogins(services),
+        matrix=MatrixReader(services),
+        panels=SwitchPanels(services, counting),
+        pins=OperatorPins(services),
+        previews=SwitchPreviews(services),
+        problems=KnownProblems(services, counted),
+        search=OperatorSearch(services),
+        usage=UsageReader(services),
+    )
