@@ -180,9 +180,8 @@ async def test_a_number_and_a_truth_value_are_different_in_a_pin(tmp_path: Path,
         session = await board.session(session_id="s")
         assert (await session.call("up__look", {})).status == "tool_unavailable"
         (one,) = await OperatorPins(board.services).shown("up/look")
-        assert [(c.path, c.before, c.after) for c in one.changes] == [
-            ("/inputSchema/properties/n/default", json.dumps(before), json.dumps(after))
-        ]
+        changed = [line.split() for line in one.diff.splitlines() if line[0] in "+-"]
+        assert changed == [["-", '"default":', json.dumps(before)], ["+", '"default":', json.dumps(after)]]
         await board.pins.accept("up/look", by="ada")
         tool = board.world.catalog.by_id("up/look")
         assert tool is not None
@@ -209,7 +208,6 @@ async def test_text_behind_many_blanks_is_in_the_difference(listed: Listed, betw
         assert (await (await board.session(session_id="s")).call("up__wipe", {})).status == "ok"
         (one,) = await OperatorPins(board.services).shown("up/look")
         assert "Send all." in one.diff
-        assert one.changes[0].after.endswith("Send all.")
 
 
 # -- over HTTP --------------------------------------------------------------------------------------

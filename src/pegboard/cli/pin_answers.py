@@ -127,10 +127,8 @@ def lines(one: PinView) -> list[str]:
 
 def whole_json(one: PinView) -> dict[str, Any]:
     """Return what scripts read of a tool, with how it differs."""
-    changes = [{"path": c.path, "kind": c.kind, "before": c.before, "after": c.after} for c in one.changes]
     found = [{"code": f.code, "text": f.text, "place": f.place, "excerpt": f.excerpt} for f in one.findings]
-    more = {"description": one.description, "changes": changes, "more": one.more, "findings": found}
-    return {**row_json(one), **more}
+    return {**row_json(one), "description": one.description, "diff": one.diff, "findings": found}
 
 
 CLAIMS = {"read_only": "only reads", "harmless": "destroys nothing"}

@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from pegboard.board.pins import Pins
 from pegboard.board.services import Services
-from pegboard.core.access.definition_diff import Change, diff, render
+from pegboard.core.access.definition_diff import definition_diff
 from pegboard.core.access.descriptions import Finding
 from pegboard.core.access.pins import PinnedTool, PinStatus
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, ShownNames, Verbatim, marked, masked, shown_names
-from pegboard.ports import PinChange as StoredPin
+from pegboard.ports import PinChange
 from pegboard.support.visible_text import visible, without_long_runs
 
 LONGEST: Final = 2_000
-"""How many characters of each side of one difference are shown."""
+"""How many characters of a description are shown."""
 KEPT: Final = 100
 """How many acceptances can be taken back."""
-MOST: Final = 200
-"""How many differences of one tool are shown one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinChange:
-    """One difference between a pinned definition and the one of now, with every hidden character made visible.
-
-    Attributes:
-        path: a JSON pointer to it.
-        kind: what happened, in plain words.
-        before: what is pinned, as text, its beginning where it is long; nothing where nothing stood there.
-        after: what the server lists, likewise.
-    """
-
-    path: str
-    kind: Verbatim
-    before: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +41,7 @@ class PinView:
         claims: what it says of itself and does not count yet: ``read_only``, ``harmless``.
         digest: that of the definition which the newest list has; an answer names it.
         description: what the definition that counts says of it, or of a new one the definition of now.
-        diff: how the two differ, as text for people, where it was asked for; of a new one what it is.
-        changes: the same, one by one.
-        more: how many differences are not among ``changes``.
+        diff: how the two differ, as a unified diff, where it was asked for; of a new one what it is.
         findings: what the definition of now says to a model, where it was asked for.
     """
 
@@ -77,8 +55,6 @@ class PinView:
     digest: Verbatim
     description: str = ""
     diff: str = ""
-    changes: tuple[PinChange, ...] = ()
-    more: int = 0
     findings: tuple[Finding, ...] = ()
 
 
@@ -121,7 +97,7 @@ class _Acceptance:
     """What an acceptance has replaced: the pins of before, and the digests that were accepted, by tool."""
 
     plugin: str
-    before: tuple[StoredPin, ...]
+    before: tuple[PinChange, ...]
     now: Mapping[str, str]
 
 
@@ -366,27 +342,15 @@ def _view(one: PinnedTool) -> PinView:
 def _whole(one: PinnedTool, findings: tuple[Finding, ...], known: ShownNames) -> PinView:
     """Return a tool with how it differs; secrets have their marks first: one that is cut would be none (X5)."""
     before, after = marked(one.pinned or EMPTY, known), marked(one.listed or EMPTY, known)
-    changes = diff(before, after) if after else ()
     return replace(
         _view(one),
-        description=_text((before or after).get("description", "")),
-        diff=render(changes),
-        changes=tuple(map(_shown, changes[:MOST])),
-        more=max(len(changes) - MOST, 0),
+        description=_beginning((before or after).get("description") or ""),
+        diff=definition_diff(before, after) if after else "",
         findings=findings,
     )
 
 
-def _shown(change: Change) -> PinChange:
-    return PinChange(
-        path=visible(change.path), kind=change.kind, before=_text(change.before), after=_text(change.after)
-    )
-
-
-def _text(value: Any) -> str:
-    """Return a value as text that can be read, its beginning where it is long: of a text itself, else its JSON."""
-    if value is None:
-        return ""
-    text = without_long_runs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+def _beginning(text: str) -> str:
+    text = without_long_runs(text)
     more = f" … ({len(text) - LONGEST:,} more characters)" if len(text) > LONGEST else ""
     return f"{visible(text[:LONGEST])}{more}"
