@@ -10,7 +10,10 @@ import json
 import os
 import sys
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
 MOST_TEXTS: Final = 5
 """How many problems are named."""
@@ -26,21 +29,9 @@ _MOST_BACKTRACKS: Final = 5_000_000
 _BACKTRACKED: Final = "backtracking count exceeded"
 
 
-class CompiledSchema(Protocol):
-    """A schema that was compiled."""
-
-    def is_valid(self, instance: Any) -> bool:
-        """Return whether a value fits."""
-        ...
-
-    def iter_errors(self, instance: Any) -> Any:
-        """Return everything that is wrong with a value; it is all found before the first is returned."""
-        ...
-
-
 def compile_schema(
     schema: dict[str, Any], *, pattern_bytes: int = PATTERN_BYTES, backtracks: int = _BACKTRACKS
-) -> CompiledSchema | None:
+) -> Validator | None:
     """Return a compiled schema, or None for one that is not valid, points outside itself, or has a larger pattern.
 
     Patterns run in linear time, but for those with look-around or back-references, whose steps are limited.
@@ -57,7 +48,7 @@ def compile_schema(
         return None
 
 
-def texts_of(compiled: CompiledSchema, instance: Any) -> list[tuple[str, str]]:
+def texts_of(compiled: Validator, instance: Any) -> list[tuple[str, str]]:
     """Return the argument and what is wrong with it, for the first problems of a value that does not fit."""
     return [
         (".".join(str(part) for part in error.instance_path), str(error.message)[:LONGEST])

@@ -8,12 +8,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from pegboard.arguments.checking import CompiledSchema, compile_schema, texts_of, took_too_many_steps
+from pegboard.arguments.checking import compile_schema, texts_of, took_too_many_steps
 from pegboard.arguments.elsewhere import MOST_AT_ONCE, problems_elsewhere
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
 LARGEST_SCHEMA: Final = 200_000
 """From how many characters on a schema is compiled in a process of its own."""
@@ -245,10 +248,10 @@ class _Known:
     def __init__(self, schema: JsonObject) -> None:
         self.schema = schema
         self.work = SchemaWork(schema)
-        self._compiled: list[CompiledSchema | None] = []
+        self._compiled: list[Validator | None] = []
 
     @property
-    def compiled(self) -> CompiledSchema | None:
+    def compiled(self) -> Validator | None:
         if not self._compiled:
             self._compiled.append(compile_schema(dict(self.schema)))
         return self._compiled[0]

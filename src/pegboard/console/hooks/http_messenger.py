@@ -20,7 +20,7 @@ class HttpMessenger:
         self._client: httpx2.AsyncClient | None = None
 
     async def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> str:
-        """Post a message; return why it did not arrive, without the address."""
+        """Post a message to an address; return why it did not arrive, without the address, or nothing where it did."""
         if self._client is None:
             self._client = httpx2.AsyncClient(
                 follow_redirects=False, trust_env=False, timeout=self._timeout, verify=httpx2.create_ssl_context()

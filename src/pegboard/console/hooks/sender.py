@@ -14,13 +14,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pegboard.console.console_board import ConsoleBoard
+from pegboard.console.hooks.http_messenger import HttpMessenger
 from pegboard.console.hooks.messages import Message, of_approval, of_attention, written
 from pegboard.core.model.hooks import Hook
 from pegboard.errors import StoreError, UsageError
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.attention import AttentionItem, HookFault, find_attention
 from pegboard.operators.known_problems import KnownProblems
-from pegboard.ports.messages import Messenger
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
 
@@ -53,7 +53,7 @@ class HookSender:
     def __init__(
         self,
         board: ConsoleBoard,
-        messenger: Messenger,
+        messenger: HttpMessenger,
         console: Callable[[], str] = lambda: "",
         *,
         pauses: Callable[[], Backoff] = lambda: Backoff(first=1.0, longest=60.0, factor=4.0, jitter=0.2),
@@ -179,7 +179,7 @@ def _path(item: AttentionItem) -> str:
 class _Line:
     """The messages that wait for one hook, sent one after the other."""
 
-    def __init__(self, hook: Hook, messenger: Messenger, pauses: Callable[[], Backoff]) -> None:
+    def __init__(self, hook: Hook, messenger: HttpMessenger, pauses: Callable[[], Backoff]) -> None:
         self.hook = hook
         self.fault: HookFault | None = None
         self._messenger = messenger

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from pegboard.console.hooks.http_messenger import HttpMessenger
 from pegboard.console.hooks.messages import of_test, written
 from pegboard.core.model.hooks import Hook
-from pegboard.ports.messages import Messenger
 from pegboard.problems import Problem
 
 
-async def untaken(hooks: Sequence[Hook], messenger: Messenger) -> tuple[Problem, ...]:
+async def untaken(hooks: Sequence[Hook], messenger: HttpMessenger) -> tuple[Problem, ...]:
     """Send each hook a message that says nothing, and return those that did not take it as warnings."""
     whys = await asyncio.gather(*(messenger.deliver(hook.url, *written(of_test(), hook)) for hook in hooks))
     return tuple(

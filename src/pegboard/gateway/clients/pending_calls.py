@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.shared.exceptions import MCPError
 
@@ -24,6 +24,7 @@ from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 
 if TYPE_CHECKING:
+    from pegboard.gateway.replicas.peers import Peers
     from pegboard.gateway.replicas.request_state import RequestState, StateSeal
     from pegboard.ports import SessionKey
 
@@ -58,18 +59,6 @@ class CallOwner:
         """Return a text that differs where anything of it does."""
         parts = [self.key.principal, self.key.agent, self.key.session, self.name, self.arguments]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-class OtherReplicas(Protocol):
-    """What is known of the other replicas, and settled with them."""
-
-    async def has_ended(self, replica: str) -> bool:
-        """Return whether a replica has ended."""
-        ...
-
-    async def claim(self, call: str, seconds: float) -> bool:
-        """Return whether this replica goes on with a call of one that has ended; one alone does."""
-        ...
 
 
 @dataclass(slots=True)
@@ -227,7 +216,7 @@ class PendingCalls:
     Those of a replica that has ended are gone on with here, where they hang on nothing that ended with it.
     """
 
-    def __init__(self, questions: OpenQuestions, seal: StateSeal, others: OtherReplicas | None = None) -> None:
+    def __init__(self, questions: OpenQuestions, seal: StateSeal, others: Peers | None = None) -> None:
         self._questions = questions
         self._seal = seal
         self._others = others
@@ -275,7 +264,7 @@ class PendingCalls:
         given = {about: answers[key] for key, about in state.asked.items() if isinstance(answers.get(key), Mapping)}
         return await self._begin(owner, client, progress, work, given)
 
-    async def _take_over(self, state: RequestState, others: OtherReplicas) -> None:
+    async def _take_over(self, state: RequestState, others: Peers) -> None:
         """Return once the call of another replica is to be made here, with the answers that its client gives.
 
         It has not run. Raises ``MCPError`` where it may have, or where its owner lives, or somebody took it over.
