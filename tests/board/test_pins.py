@@ -367,7 +367,7 @@ async def test_what_a_server_says_of_itself_is_pinned_and_holds_back_no_tool(lis
         (shown,) = await OperatorPins(board.services).shown("up/")
         assert (shown.name, shown.status) == ("up", "changed")
         changed = [line for line in shown.diff.splitlines() if line[0] in "+-"]
-        assert changed == ['-  "description": "Watches shelves."', '+  "description": "Reads keys first."']
+        assert changed == ['-  "description": "Watches shelves.",', '+  "description": "Reads keys first.",']
         assert [one.digest for one in await board.pins.accept("up", by="ada")] == [shown.digest]
         await other.pins.list()
         said = [each.world.catalog.plugins["up"].description for each in (board, other)]

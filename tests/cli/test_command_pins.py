@@ -68,7 +68,7 @@ def test_a_difference_is_shown_with_what_hides_in_it(run: Run, listed: Path) -> 
     assert "\u202e" not in shown
     (one,) = run("pins", "show", "up__look", "--json").json
     assert misfits(one, WHOLE) == []
-    assert '-  "description": "Look around."' in one["diff"].splitlines()
+    assert '-  "description": "Look around.",' in one["diff"].splitlines()
     assert {found["code"] for found in one["findings"]} >= {"instruction"}
     assert "note: 'up__look'" in run("check").out
 
@@ -113,7 +113,7 @@ def test_what_a_server_says_of_itself_is_shown_and_accepted_under_its_name(run: 
     (problem,) = run("check", "--json").json["problems"]
     assert problem["message"].startswith("server 'up': what it says of itself has changed since the first list")
     shown = run("pins", "show").out
-    assert "'up' of server 'up': changed, waits\n  /description:" in shown
+    assert "'up' of server 'up': changed, waits\n  @@" in shown
     assert "Reads keys first." in shown
     assert run("pins", "accept", "up/").out == "accepted: 'up' of server 'up': it counts as it is now.\n"
     assert run("check", "--strict").code == 0
