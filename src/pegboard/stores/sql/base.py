@@ -35,10 +35,10 @@ class StoreBase:
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
     ) -> T:
         """Return what the work returns once it is committed with its records, after the calls that waited."""
-        if audit or not self._batches.is_scheduled:
-            await self._batches.flush()
+        batches = self._batches
         if not audit:
-            return await self._db.write(work, *locks)
+            waits = batches.has_rows and not batches.is_scheduled
+            return await (batches.write_before if waits else self._db.write)(work, *locks)
 
         async def with_records(transaction: Transaction) -> T:
             result = await work(transaction)
@@ -46,7 +46,7 @@ class StoreBase:
             transaction.announce(others=True)
             return result
 
-        return await self._db.write(with_records, *locks)
+        return await (batches.write_before if batches.has_rows else self._db.write)(with_records, *locks)
 
     async def _write_or_none(
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
@@ -80,9 +80,9 @@ class StoreBase:
             known = self._secrets[name] = self._db.file_number, value
         return known[1]
 
-    def _next_version(self, found: int) -> int:
+    def _next_version(self, found: int, now: float) -> int:
         """Return a version that was never used: the time in microseconds, or one more than the greatest known."""
-        self._version = max(int(self._db.clock() * 1_000_000), self._version + 1, found + 1)
+        self._version = max(int(now * 1_000_000), self._version + 1, found + 1)
         return self._version
 
     async def take_lease(self, name: str, holder: str, *, seconds: float) -> bool:

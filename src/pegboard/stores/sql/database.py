@@ -165,6 +165,24 @@ def escaped(value: Any) -> Any:
     return _NOT_STORED.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", value)
 
 
+def escaped_row(row: Iterable[Any]) -> list[Any]:
+    """Return :func:`escaped` of each value, with a function call for those alone that need it."""
+    return [
+        value
+        if type(value) is not str or (value.isascii() and "\0" not in value and _ESCAPE not in value)
+        else escaped(value)
+        for value in row
+    ]
+
+
+def unescaped_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return :func:`unescaped` of each value of rows."""
+    return [
+        tuple([value if type(value) is not str or _ESCAPE not in value else unescaped(value) for value in row])
+        for row in rows
+    ]
+
+
 def unescaped(value: Any) -> Any:
     r"""Return the value that :func:`escaped` was given.
 

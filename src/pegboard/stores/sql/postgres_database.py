@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.address import address_of
-from pegboard.stores.sql.database import Row, Transaction, escaped, not_open, unescaped
+from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
 from pegboard.stores.sql.notifications import Notifications
 from pegboard.stores.sql.refusals import (
     explained,
@@ -290,7 +290,7 @@ class PostgresDatabase:
 
         cursor = connection.cursor()
         text = "; ".join([self._translated(sql) for sql, _ in message])
-        values = [escaped(value) for _, given in message for value in given]
+        values = escaped_row(value for _, given in message for value in given)
         timer = asyncio.get_running_loop().call_later(ANSWER_SECONDS + locks * self._patience, _cut, connection)
         began, cancellations = time.monotonic(), _cancellations()
         try:
@@ -523,7 +523,7 @@ class PostgresDatabase:
 async def _answer(cursor: Any) -> tuple[list[Row], int]:
     if cursor.description is None:
         return [], cursor.rowcount
-    return [tuple([unescaped(cell) for cell in row]) for row in await cursor.fetchall()], cursor.rowcount
+    return unescaped_rows(await cursor.fetchall()), cursor.rowcount
 
 
 async def _borrowed(pool: AsyncConnectionPool[Any]) -> Connection:

@@ -111,7 +111,7 @@ class SealedTexts(StoreBase):
             if sealed is None:
                 await transaction.run("DELETE FROM main.sealed WHERE kind = ? AND key = ?", kind, key)
                 return 0
-            version = self._next_version(found)
+            version = self._next_version(found, self._db.clock())
             put = insert("sealed", _COLUMNS, key=("kind", "key"))
             await transaction.run(put, kind, key, version, expires_at, *sealed)
             return version

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from pegboard.ports import UNREAD, AuditRecord, SessionKey, StateChange, StoredState, Unread
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import Database, RaceLostError, Transaction, insert, key_of, where
+from pegboard.stores.sql.database import Database, RaceLostError, Row, Transaction, insert, key_of, where
 
 SESSION: Final = ("principal", "agent", "session")
 OF_SESSION: Final = "principal = ? AND agent = ? AND session = ?"
 _LOAD: Final = f"SELECT text, version, updated_at FROM main.session WHERE {OF_SESSION}"  # noqa: S608 - constants
-_VERSION: Final = f"SELECT version FROM main.session WHERE {OF_SESSION}"  # noqa: S608 - constants
-_REMOVE: Final = f"DELETE FROM main.session WHERE {OF_SESSION}"  # noqa: S608 - constants
-_PUT: Final = insert("session", (*SESSION, "version", "updated_at", "text"), key=SESSION)
+_ADD: Final = f"{insert('session', (*SESSION, 'version', 'updated_at', 'text'))} ON CONFLICT DO NOTHING"
+_CHANGE: Final = f"UPDATE main.session SET version = ?, updated_at = ?, text = ? WHERE {OF_SESSION} AND version = ?"  # noqa: S608
+_REMOVE: Final = f"DELETE FROM main.session WHERE {OF_SESSION} AND version = ?"  # noqa: S608 - constants
 
 
 def of_session(key: SessionKey) -> tuple[str, str, str]:
@@ -23,107 +23,142 @@ def of_session(key: SessionKey) -> tuple[str, str, str]:
     return key.principal, key.agent, key.session
 
 
-class Sessions(StoreBase):
-    """The part of the store that keeps the states of sessions.
+class _Remembered:
+    """States that were read or written, by key, until a change of them by another process is announced."""
 
-    What was read is kept where changes of others are announced: until one is, it needs no statement.
-    """
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._states: OrderedDict[str, StoredState | None] = OrderedDict()
+        self._underway: dict[str, object] = {}  # what is read, or written, now: a change by others takes it out
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._read: OrderedDict[str, StoredState | None] = OrderedDict()
-        self._reading: dict[str, object] = {}  # what is read, or written, now: a change by others takes it out
-        self._on_change.append(self._forget_state)
-
-    def known_state(self, key: SessionKey) -> StoredState | Unread | None:
-        """Return the stored state, where it was read and no change of it was announced since."""
-        if not self._db.remembers or not self._db.hears:
-            return UNREAD
-        own = key_of(*of_session(key))
-        found = self._read.get(own, UNREAD)
+    def get(self, key: str) -> StoredState | Unread | None:
+        """Return a state, ``UNREAD`` where it is not known."""
+        found = self._states.get(key, UNREAD)
         if found is not UNREAD:
-            self._read.move_to_end(own)
+            self._states.move_to_end(key)
         return found
 
-    async def load(self, key: SessionKey) -> StoredState | None:
-        """Return the stored state, or None where there is none."""
-        if (known := self.known_state(key)) is not UNREAD:
-            return known
-        own, mark = key_of(*of_session(key)) if self._db.remembers else "", object()
-        self._reading[own] = mark
-        try:
-            rows = await self._db.rows(_LOAD, *of_session(key))
-        except BaseException:
-            self._keep(own, None, None)
-            raise
-        state = StoredState(text=rows[0][0], version=rows[0][1], updated_at=rows[0][2]) if rows else None
-        self._keep(own, mark, state)
-        return state
+    def begin(self, keys: Iterable[str]) -> object:
+        """Return the mark of a reading or writing that begins."""
+        mark = object()
+        self._underway |= dict.fromkeys(keys, mark)
+        return mark
 
-    def _keep(self, own: str, mark: object | None, state: StoredState | None) -> None:
-        """Keep what was read or written, unless another process has changed it meanwhile."""
-        if self._reading.pop(own, None) is not mark or mark is None or not self._db.remembers or not self._db.hears:
-            self._read.pop(own, None)
+    def end(self, key: str, mark: object | None, state: StoredState | None) -> None:
+        """Keep what was read or written, unless it was changed meanwhile, or nothing is known of it (no mark)."""
+        if self._underway.pop(key, None) is not mark or mark is None:
+            self._states.pop(key, None)
             return
-        self._read[own] = state
-        self._read.move_to_end(own)
-        if len(self._read) > self._db.remembers:
-            self._read.popitem(last=False)
+        self._states[key] = state
+        self._states.move_to_end(key)
+        if len(self._states) > self._most:
+            self._states.popitem(last=False)
 
-    def _forget_state(self, kind: str, key: str | None) -> None:
+    def forget(self, kind: str, key: str | None) -> None:
+        """Take up that another process may have changed a state, or all."""
         if kind != "s":
             return
-        for kept in (self._read, self._reading):
+        for kept in (self._states, self._underway):
             if key is None:
                 kept.clear()
             else:
                 kept.pop(key, None)
 
+
+class Sessions(StoreBase):
+    """The part of the store that keeps the states of sessions.
+
+    What was read is remembered where changes of others are announced: until one is, it needs no statement.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._remembered = _Remembered(database.remembers) if database.remembers else None
+        if self._remembered is not None:
+            self._on_change.append(self._remembered.forget)
+
+    def known_state(self, key: SessionKey) -> StoredState | Unread | None:
+        """Return the stored state, where it was read and no change of it was announced since."""
+        if self._remembered is None or not self._db.hears:
+            return UNREAD
+        return self._remembered.get(key_of(key.principal, key.agent, key.session))
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        if self._remembered is None:
+            return _state(await self._db.rows(_LOAD, *of_session(key)))
+        if (known := self.known_state(key)) is not UNREAD:
+            return known
+        own = key_of(*of_session(key))
+        mark = self._remembered.begin([own])
+        try:
+            state = _state(await self._db.rows(_LOAD, *of_session(key)))
+        except BaseException:
+            self._remembered.end(own, None, None)
+            raise
+        self._remembered.end(own, mark if self._db.hears else None, state)
+        return state
+
     async def save(
         self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
     ) -> int | None:
         """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
-        versions = await self.save_together([StateChange(key=key, text=text, expected=expected)], audit=audit)
-        return None if versions is None else versions[0]
+        state = None if text is None else self._next_state(text, expected)
+        own = key_of(key.principal, key.agent, key.session)
+
+        async def swap(transaction: Transaction) -> None:
+            if not await _swapped(transaction, key, state, expected):
+                raise RaceLostError
+            transaction.announce(states=[own])
+
+        return (0 if state is None else state.version) if await self._save(swap, [own], [state], audit) else None
 
     async def save_together(
         self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
     ) -> Sequence[int] | None:
         """Store several states if all are of the expected versions; return the new ones or None (S2)."""
+        states = [None if one.text is None else self._next_state(one.text, one.expected) for one in changes]
         keys = [key_of(*of_session(one.key)) for one in changes]
-        states: list[StoredState | None] = []
+        order = sorted(range(len(changes)), key=keys.__getitem__)  # two writers lock the same rows in the same order
 
         async def swap(transaction: Transaction) -> None:
-            states.clear()
-            for one in changes:
-                rows = await transaction.rows(_VERSION, *of_session(one.key))
-                if (rows[0][0] if rows else 0) != one.expected:
+            for at in order:
+                if not await _swapped(transaction, changes[at].key, states[at], changes[at].expected):
                     raise RaceLostError
-            for one in changes:
-                if one.text is None:
-                    await transaction.run(_REMOVE, *of_session(one.key))
-                    states.append(None)
-                    continue
-                state = StoredState(
-                    text=one.text, version=self._next_version(one.expected), updated_at=self._db.clock()
-                )
-                await transaction.run(_PUT, *of_session(one.key), state.version, state.updated_at, one.text)
-                states.append(state)
             transaction.announce(states=keys)
 
-        mark = object()
-        self._reading |= dict.fromkeys(keys, mark)
-        try:
-            await self._write(swap, *keys, audit=audit)
-        except BaseException as error:  # where the connection was lost, it is not known whether it is stored
-            for own in keys:
-                self._keep(own, None, None)
-            if isinstance(error, RaceLostError):
-                return None
-            raise
-        for own, state in zip(keys, states, strict=True):
-            self._keep(own, mark, state)
+        if not await self._save(swap, keys, states, audit):
+            return None
         return [0 if state is None else state.version for state in states]
+
+    async def _save(
+        self,
+        swap: Callable[[Transaction], Awaitable[None]],
+        keys: Sequence[str],
+        states: Sequence[StoredState | None],
+        audit: Sequence[AuditRecord],
+    ) -> bool:
+        """Return whether the states are stored; remember them."""
+        mark = self._remembered.begin(keys) if self._remembered is not None else None
+        try:
+            await self._write(swap, audit=audit)
+        except BaseException as error:  # where the connection was lost, it is not known whether it is stored
+            self._note(keys, states, None)
+            if isinstance(error, RaceLostError):
+                return False
+            raise
+        if self._remembered is not None:
+            self._note(keys, states, mark if self._db.hears else None)
+        return True
+
+    def _next_state(self, text: str, found: int) -> StoredState:
+        now = self._db.clock()
+        return StoredState(text=text, version=self._next_version(found, now), updated_at=now)
+
+    def _note(self, keys: Sequence[str], states: Sequence[StoredState | None], mark: object | None) -> None:
+        if self._remembered is not None:
+            for key, state in zip(keys, states, strict=True):
+                self._remembered.end(key, mark, state)
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -139,3 +174,20 @@ class Sessions(StoreBase):
             )
             for principal, agent, session, text, version, updated_at in rows
         ]
+
+
+def _state(rows: Sequence[Row]) -> StoredState | None:
+    return StoredState(text=rows[0][0], version=rows[0][1], updated_at=rows[0][2]) if rows else None
+
+
+async def _swapped(transaction: Transaction, key: SessionKey, state: StoredState | None, expected: int) -> bool:
+    """Return whether the state was of the expected version (0: not stored), and is stored or removed now."""
+    own = key.principal, key.agent, key.session
+    if state is None and not expected:
+        return not await transaction.rows(_LOAD, *own)
+    if state is None:
+        return await transaction.changed(_REMOVE, *own, expected) == 1
+    row = state.version, state.updated_at, state.text
+    if not expected:
+        return await transaction.changed(_ADD, *own, *row) == 1
+    return await transaction.changed(_CHANGE, *row, *own, expected) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.stores.sql.copies import SqlCopies
-from pegboard.stores.sql.database import Row, escaped, unescaped
+from pegboard.stores.sql.database import Row, escaped_row, unescaped_rows
 from pegboard.stores.sql.sealing_keys import SealingKeys
 from pegboard.stores.sql.sqlite_database import (
     PATIENCE,
@@ -40,14 +40,14 @@ class SqliteCopyConnection:
 
     async def rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query."""
-        return list(map(_plain, self._connection.execute(sql, [escaped(value) for value in values])))
+        return unescaped_rows(self._connection.execute(sql, escaped_row(values)))
 
     async def batches(self, sql: str) -> AsyncGenerator[list[Row]]:
         """Yield the rows of a query in batches."""
         batch: list[Row] = []
         size = 0
-        for row in map(_plain, self._connection.execute(sql)):
-            batch.append(row)
+        for row in self._connection.execute(sql):
+            batch += unescaped_rows([row])
             size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
             if len(batch) >= AT_ONCE or size >= CHARACTERS_AT_ONCE:
                 yield batch
@@ -57,7 +57,7 @@ class SqliteCopyConnection:
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with each of many rows."""
-        self._connection.executemany(sql, [[escaped(cell) for cell in row] for row in rows])
+        self._connection.executemany(sql, [escaped_row(row) for row in rows])
 
     async def begin_reading(self) -> None:
         """Begin a transaction that sees one moment."""
@@ -157,10 +157,6 @@ class SqliteCopyPlace:
             if is_locked(error):
                 raise locked(self.place, self._patience) from error
             raise explained(error, self.place) from error
-
-
-def _plain(row: Row) -> Row:
-    return tuple([unescaped(cell) for cell in row])
 
 
 def _size(path: Path) -> int:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
-from pegboard.stores.sql.database import Row, Transaction, escaped, not_open, unescaped
+from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
 from pegboard.stores.sql.schema import COUNTERS, VERSION, statements
 from pegboard.support.backoff import Backoff
 from pegboard.support.own_folder import make_private
@@ -65,15 +65,15 @@ class SqliteTransaction:
 
     async def run(self, sql: str, *values: Any) -> None:
         """Run a statement."""
-        self._connection.execute(sql, [escaped(value) for value in values])
+        self._connection.execute(sql, escaped_row(values))
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert for each of many rows."""
-        self._connection.executemany(sql, [[escaped(value) for value in row] for row in rows])
+        self._connection.executemany(sql, [escaped_row(row) for row in rows])
 
     async def changed(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it has changed."""
-        return self._connection.execute(sql, [escaped(value) for value in values]).rowcount
+        return self._connection.execute(sql, escaped_row(values)).rowcount
 
     async def erase(self, sql: str, *values: Any) -> int:
         """Remove and overwrite rows; return how many there were."""
@@ -152,7 +152,7 @@ class SqliteDatabase:
     async def rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query."""
         try:
-            return _rows(self._connection, sql, values)
+            return _rows(self._open or self._connection, sql, values)
         except sqlite3.Error as error:
             if not is_locked(error):
                 raise explained(error, self.place) from error
@@ -180,35 +180,30 @@ class SqliteDatabase:
             await self._open_again(self._path)
         patience: _Patience | None = None
         while True:
+            connection = self._open or self._connection
+            transaction = SqliteTransaction(connection)
             try:
-                return await self._attempt(work)
-            except sqlite3.Error as error:
+                connection.execute("BEGIN IMMEDIATE")
+                result = await work(transaction)
+                if transaction.permissions:
+                    connection.execute(_COUNT)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if not isinstance(error, sqlite3.Error):
+                    raise
                 patience = patience or _Patience(self.place, self._patience)
                 await patience.wait(error)
-
-    async def _attempt(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        transaction = SqliteTransaction(connection)
-        try:
-            result = await work(transaction)
-            if transaction.permissions:
-                connection.execute(_COUNT)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+            else:
+                break
         if transaction.erased:
             connection.execute("PRAGMA secure_delete = OFF").fetchall()
             await self._patiently(lambda: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-        if transaction.permissions:
+        if transaction.permissions or transaction.states:
             self._changes += 1
-            self._token = None
-        elif transaction.states:
-            self._changes += 1
-            if self._token is not None:
-                self._token = ChangeToken((self._data_version, self._changes), self._token.permissions)
+            known = None if transaction.permissions else self._token
+            self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
         return result
 
     # -- what has changed --------------------------------------------------------------------------
@@ -345,8 +340,7 @@ class _Patience:
 
 
 def _rows(connection: sqlite3.Connection, sql: str, values: Iterable[Any]) -> list[Row]:
-    found = connection.execute(sql, [escaped(value) for value in values]).fetchall()
-    return [tuple([unescaped(cell) for cell in row]) for row in found]
+    return unescaped_rows(connection.execute(sql, escaped_row(values)).fetchall())
 
 
 def add_clock(connection: sqlite3.Connection) -> None:

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from pegboard.errors import StoreError
 from pegboard.stores.sql.database import Database, Transaction, insert
+
+T = TypeVar("T")
 
 DELAY: Final = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
 MOST_AT_ONCE: Final = 1_000
@@ -65,6 +67,8 @@ class Batches:
         self._writer = os.urandom(8).hex()
         self._batch: _Batch | None = None
         self._taken = 0
+        self.has_rows = False
+        """Whether rows may wait."""
         self._stored = 0
         self._flushing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -78,6 +82,7 @@ class Batches:
 
     def schedule(self) -> None:
         """See to it that what waits is written soon; where no loop runs, with the next that is written."""
+        self.has_rows = True
         if self.is_scheduled:
             return
         try:
@@ -85,6 +90,28 @@ class Batches:
         except RuntimeError:
             return
         self._loop, self._timer = loop, loop.call_later(DELAY, self._start)
+
+    async def write_before(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:
+        """Write what waits, then what the work writes: in one transaction, where an error says that nothing is stored.
+
+        Returns what the work returns.
+        """
+        waiting = max(map(len, self.kinds), default=0)
+        if self._db.answers_get_lost or waiting > MOST_AT_ONCE or not (self._batch or waiting):
+            await self.flush()
+            return await self._db.write(work, *locks)
+        async with self._flushing:
+            batch = self._batch = self._batch or self._next()
+
+            async def with_batch(transaction: Transaction) -> T:
+                if batch is not None:
+                    await self._put(batch, transaction)
+                return await work(transaction)
+
+            result = await self._db.write(with_batch, *locks)
+            if batch is not None:
+                self._is_stored(batch)
+            return result
 
     async def flush(self) -> None:
         """Write what waits now, one batch after the other; what comes meanwhile waits for the next."""
@@ -104,6 +131,7 @@ class Batches:
 
     def _is_stored(self, batch: _Batch) -> None:
         self._stored, self._batch = batch.number, None
+        self.has_rows = any(map(len, self.kinds))
         for kind, taken in batch.parts:
             kind.written(taken)
 
