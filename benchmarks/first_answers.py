@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,15 +14,15 @@ from contextlib import closing
 from pathlib import Path
 
 SERVER = Path(__file__).parent.parent / "tests" / "servers" / "fast_server.py"
+SERVERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 CONFIGURATION = """
 store: sqlite:///state.db
 servers:
-  one: {{command: "{python}", args: ["{server}", stdio]}}
-  two: {{command: "{python}", args: ["{server}", stdio]}}
+{servers}
 toolkits:
-  both: {{description: "Both servers.", tools: [one, two]}}
+  every: {{description: "Every server.", tools: [{names}]}}
 agents:
-  default: {{dialect: pegboard, tools: [one], allowed_toolkits: [both]}}
+  default: {{dialect: pegboard, tools: [one], allowed_toolkits: [every]}}
 """
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,7 +50,8 @@ LIST = line(id=1, method="tools/list")
 
 def prepared(folder: str) -> dict[str, str]:
     """Write a configuration, start once so that all is kept that a start keeps, and return the environment."""
-    text = CONFIGURATION.format(python=sys.executable, server=SERVER)
+    servers = "\n".join(f'  {name}: {{command: "{sys.executable}", args: ["{SERVER}", stdio]}}' for name in SERVERS)
+    text = CONFIGURATION.format(servers=servers, names=", ".join(SERVERS))
     Path(folder, "pegboard.yaml").write_text(text, encoding="utf-8")
     env = os.environ | {"XDG_CACHE_HOME": str(Path(folder, "cache")), "PEGBOARD_FAST_PATH": "1"}
     command = [sys.executable, "-m", "pegboard", "surface", "--config", "pegboard.yaml"]
@@ -64,6 +66,14 @@ def serve(folder: str, env: dict[str, str], *options: str) -> subprocess.Popen[b
         [sys.executable, "-m", "pegboard", "serve", *options],
         cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def over_stdio_uncached(folder: str, env: dict[str, str]) -> dict[str, float]:
+    """Start where no configuration is kept."""
+    shutil.rmtree(Path(env["XDG_CACHE_HOME"], "pegboard", "configurations"), ignore_errors=True)
+    found = over_stdio(folder, env)
+    serve(folder, env, "--stdio").communicate(HELLO + READY + LIST)  # it is kept again
+    return {"tools/list, stdio, no kept configuration": found["tools/list, stdio"]}
 
 
 def over_stdio(folder: str, env: dict[str, str]) -> dict[str, float]:
