@@ -74,9 +74,8 @@ def installation_lines(found: Installation) -> Iterator[str]:
     if store is None:
         yield f"store          {_UNKNOWN.get(found.error.code) or found.error if found.error else ''}"
         return
-    older = ", which the next start brings up to date" if store.schema < store.understood else ""
     yield f"store          {store.place} ({store.engine}), {size_text(store.bytes)}"
-    yield f"schema         version {store.schema} of {store.understood}{older}"
+    yield f"schema         version {store.schema} of {store.understood}"
     yield f"written        {f'not now: {store.read_only}' if store.read_only else 'yes'}"
     yield f"key            {sealed_line(store.sealed)}"
     yield f"clock          {_clock(found)}"

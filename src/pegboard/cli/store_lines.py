@@ -22,8 +22,7 @@ _KEYS: Final = {
 def check_lines(found: StoreCheck) -> Iterator[str]:
     """Yield what was found, for people."""
     yield f"{found.place} ({found.engine})"
-    older = ", the next start brings it up to date" if found.schema < found.understood else ""
-    yield f"  schema   version {found.schema} of {found.understood}{older}"
+    yield f"  schema   version {found.schema} of {found.understood}"
     yield f"  written  {f'not now: {found.read_only}' if found.read_only else 'yes'}"
     if found.faults is not None:
         yield f"  damage   {'; '.join(found.faults) or 'none'}"
