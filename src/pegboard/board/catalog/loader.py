@@ -53,7 +53,7 @@ class PluginRequest:
     @property
     def key(self) -> tuple[str, str]:
         """Return the plugin and the key of its variant."""
-        return self.plugin, variant_key(self.overrides)
+        return self.plugin, variant_key(self.overrides) if self.overrides else ""
 
 
 def named_requests(world: World, catalog: Catalog) -> dict[tuple[str, str], PluginRequest]:
@@ -235,10 +235,10 @@ class CatalogLoader:
         spec = self.specs[want.plugin]
         if isinstance(spec, ServerSpec) and spec.unavailable:
             return False
-        variant = plugin.variant(want.key[1])
-        if variant.unavailable:
+        variant = plugin.variants.get(want.key[1])
+        if variant is not None and variant.unavailable:
             return retry
-        return not variant.known or (confirm and want.key in self._restored)
+        return variant is None or variant.tools is None or (confirm and want.key in self._restored)
 
     def ask_stale(self, plugins: Container[tuple[str, str]]) -> None:
         """Start asking plugins whose code has changed since what is known of them was stored, nobody waits for it.

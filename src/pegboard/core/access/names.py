@@ -186,3 +186,17 @@ def suggestion(permissions: CompiledPermissions, name: str, within: Callable[[st
         return did_you_mean(bare, (plugin.category for plugin in plugins if plugin.category), kind=kind)
     tools = (tool.wire for tool in permissions.permitted if within is None or within(tool.plugin))
     return did_you_mean(bare, (*permissions.entries.loadable_toolkits, *(plugin.name for plugin in plugins), *tools))
+
+
+def title(permissions: CompiledPermissions, ref: Ref) -> str:
+    """Return a subject as it stands at the beginning of a sentence."""
+    name = ref.name if ref.kind == "category" else display_name(permissions, ref)
+    return f"{ref.kind.capitalize()} '{name}'"
+
+
+def display_name(permissions: CompiledPermissions, ref: Ref) -> str:
+    """Return the name by which a model can load and unload a subject: a tool's wire name, ``category:NAME``."""
+    tool = permissions.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
+    if tool is not None:
+        return tool.wire
+    return str(ref) if ref.kind == "category" else ref.name

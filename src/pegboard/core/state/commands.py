@@ -171,25 +171,6 @@ class Outcome:
     gave_way: tuple[Ref, ...] = ()
 
 
-def first_turn(state: State, terms: CommandContext) -> int:
-    """Return the first turn in which what is loaded now is seen and can be called; 0 is at once (D2)."""
-    return state.turn + 1 if terms.from_next_turn else 0
-
-
-def title(permissions: CompiledPermissions, ref: Ref) -> str:
-    """Return a subject as it stands at the beginning of a sentence."""
-    name = ref.name if ref.kind == "category" else display_name(permissions, ref)
-    return f"{ref.kind.capitalize()} '{name}'"
-
-
-def display_name(permissions: CompiledPermissions, ref: Ref) -> str:
-    """Return the name by which a model can load and unload a subject: a tool's wire name, ``category:NAME``."""
-    tool = permissions.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
-    if tool is not None:
-        return tool.wire
-    return str(ref) if ref.kind == "category" else ref.name
-
-
 def not_found(permissions: CompiledPermissions, state: State, name: str) -> Item:
     """Return the answer for a name that means nothing in reach, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"

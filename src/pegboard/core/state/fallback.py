@@ -10,7 +10,8 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import TURN, Lease, LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
-from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, first_turn
+from pegboard.core.state.commands import NO_SESSION, CommandContext, Item
+from pegboard.core.state.loading import first_turn
 from pegboard.core.state.requirements import with_required
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import over, size_of

@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pegboard.core.access.names import lookup
+from pegboard.core.access.names import display_name, lookup, title
 from pegboard.core.access.permissions import CompiledPermissions, own_fault
 from pegboard.core.model.leases import STICKY, Lease, LeaseReason
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start
-from pegboard.core.state.commands import (
-    NO_SESSION,
-    SUCCEEDED,
-    CommandContext,
-    Item,
-    Load,
-    display_name,
-    first_turn,
-    not_found,
-    title,
-)
+from pegboard.core.state.commands import NO_SESSION, SUCCEEDED, CommandContext, Item, Load, not_found
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
@@ -54,6 +44,11 @@ def load(
     if item.status in SUCCEEDED:
         after = replace(after, unloaded=tuple(subject for subject in after.unloaded if subject != ref))
     return after, replace(item, name=name, subject=ref)
+
+
+def first_turn(state: State, terms: CommandContext) -> int:
+    """Return the first turn in which what is loaded now is seen and can be called; 0 is at once (D2)."""
+    return state.turn + 1 if terms.from_next_turn else 0
 
 
 def _load_instead(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from pegboard.core.access.names import display_name, title
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -25,8 +26,6 @@ from pegboard.core.state.commands import (
     Status,
     Unload,
     Use,
-    display_name,
-    title,
 )
 from pegboard.core.state.fallback import fallback
 from pegboard.core.state.loading import load

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.core.access.names import lookup
+from pegboard.core.access.names import display_name, lookup, title
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import STICKY, UNLOAD, Lease, LeaseReason
 from pegboard.core.state.active_tools import active_tools, from_start
-from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, display_name, not_found, title
+from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, not_found
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, leased_tools, stands_for_nothing
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict
 
+from pegboard.core.access.names import display_name
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import CHANGED, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
-from pegboard.core.state.commands import display_name
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
 
