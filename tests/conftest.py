@@ -58,8 +58,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses the PostgreSQL server: by the fixture itself, or by a parameter of that name."""
     for item in items:
-        of_parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
-        if "postgres" in (*getattr(item, "fixturenames", ()), *(str(value) for value in of_parameters)):
+        parameters = getattr(getattr(item, "callspec", None), "id", "").split("-")
+        if "postgres" in (*getattr(item, "fixturenames", ()), *parameters):
             item.add_marker("postgres")
 
 

@@ -51,7 +51,8 @@ def test_a_common_option_is_one_of_the_commands_that_the_document_says_and_of_no
 
 def leaves(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
     """Yield the commands that do something, with their options."""
-    for part, own in getattr(command, "commands", {}).items():
+    for part in getattr(command, "commands", ()):
+        own = command.get_command(None, part)
         yield from leaves(own, f"{name} {part}".strip())
     if not hasattr(command, "commands"):
         yield name, {option for parameter in command.params for option in parameter.opts}

@@ -186,7 +186,8 @@ def leaves(command: Any, name: str = "") -> set[str]:
     """Return the commands that do something."""
     if not hasattr(command, "commands"):
         return {name}
-    return set().union(*(leaves(own, f"{name} {part}".strip()) for part, own in command.commands.items()))
+    parts = {part: command.get_command(None, part) for part in command.commands}
+    return set().union(*(leaves(own, f"{name} {part}".strip()) for part, own in parts.items()))
 
 
 def test_every_command_that_prints_what_the_store_has_is_asked() -> None:

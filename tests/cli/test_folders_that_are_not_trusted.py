@@ -74,7 +74,8 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def _leaves(command: Any, name: str) -> Iterator[tuple[str, list[str]]]:
-    for part, own in getattr(command, "commands", {}).items():
+    for part in getattr(command, "commands", ()):
+        own = command.get_command(None, part)
         yield from _leaves(own, f"{name} {part}".strip())
     if not hasattr(command, "commands"):
         needed = [one for one in command.params if one.required]

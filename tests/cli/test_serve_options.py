@@ -12,7 +12,7 @@ from pegboard.cli.serving import DEFAULT, FLAGS, VALUES, ServeOptions, plain_opt
 
 def test_every_option_of_serve_is_known_without_typer() -> None:
     group: Any = typer.main.get_command(app)
-    options = [p for p in group.commands["serve"].params if "--help" not in p.opts]
+    options = [p for p in group.get_command(None, "serve").params if "--help" not in p.opts]
     assert {name: p.name for p in options if p.is_flag for name in p.opts} == FLAGS
     assert {name: p.name for p in options if not p.is_flag for name in p.opts} == VALUES
     assert {p.name: p.default for p in options} == {p.name: getattr(DEFAULT, p.name) for p in options}

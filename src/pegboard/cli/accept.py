@@ -9,7 +9,9 @@ from pegboard.cli.common import DONE, Options, guarded, run, system_user
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError, require_operator
 from pegboard.cli.rendering import Printer, plural
-from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted
+from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted, texts_of
+from pegboard.config.documents.document import display_path
+from pegboard.config.would_run import would_run
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -61,10 +63,6 @@ def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption
 
 async def _read(board: Pegboard) -> tuple[Sequence[GrantChange], Sequence[str]]:
     """Return what waits and what the configuration would run, read off one text."""
-    from pegboard.config.acceptance import texts_of
-    from pegboard.config.documents.document import display_path
-    from pegboard.config.would_run import would_run
-
     path = board.configuration.path
     if not board.waiting:
         return (), ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,43 +13,21 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
+from pegboard.operators.bill import BillQuery, BillReader, BillUnit
+from pegboard.operators.money import price_text
+from pegboard.ports import AuditKind, AuditRecord
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.operators.bill import Bill, BillRow
-    from pegboard.ports import AuditRecord
 
-EXAMPLE = "pegboard audit --kind deny --limit 20"
-Kind = Literal[
-    "load",
-    "unload",
-    "evict",
-    "loadout",
-    "deny",
-    "call",
-    "search",
-    "read",
-    "prompt",
-    "permission",
-    "edit",
-    "approval",
-    "pin",
-    "server",
-    "login",
-    "schedule",
-    "forget",
-]
-"""``AuditKind``, which costs too much to import before a command is chosen."""
-BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
-By = Literal["day", "agent", "principal", "session"]
-"""``BillUnit``, likewise."""
 COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
 COLUMNS = tuple(TableColumn(name) for name in ("time", "what", "subject", "who", "more"))
 
 
 def audit(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many records, the newest first.")] = 50,
-    kind: Annotated[Kind | None, typer.Option("--kind", help="Only records of this kind.")] = None,
+    kind: Annotated[AuditKind | None, typer.Option("--kind", help="Only records of this kind.")] = None,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,
@@ -94,7 +73,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
 
 
 def bill(
-    by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = "day",
+    by: Annotated[BillUnit, typer.Option("--by", help="What a row stands for.")] = "day",
     since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows; the others are summed up.")] = 50,
@@ -107,8 +86,6 @@ def bill(
     """Show what models were sent and did, and what was saved."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.bill import BillQuery, BillReader
-
         query = BillQuery(
             by=by,
             since=_day(since, "--since"),
@@ -177,6 +154,10 @@ def _name(row: BillRow) -> str:
 
 
 def _counts(row: BillRow, *, costs: bool) -> tuple[str, ...]:
-    from pegboard.operators.money import price_text
-
     return (*([price_text(row.money)] if costs else []), *(f"{getattr(row, name):,}" for name in COUNTS))
+
+
+COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
+    "audit": (audit, "pegboard audit --kind deny --limit 20"),
+    "bill": (bill, "pegboard bill --by agent --since 2026-11-01"),
+}

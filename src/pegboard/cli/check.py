@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pegboard import mcp_extra
+from pegboard.accepted_grants import waiting_problems, without_opening
+from pegboard.assembly import Pegboard, in_memory, keeps_something, processes_of, trial
+from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
+from pegboard.board.discover import at_start, discover_loaded
 from pegboard.cli import plain_in_files, plugin_problems
 from pegboard.cli.common import (
     DONE,
@@ -26,14 +31,24 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
 from pegboard.cli.pin_answers import accepted, answered
 from pegboard.cli.rendering import Printer, plural
+from pegboard.config.documents.document import display_path
+from pegboard.config.inspection import inspect
+from pegboard.configuration_source import choose, keep, packages, registered
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NotAcceptedError, PegboardError, UsageError
+from pegboard.operators import known_problems
+from pegboard.operators.known_problems import absent_commands
+from pegboard.operators.pins import OperatorPins
 from pegboard.problems import Problem
+from pegboard.sources.lazy import local_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.board import Board
-    from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
+    from pegboard.board.catalog.loader import CatalogLoader
     from pegboard.config.schema.configuration import Configuration
     from pegboard.operators.pins import PinView
 
@@ -110,12 +125,6 @@ def _waits(waits: NotAcceptedError, printer: Printer) -> int:
 
 async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> CheckReport:
     """Return what the file shows, and where it can be used, what its plugins show."""
-    from pegboard.accepted_grants import waiting_problems, without_opening
-    from pegboard.assembly import in_memory
-    from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import choose, keep, packages, registered
-    from pegboard.core.model.masking import Masker
-
     path, _ = choose(config)
     configuration, problems = inspect(path, registered=registered(), additions=packages())
     if configuration is None:
@@ -154,8 +163,6 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
 
 async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the hooks that do not take a message."""
-    from pegboard import mcp_extra
-
     if mcp_extra.lacking():
         return ()
     from pegboard.console.hooks.http_messenger import HttpMessenger
@@ -170,9 +177,6 @@ async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
 
 def _mcp(configuration: Configuration) -> Iterator[Problem]:
     """Yield what servers lack, where there are any; with ``--probe`` each of them reports it (P6)."""
-    from pegboard import mcp_extra
-    from pegboard.core.model.specs import ServerSpec
-
     server = next((spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)), None)
     if server is not None and (missing := mcp_extra.lacking()):
         yield Problem(
@@ -195,8 +199,6 @@ def _print_json(found: CheckReport, printer: Printer, *, ok: bool, accept: bool)
 
 
 def _print(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> None:
-    from pegboard.config.documents.document import display_path
-
     if accept:
         answered(found.accepted, printer)
     for problem in found.problems:
@@ -232,8 +234,6 @@ async def _asked(
     accept: bool,
 ) -> CheckReport:
     """Return what was found, with what only the plugins themselves and the store show."""
-    from pegboard.operators import known_problems
-
     stored = probe or accept or _needs_store(configuration)
     if not stored and not _has_local(configuration):
         return found
@@ -261,8 +261,6 @@ async def _asked(
 
 async def _said_to_models(board: Board) -> list[str]:
     """Return what tools of servers say to models that people should know; it blocks nothing (A4)."""
-    from pegboard.operators.pins import OperatorPins
-
     pins, found = OperatorPins(board.services), list[str]()
     for plugin in board.world.catalog.plugins.values():
         for one in await pins.saying(plugin.name) if plugin.kind == "server" else ():
@@ -276,9 +274,6 @@ def _needs_store(configuration: Configuration) -> bool:
 
     Its manifests have the names of tools that switches may mean, and it has the pins of servers.
     """
-    from pegboard.assembly import keeps_something
-    from pegboard.core.model.specs import ServerSpec
-
     if any(agent.budget for agent in configuration.agents.values()):
         return True
     switched = any(agent.switches for agent in configuration.agents.values())
@@ -287,20 +282,12 @@ def _needs_store(configuration: Configuration) -> bool:
 
 
 def _has_local(configuration: Configuration) -> bool:
-    from pegboard.core.model.specs import ServerSpec
-
     return not all(isinstance(spec, ServerSpec) for spec in configuration.specs.values())
 
 
 @asynccontextmanager
 async def _board(config: Path | None, configuration: Configuration, *, stored: bool) -> AsyncGenerator[Board]:
     """Open the board of the configuration, or one in memory over the plugins of this process alone."""
-    from pegboard.assembly import Pegboard, processes_of, trial
-    from pegboard.core.model.catalog import Catalog
-    from pegboard.core.model.masking import Masker
-    from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.lazy import local_sources
-
     if stored:
         async with Pegboard.open(config) as opened:
             yield opened
@@ -320,8 +307,6 @@ async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
 
     Without ``probe`` those that are cheap to ask, and the registered ones that an agent has from the start.
     """
-    from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
-
     world = board.world
     wants = named_requests(world, world.catalog)
     named = {plugin for plugin, _ in wants}
@@ -335,8 +320,6 @@ async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
 
 async def _from_start(board: Board) -> set[tuple[str, str]]:
     """Return what agents have from the start, but for servers."""
-    from pegboard.board.discover import at_start
-
     found: set[tuple[str, str]] = set()
     for agent in board.world.agents:
         session = await board.session(agent=agent, session_id="check")
@@ -360,10 +343,6 @@ async def _problems(
     board: Board, configuration: Configuration, wants: Sequence[PluginRequest], *, probe: bool
 ) -> list[Problem]:
     """Return the problems of the file, now that the tools of plugins are known, and those of plugins."""
-    from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import packages, registered
-    from pegboard.operators import known_problems
-
     plugins = board.world.catalog.plugins.values()
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
     misfits = [misfit for want in wants for misfit in await plugin_problems.misfits_of(board, want)]
@@ -378,9 +357,6 @@ async def _problems(
 
 async def _over_budget(board: Board) -> list[Problem]:
     """Return a warning for every agent whose start takes more than its budget, once that has been asked for."""
-    from pegboard.board.discover import discover_loaded
-    from pegboard.operators import known_problems
-
     found: list[Problem] = []
     for agent in board.world.agents.values():
         if agent.budget:
@@ -391,7 +367,4 @@ async def _over_budget(board: Board) -> list[Problem]:
 
 
 def _absent_commands(configuration: Configuration) -> Iterator[Problem]:
-    from pegboard.core.model.catalog import Catalog
-    from pegboard.operators.known_problems import absent_commands
-
     return absent_commands(configuration.world(Catalog()), configuration.specs)

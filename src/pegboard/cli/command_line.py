@@ -1,38 +1,15 @@
-"""Wire the commands together."""
+"""Find the command of a command line; only its module is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from pegboard.cli import (
-    accept,
-    approvals,
-    audit,
-    call,
-    check,
-    console,
-    doctor,
-    explain,
-    init,
-    loadouts,
-    login,
-    measure,
-    permissions,
-    pins,
-    schema,
-    search,
-    secret,
-    serve,
-    session,
-    stats,
-    store,
-    suggest,
-    surface,
-    tools,
-)
 from pegboard.cli.common import DONE, USAGE, report
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
@@ -40,15 +17,87 @@ from pegboard.sources.stdout import reserved_stdout
 
 PROGRAM = "pegboard"
 CONTEXT = {"help_option_names": ["--help", "-h"]}
+SUMMARIES: Final = {
+    "measure": "Measure what MCP servers cost in every request today.",
+    "init": "Write a pegboard.yaml, or put Pegboard into a client.",
+    "check": "Report everything that is wrong with the configuration.",
+    "doctor": "Check the store, replicas and clocks, or start one server.",
+    "accept": "Accept a configuration found here, or edits that widen.",
+    "login": "Log in to a remote server, or show the logins that there are.",
+    "logout": "Forget a login to a remote server, and revoke it.",
+    "serve": "Serve the tools to MCP clients, over HTTP or stdio.",
+    "console": "Print the address of the console and open it in the browser.",
+    "tools": "List every tool, or all that an agent may use.",
+    "search": "Search the tools that the agent may use.",
+    "surface": "Show what goes to the model now, and what it costs.",
+    "explain": "Explain why an agent can or cannot call a tool now.",
+    "loadouts": "Show what loadouts make active or discoverable.",
+    "call": "Run one tool as the agent would.",
+    "audit": "Show the audit trail, the newest record first.",
+    "bill": "Show what models were sent and did, and what was saved.",
+    "stats": "Show which tools were called how often, and how that went.",
+    "suggest": "Propose what should be loaded from the start, and toolkits.",
+    "schema": "Print the JSON Schema of pegboard.yaml, for editors.",
+    "session": "Load and unload tools of a session, and show what is loaded.",
+    "permissions": "Show and set the switches of agents.",
+    "approvals": "Show and answer the calls that wait for a person.",
+    "pins": "Show and accept what differs in the tools of servers.",
+    "secret": "Keep secrets in the keyring of the system.",
+    "store": "Export, import and check the store.",
+}
+"""Every command and group with the line under which it is listed: the first one of its own help."""
+_MODULES: Final = {"logout": "login", "bill": "audit"}
+"""The modules of commands that do not have one of their own name."""
 
 
-def _group(help_: str) -> typer.Typer:
+def _typer(help_: str | None = None, cls: type[TyperGroup] | None = None) -> typer.Typer:
     return typer.Typer(
-        help=help_, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT, subcommand_metavar="COMMAND"
+        cls=cls,
+        help=help_,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings=CONTEXT,
+        subcommand_metavar="COMMAND",
     )
 
 
-app = _group("Decide which tools a language model sees at each step, why, and what that costs.")
+@cache
+def _command(name: str) -> Any:
+    """Return a command, or a group of them, from its module.
+
+    The module has either a function of its name with an ``EXAMPLE``, or ``COMMANDS``: functions and examples by name.
+    """
+    module = import_module(f"pegboard.cli.{_MODULES.get(name, name)}")
+    commands: dict[str, tuple[Callable[..., int], str]] = getattr(module, "COMMANDS", {})
+    if not commands:
+        commands = {name: (getattr(module, name), module.EXAMPLE)}
+    elif name in commands:
+        commands = {name: commands[name]}
+    group = _typer(SUMMARIES[name])
+    for each, (function, example) in commands.items():
+        group.command(each, epilog=f"\b\nExample: {example}", context_settings=CONTEXT)(function)
+    made: Any = typer.main.get_command(group)
+    made.name = name
+    return made
+
+
+class _LazyGroup(TyperGroup):
+    """The top of the command line: a command is imported when it is run, and not for the list of all."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name=name, help=summary) for name, summary in SUMMARIES.items()}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the group's signature
+        """Return a command by its name, None where there is none."""
+        return _command(cmd_name) if cmd_name in SUMMARIES else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of the commands."""
+        TyperGroup(commands=self.commands).format_commands(ctx, formatter)
+
+
+app = _typer("Decide which tools a language model sees at each step, why, and what that costs.", _LazyGroup)
 
 
 @app.callback()
@@ -59,63 +108,6 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Show the versi
 
         Printer(as_json=False).say(f"{PROGRAM} {version_of(PROGRAM)}")
         raise typer.Exit(DONE)
-
-
-def _add(group: typer.Typer, name: str, command: Callable[..., int], example: str) -> None:
-    group.command(name, epilog=f"\b\nExample: {example}", context_settings=CONTEXT)(command)
-
-
-_add(app, "measure", measure.measure, measure.EXAMPLE)
-_add(app, "init", init.init, init.EXAMPLE)
-_add(app, "check", check.check, check.EXAMPLE)
-_add(app, "doctor", doctor.doctor, doctor.EXAMPLE)
-_add(app, "accept", accept.accept, accept.EXAMPLE)
-_add(app, "login", login.login, login.EXAMPLE)
-_add(app, "logout", login.logout, login.LOGOUT_EXAMPLE)
-_add(app, "serve", serve.serve, serve.EXAMPLE)
-_add(app, "console", console.console, console.EXAMPLE)
-_add(app, "tools", tools.tools, tools.EXAMPLE)
-_add(app, "search", search.search, search.EXAMPLE)
-_add(app, "surface", surface.surface, surface.EXAMPLE)
-_add(app, "explain", explain.explain, explain.EXAMPLE)
-_add(app, "loadouts", loadouts.loadouts, loadouts.EXAMPLE)
-_add(app, "call", call.call, call.EXAMPLE)
-
-_session = _group("Load and unload tools of a session, and show what is loaded.")
-for _name, (_command, _example) in session.COMMANDS.items():
-    _add(_session, _name, _command, _example)
-app.add_typer(_session, name="session")
-
-_permissions = _group("Show and set the switches of agents.")
-for _name, (_command, _example) in permissions.COMMANDS.items():
-    _add(_permissions, _name, _command, _example)
-app.add_typer(_permissions, name="permissions")
-
-_approvals = _group("Show and answer the calls that wait for a person.")
-for _name, (_command, _example) in approvals.COMMANDS.items():
-    _add(_approvals, _name, _command, _example)
-app.add_typer(_approvals, name="approvals")
-
-_pins = _group("Show and accept what differs in the tools of servers.")
-for _name, (_command, _example) in pins.COMMANDS.items():
-    _add(_pins, _name, _command, _example)
-app.add_typer(_pins, name="pins")
-
-_secret = _group("Keep secrets in the keyring of the system.")
-for _name, (_command, _example) in secret.COMMANDS.items():
-    _add(_secret, _name, _command, _example)
-app.add_typer(_secret, name="secret")
-
-_store = _group("Export, import and check the store.")
-for _name, (_command, _example) in store.COMMANDS.items():
-    _add(_store, _name, _command, _example)
-app.add_typer(_store, name="store")
-
-_add(app, "audit", audit.audit, audit.EXAMPLE)
-_add(app, "bill", audit.bill, audit.BILL_EXAMPLE)
-_add(app, "stats", stats.stats, stats.EXAMPLE)
-_add(app, "suggest", suggest.suggest, suggest.EXAMPLE)
-_add(app, "schema", schema.schema, schema.EXAMPLE)
 
 
 def run(arguments: Sequence[str]) -> int:

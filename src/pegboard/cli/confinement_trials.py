@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from pegboard.assembly import plugin_processes
 from pegboard.cli.plugin_problems import own_paths
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
+from pegboard.sources.confinement import line_of, wider
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -74,8 +76,6 @@ async def tried(board: Pegboard, name: str, printer: Printer) -> TrialResult:
         name: the plugin, which is confined and does not come up.
         printer: each trial is noted there.
     """
-    from pegboard.sources.confinement import line_of
-
     trials = Trials(board, board.services.loader.specs[name], printer)
     try:
         await trials.search()
@@ -199,8 +199,6 @@ class Trials:
 
     def widened(self, grants: Sequence[TrialGrant]) -> Confinement:
         """Return the confinement with these grants besides."""
-        from pegboard.sources.confinement import wider
-
         found = self._confinement
         for grant in grants:
             if grant == ALL_PORTS:
@@ -229,7 +227,6 @@ class Trials:
         return came_up
 
     async def _start(self, confinement: Confinement) -> bool:
-        from pegboard.assembly import plugin_processes
         from pegboard.sources.mcp import McpSource
 
         spec = replace(self._spec, confine=confinement)

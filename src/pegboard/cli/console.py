@@ -12,6 +12,8 @@ import typer
 from pegboard.cli.common import DONE, Options, guarded
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer
+from pegboard.config.documents.document import display_path
+from pegboard.configuration_source import choose
 from pegboard.console.entry.running_consoles import PATIENCE, RunningConsole, running_consoles
 from pegboard.errors import PegboardError, UsageError
 from pegboard.support.user_token import token_file
@@ -56,8 +58,6 @@ def console(
 
 def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int | None) -> RunningConsole:
     """Return the console that is meant; raises ``PegboardError`` where there is none, or there are several."""
-    from pegboard.configuration_source import choose
-
     path, quickstart = choose(config)
     own = str(path.resolve())
     match [one for one in running if (one.configuration == own if port is None else one.port == port)]:
@@ -72,8 +72,6 @@ def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int 
 
 def _not_running(running: Sequence[RunningConsole], path: Path | None, port: int | None) -> PegboardError:
     """Return the error that says what to start; ``path`` None is the quickstart."""
-    from pegboard.config.documents.document import display_path
-
     start, where = "pegboard serve", "for the quickstart"
     if path is not None:
         start, where = f"{start} --config {display_path(path)}", f"for {display_path(path)}"

@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pegboard.accepted_grants import without_opening
+from pegboard.assembly import read_configuration, store_copies
+from pegboard.board.catalog.loader import PluginRequest
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, run, warnings_to
 from pegboard.cli.confinement_trials import TrialResult, tried
+from pegboard.cli.installation import Installation, installation_json, installation_lines, looked_over
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.plugin_problems import own_paths, policy_of
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import StoreError, ToolUnavailableError, UsageError
+from pegboard.operators.servers import printed_lines, server_state
+from pegboard.sources.confinement import SYSTEM, available
+from pegboard.sources.plugin_process.process_spec import process_spec
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -100,10 +108,6 @@ def _looked_over(options: Options, *, try_: bool) -> int:
     async def done(printer: Printer) -> int:
         if try_:
             raise UsageError("--try is about one server.", hint="Name it: pegboard doctor NAME --try.")
-        from pegboard.accepted_grants import without_opening
-        from pegboard.assembly import read_configuration, store_copies
-        from pegboard.cli.installation import Installation, installation_json, installation_lines, looked_over
-
         with warnings_to(printer):
             read = read_configuration(options.config)
         printer.masker = Masker(read.configuration.secrets)
@@ -124,9 +128,6 @@ def _looked_over(options: Options, *, try_: bool) -> int:
 
 
 async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
-    from pegboard.board.catalog.loader import PluginRequest
-    from pegboard.operators.servers import printed_lines, server_state
-
     services, loader = board.services, board.services.loader
     await server_state(services, name)  # refuses a name that nothing has
     with printer.working(f"Starting {name}", lasting=True):
@@ -143,10 +144,6 @@ async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
 def _policy(board: Pegboard, spec: PluginSpec) -> tuple[ConfinementPolicy | None, str]:
     """Return what the process of a plugin may reach; else why it is not confined."""
     import os
-
-    from pegboard.core.model.specs import ServerSpec
-    from pegboard.sources.confinement import available
-    from pegboard.sources.plugin_process.process_spec import process_spec
 
     if spec.confine is None:
         return None, "the file does not say that it is to be"
@@ -212,8 +209,6 @@ def _some(paths: tuple[str, ...]) -> str:
 
 def _beside_system(paths: tuple[str, ...]) -> Iterator[str]:
     """Yield what is no part of what every program reads."""
-    from pegboard.sources.confinement import SYSTEM
-
     every = tuple(f"{each}/" for each in SYSTEM)
     return (each for each in paths if not f"{each}/".startswith(every))
 

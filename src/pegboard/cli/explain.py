@@ -10,6 +10,8 @@ import typer
 from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer, TableColumn
+from pegboard.operators.explain import explain_for_operator
+from pegboard.operators.masked import resolved, shown_names
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -26,8 +28,6 @@ def explain(
     """Explain why an agent can or cannot call a tool now."""
 
     async def explained(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.explain import explain_for_operator
-
         key = (await open_session(board, options)).key
         await discover(board, printer)
         found = await explain_for_operator(
@@ -45,8 +45,6 @@ def explain(
 
 async def _named(board: Pegboard, found: OperatorExplanation) -> OperatorExplanation:
     """Return the explanation with the names by which things are called, whatever is secret in them."""
-    from pegboard.operators.masked import resolved, shown_names
-
     names = await shown_names(board.services)
     return replace(resolved(found, names), fixes=tuple(resolved(fix, names) for fix in found.fixes))
 

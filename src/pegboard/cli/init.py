@@ -11,23 +11,38 @@ import typer
 
 from pegboard.cli.common import DONE, Options, guarded, problem_json, warnings_to
 from pegboard.cli.options import JsonOption
+from pegboard.cli.plain_in_files import Moved, as_moved_before, moved_secrets
 from pegboard.cli.rendering import Printer, plural
+from pegboard.cli.server_starts import faults_of, start_servers
 from pegboard.config.acceptance import accept_text, require_accepted
+from pegboard.config.clients import installing
+from pegboard.config.clients.client import references_of
+from pegboard.config.clients.compiled_servers import WRONG, servers_of
+from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, taken_from, write
+from pegboard.config.clients.installing import no_configuration
+from pegboard.config.clients.kept_copies import remove_for_client
+from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.clients.removing import removal
+from pegboard.config.clients.server_files import read
 from pegboard.config.documents.document import is_mapping
+from pegboard.config.inspection import inspect
+from pegboard.config.location import Machine
+from pegboard.config.schema.fetched import is_fetched
+from pegboard.configuration_source import registered
+from pegboard.confined_servers import ConfinedServers, confinable, confined
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError, PegboardError, UsageError
 from pegboard.mcp_extra import require
+from pegboard.support import own_folder
 
 if TYPE_CHECKING:
-    from pegboard.cli.plain_in_files import Moved
     from pegboard.cli.server_starts import Start
     from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
-    from pegboard.config.location import Machine
     from pegboard.config.schema.configuration import Configuration
-    from pegboard.confined_servers import ConfinedServers
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -121,10 +136,6 @@ class _InitOptions:
 
 
 async def _write_start(printer: Printer, given: _InitOptions) -> int:
-    from pegboard.cli.plain_in_files import Moved, moved_secrets
-    from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
-    from pegboard.config.clients.literal_secrets import secrets_in
-
     config = given.config or TARGET
     chosen = given.source if given.source is not None else BESIDE if BESIDE.is_file() else None
     if chosen is BESIDE:
@@ -174,8 +185,6 @@ async def _write_start(printer: Printer, given: _InitOptions) -> int:
 
 def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], given: _InitOptions) -> ConfinedServers:
     """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
-    from pegboard.confined_servers import ConfinedServers, confined
-
     if given.confine:
         return confined(servers, config, sandboxed=sandboxed)
     return ConfinedServers(servers=servers, sandboxed=sandboxed)
@@ -183,8 +192,6 @@ def _held(servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], 
 
 def _confined_lines(held: ConfinedServers) -> list[str]:
     """Return what a person is told of confinement; where nothing is said of it, that it can be asked for."""
-    from pegboard.config.schema.fetched import is_fetched
-
     free = [
         n for n, entry in held.servers.items() if is_mapping(entry) and is_fetched(entry) and "confine" not in entry
     ]
@@ -196,8 +203,6 @@ def _confined_lines(held: ConfinedServers) -> list[str]:
 
 def _allowed(servers: Mapping[str, Any]) -> int:
     """Return who may at most read a configuration with these servers: its owner alone where a secret may be in it."""
-    from pegboard.config.clients.literal_secrets import secrets_in
-
     return 0o600 if secrets_in(dict(servers)) else 0o666
 
 
@@ -220,9 +225,6 @@ def _show_start(
 
 def _problems(path: Path) -> list[Problem]:
     """Return what is to be put right in the file that was written."""
-    from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import registered
-
     return inspect(path, registered=registered())[1]
 
 
@@ -230,14 +232,6 @@ def _problems(path: Path) -> list[Problem]:
 
 
 async def _install(printer: Printer, name: str, given: _InitOptions) -> int:
-    from pegboard.cli.plain_in_files import as_moved_before
-    from pegboard.config.clients import installing
-    from pegboard.config.clients.client import references_of
-    from pegboard.config.clients.generated import taken_from
-    from pegboard.config.clients.literal_secrets import secrets_in
-    from pegboard.config.location import Machine
-    from pegboard.confined_servers import confinable
-
     machine = Machine()
     client = installing.client_named(name)
     own = given.config if given.config is not None else TARGET
@@ -290,8 +284,6 @@ class _Change:
 
 async def _put_in(printer: Printer, change: _Change, given: _InitOptions) -> int:
     """Start the servers, then write the configuration and put Pegboard into the client's file; report it."""
-    from pegboard.cli.plain_in_files import Moved
-
     file, config = change.edit.file, change.config
     text = None if change.written is None or change.held is None else _text(change.written, change.held, file, config)
     configuration = _usable(config, text, file)
@@ -330,9 +322,6 @@ async def _checked(
 
     Raises ``ConfigError`` where one does not come up.
     """
-    from pegboard.cli.server_starts import faults_of, start_servers
-    from pegboard.core.model.specs import ServerSpec
-
     file, title = change.edit.file, change.edit.file.spot.client.title
     specs = {spec.name: spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)}
     if given.dry_run or not given.check:
@@ -356,9 +345,6 @@ async def _save(printer: Printer, change: _Change, given: _InitOptions) -> tuple
 
     Returns what became of secrets, and where the copy of the client's file is kept.
     """
-    from pegboard.cli.plain_in_files import Moved, moved_secrets
-    from pegboard.support import own_folder
-
     config, edit, taken = change.config, change.edit, change.written
     folder = own_folder.beside(config)
     if taken is None:
@@ -392,9 +378,6 @@ def _usable(config: Path, text: str | None, file: ServerFile) -> Configuration:
 
     Raises ``ConfigError`` where it has a mistake.
     """
-    from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import registered
-
     configuration, problems = inspect(config, registered=registered(), text=text)
     if configuration is None:
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -411,8 +394,6 @@ def _login_lines(names: list[str], config: Path) -> list[str]:
 
 def _require_servers(config: Path, file: ServerFile) -> None:
     """Raise ``ConfigError`` where a client has no server to move, and no configuration is there to give it."""
-    from pegboard.config.clients.installing import no_configuration
-
     if not config.is_file():
         staying = " ".join(f"{name} stays: {why}." for name, why in file.client_only_servers().items())
         message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
@@ -437,8 +418,6 @@ def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
 
 
 def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> int:
-    from pegboard.config.clients import installing
-
     names, used = installing.own_names(file, machine), installing.configuration_in_use(file, machine)
     beside = [other for other in file.entries if other not in names and other not in file.client_only_servers()]
     more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
@@ -460,8 +439,6 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
 
 def _refuse_faults(file: ServerFile, machine: Machine) -> None:
     """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
-    from pegboard.config.clients.compiled_servers import WRONG, servers_of
-
     wrong = {name: why for name, why in servers_of(file, machine).off.items() if why.startswith(WRONG)}
     if wrong:
         listed = "; ".join(f"{name}: {why}" for name, why in wrong.items())
@@ -471,8 +448,6 @@ def _refuse_faults(file: ServerFile, machine: Machine) -> None:
 
 def _text(taken: Taken, held: ConfinedServers, file: ServerFile, config: Path) -> str:
     """Return the configuration with the servers of a client."""
-    from pegboard.config.clients.generated import client_text
-
     text = client_text(replace(taken, servers=held.servers), file.label)
     if file.spot.scope != "user":
         return text
@@ -481,8 +456,6 @@ def _text(taken: Taken, held: ConfinedServers, file: ServerFile, config: Path) -
 
 def _write_moved(text: str, servers: Mapping[str, Any], file: ServerFile, config: Path, *, force: bool) -> None:
     """Write the configuration with a client's servers as private as where they were, or more so."""
-    from pegboard.config.clients.generated import write
-
     personal = file.spot.scope == "user"
     if personal and not config.parent.exists():
         config.parent.mkdir(mode=0o700, parents=True)
@@ -495,8 +468,6 @@ def _unconfined(entry: Any) -> Any:
 
 def _servers_of(config: Path, machine: Machine) -> Mapping[str, Any]:
     """Return the servers of a configuration of ours."""
-    from pegboard.config.clients.server_files import read
-
     return read(config, machine).translated().value.get("servers", {})
 
 
@@ -522,11 +493,6 @@ def _has(config: Path, held: ConfinedServers, machine: Machine) -> bool:
 
 
 def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: bool) -> int:
-    from pegboard.config.clients import installing
-    from pegboard.config.clients.kept_copies import remove_for_client
-    from pegboard.config.clients.removing import removal
-    from pegboard.config.location import Machine
-
     machine = Machine()
     client = installing.client_named(name)
     file = installing.file_of(client, machine, source, holding=True)

@@ -10,6 +10,11 @@ import typer
 from pegboard.cli.common import DONE, Options, guarded
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.config.reading import loadouts_of
+from pegboard.configuration_source import choose, registered
+from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+from pegboard.core.model.loadouts import merge
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import UsageError
 
@@ -30,10 +35,6 @@ def loadouts(
     """
 
     async def printed(printer: Printer) -> int:
-        from pegboard.config.reading import loadouts_of
-        from pegboard.configuration_source import choose, registered
-        from pegboard.core.model.masking import Masker
-
         path, _ = choose(config)
         read = loadouts_of(path, registered=registered())
         printer.masker = Masker(read.secrets)
@@ -55,9 +56,6 @@ def loadouts(
 
 
 def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:
-    from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
-    from pegboard.core.model.loadouts import merge
-
     loadout, merged = known[name.casefold()], merge(name, known)
     listed = Names(plugins.items())
     written = {n.casefold(): n for fold in merged.chain for n in known[fold.casefold()].disabled}

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -18,14 +18,13 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.access.instances import LoginOwner
 from pegboard.errors import PegboardError, UsageError
+from pegboard.operators.logins import OperatorLogins
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.access.logins import PendingLogin
-    from pegboard.operators.logins import LoginView, OperatorLogins
+    from pegboard.operators.logins import LoginView
 
-EXAMPLE = "pegboard login linear"
-LOGOUT_EXAMPLE = "pegboard logout linear"
 COLUMNS = (*map(TableColumn, ("server", "principal", "agent", "until")), TableColumn("scopes", flexible=True))
 LONGEST_ADDRESS = 16_384
 
@@ -52,8 +51,6 @@ def login(
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.logins import OperatorLogins
-
         logins = OperatorLogins(board.services)
         if list_:
             return _print(await logins.listed(), printer)
@@ -79,8 +76,6 @@ def logout(
     """Forget a login to a remote server, and revoke it."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.logins import OperatorLogins
-
         owner = LoginOwner(principal, agent)
         if not await OperatorLogins(board.services).end(server, owner):
             return _answered(printer, server, owner, "unchanged", f"There is no login to '{server}' of {principal}.")
@@ -164,3 +159,9 @@ def _row(view: LoginView) -> tuple[str, ...]:
     until = "" if view.expires_at is None else f"{datetime.fromtimestamp(view.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
     lasts = view.refused or ("renewed by itself" if view.renewable else until)
     return view.server or view.resource, view.principal, view.agent, lasts, " ".join(view.scopes)
+
+
+COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
+    "login": (login, "pegboard login linear"),
+    "logout": (logout, "pegboard logout linear"),
+}

@@ -11,22 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pegboard.assembly import trial
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import JsonOption
 from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.acceptance import require_accepted
+from pegboard.config.clients.compiled_servers import own_configuration, servers_of
+from pegboard.config.clients.known import every_spot
+from pegboard.config.clients.server_files import read, read_standard_input
+from pegboard.config.location import Machine
+from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import serialised
 from pegboard.errors import ConfigError, UsageError
 from pegboard.mcp_extra import require
+from pegboard.stores.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.config.clients.compiled_servers import CompiledServers
     from pegboard.config.clients.server_files import ServerFile
-    from pegboard.config.location import Machine
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
@@ -83,9 +89,6 @@ def measure(
     """
 
     async def measured(printer: Printer) -> int:
-        from pegboard.config.clients.compiled_servers import servers_of
-        from pegboard.config.location import Machine
-
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")
         require("`pegboard measure`")
@@ -111,15 +114,11 @@ def measure(
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
-    from pegboard.config.clients.server_files import read, read_standard_input
-
     return read_standard_input(machine) if str(path) == "-" else read(path, machine)
 
 
 def _require_accepted(chosen: ServerFile, machine: Machine, *, named: bool) -> None:
     """Raise ``NotAcceptedError`` where what would be started was found in this folder and is not accepted (P11)."""
-    from pegboard.config.clients.compiled_servers import own_configuration
-
     if not named and chosen.spot.scope == "project":
         require_accepted(chosen.spot.path, exactly=True)
     for behind in (own_configuration(entry, machine) for entry in chosen.entries.values()):
@@ -136,9 +135,6 @@ def _nothing(file: ServerFile) -> ConfigError:
 
 def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
     """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
-    from pegboard.config.clients.known import every_spot
-    from pegboard.config.clients.server_files import read
-
     found: list[ServerFile] = []
     broken: list[ConfigError] = []
     for spot in every_spot(machine):
@@ -174,9 +170,7 @@ class Bench:
 @asynccontextmanager
 async def _opened(servers: CompiledServers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
     """Open a board that keeps everything in memory; leave no server behind."""
-    from pegboard.assembly import trial
     from pegboard.sources.mcp import McpSource
-    from pegboard.stores.sql import MemoryStore
 
     upstreams = McpSource(
         mask=masker.text,
@@ -242,8 +236,6 @@ def _row(board: Board, servers: CompiledServers, name: str) -> ServerCost:
 
 async def _instead(board: Board) -> Amount:
     """Return what a gateway in front of these servers lists, its instructions included."""
-    from pegboard.core.model.delivery import GATEWAY
-
     session = await board.session(session_id="measure", host=GATEWAY)
     surface = await session.surface(loaded=False)
     tools = [out.tool for out in surface.tools]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pegboard.board.granting_switches import grants_more
+from pegboard.board.switch_actions import carry_out, planned
 from pegboard.cli.common import DONE, Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
@@ -123,8 +125,6 @@ def set_(
         whose = "every agent" if chosen is None else f"agent '{chosen}'"
         whose += f" and principal '{principal}'" if principal is not None else ""
         if value != "false":
-            from pegboard.board.granting_switches import grants_more
-
             question = f"{_QUESTIONS[value].format(name)} for {whose}?"
             names = list(board.world.agents) if chosen is None else [chosen]
             grants = [
@@ -152,8 +152,6 @@ def set_(
 
 async def _set_for_all(board: Pegboard, printer: Printer, name: str, value: bool | None, *, by: str) -> int:
     """Set a switch for every agent, in one transaction, and print what is in force."""
-    from pegboard.board.switch_actions import carry_out, planned
-
     plan = await planned(board.services, list(board.world.agents), name, value)
     action = await carry_out(board.services, plan, by=by)
     changed = len({one.agent for one in action.changes})

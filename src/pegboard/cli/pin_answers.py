@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.common import DONE, system_user
 from pegboard.cli.person import NotAgreedError, require_operator, require_typed
 from pegboard.cli.rendering import Given, Printer, plural
+from pegboard.operators.masked import resolved, shown_names
+from pegboard.operators.pins import OperatorPins
 
 if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.core.principals.bearer_tokens import Token
-    from pegboard.operators.pins import OperatorPins, PinView
+    from pegboard.operators.pins import PinView
 
 STATES = {"pinned": "as pinned", "changed": "changed, waits", "new": "new, waits", "gone": "not listed"}
 ASKED_ABOUT = 50
@@ -33,8 +35,6 @@ async def accepted(
     Raises:
         NotAgreedError: no person or operator agreed.
     """
-    from pegboard.operators.pins import OperatorPins
-
     pins = OperatorPins(services)
     found = await named(services, [one for one in await pins.shown(*names) if one.waits or one.status == "gone"])
     plain, warned = [one for one in found if not one.findings], [one for one in found if one.findings]
@@ -103,8 +103,6 @@ def answered(found: Sequence[PinView], printer: Printer) -> int:
 
 async def named(services: Services, found: Iterable[PinView]) -> list[PinView]:
     """Return the same with the names by which tools are called, whatever is secret in them: commands take these."""
-    from pegboard.operators.masked import resolved, shown_names
-
     names = await shown_names(services)
     return [resolved(one, names) for one in found]
 

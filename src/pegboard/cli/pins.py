@@ -12,6 +12,7 @@ from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.pin_answers import accepted, answered, lines, named, row, row_json, whole_json
 from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.errors import UsageError
+from pegboard.operators.pins import OperatorPins
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -31,8 +32,6 @@ def list_(
     """Show the tools of servers, whether they are as pinned, and what waits for a person."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.pins import OperatorPins
-
         found = await named(board.services, await OperatorPins(board.services).listed(*names or (), waiting=waiting))
         if printer.as_json:
             printer.document([row_json(one) for one in found])
@@ -49,8 +48,6 @@ def show(names: NamesArgument = None, config: ConfigOption = None, as_json: Json
     """Show how tools differ from what is pinned; without a name, of everything that waits for a person."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.pins import OperatorPins
-
         found = await named(board.services, await OperatorPins(board.services).shown(*names or (), waiting=not names))
         if printer.as_json:
             printer.document([whole_json(one) for one in found])

@@ -8,11 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegboard.cli.person import agrees
+from pegboard.config.clients.plain_secrets import FILE, KEYRING, plain_secrets, without_plain
+from pegboard.config.clients.server_files import read
+from pegboard.config.documents.document import dotted
+from pegboard.config.location import Machine
 from pegboard.config.saving import write_whole
+from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
 from pegboard.problems import Problem
+from pegboard.sources.references.keyring_values import delete, store, usable, value_of
+from pegboard.sources.references.stored_names import note_deleted, note_stored
 from pegboard.support import own_folder
+from pegboard.system_keyring import INSTALL, KeyringError, installed
 
 if TYPE_CHECKING:
     from pegboard.config.clients.plain_secrets import PlainSecret
@@ -25,10 +34,6 @@ if TYPE_CHECKING:
 
 def warnings_of(path: Path) -> Iterator[Problem]:
     """Yield a warning for each secret that stands in plain in a configuration, with what replaces it."""
-    from pegboard.config.clients.plain_secrets import plain_secrets
-    from pegboard.config.clients.server_files import read
-    from pegboard.config.location import Machine
-
     try:
         file = read(path, Machine())
     except PegboardError:  # `check` has said so
@@ -45,8 +50,6 @@ def warnings_of(path: Path) -> Iterator[Problem]:
 
 def lines_of(file: ServerFile) -> list[str]:
     """Return what is said of the secrets that stand in plain in a client's file; nothing where there are none."""
-    from pegboard.config.clients.plain_secrets import plain_secrets
-
     found = plain_secrets(file.entries)
     if not found:
         return []
@@ -57,9 +60,6 @@ def lines_of(file: ServerFile) -> list[str]:
 
 def json_of(file: ServerFile) -> list[dict[str, Any]]:
     """Return the same as scripts read it."""
-    from pegboard.config.clients.plain_secrets import plain_secrets
-    from pegboard.config.documents.document import dotted
-
     return [
         {"server": one.server, "path": dotted(one.path, whole=True), "name": one.name, "replacement": one.line}
         for one in plain_secrets(file.entries)
@@ -68,8 +68,6 @@ def json_of(file: ServerFile) -> list[dict[str, Any]]:
 
 def unread(configuration: Configuration) -> list[str]:
     """Return what `check` cannot know without starting a server: values that are read only then."""
-    from pegboard.core.model.specs import ServerSpec
-
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
     found: dict[str, list[str]] = {}
     for text in (text for spec in servers for text in spec.references):
@@ -83,9 +81,6 @@ def unread(configuration: Configuration) -> list[str]:
 
 def without_keyring(configuration: Configuration) -> Iterator[Problem]:
     """Yield what values in the keyring lack, where there are any."""
-    from pegboard.core.model.specs import ServerSpec
-    from pegboard.system_keyring import INSTALL, installed
-
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
     texts = (text for spec in servers for text in spec.references)
     first = next((text for text in texts if any(one.scheme == "keyring" for one in text.references)), None)
@@ -116,10 +111,6 @@ class Moved:
 
     def undo(self) -> None:
         """Take out of the keyring what was put there, and remove the files."""
-        from pegboard.sources.references.keyring_values import delete
-        from pegboard.sources.references.stored_names import note_deleted
-        from pegboard.system_keyring import KeyringError
-
         for name in self.added:
             try:
                 delete(name)
@@ -147,10 +138,6 @@ async def moved_secrets(
     Raises:
         PegboardError: ``keyring_failed`` where they are to be in the keyring and cannot be; then nothing is moved.
     """
-    from pegboard.config.clients.plain_secrets import plain_secrets
-    from pegboard.sources.references.keyring_values import usable
-    from pegboard.system_keyring import INSTALL, installed
-
     found = plain_secrets(servers)
     if not found:
         return Moved(servers=servers)
@@ -165,8 +152,6 @@ async def moved_secrets(
 
 
 async def _agreed(found: tuple[PlainSecret, ...], names: str) -> bool:
-    from pegboard.cli.person import agrees
-
     return bool(await agrees([f"{_count(found)} in plain: {names}.", "Move them into the keyring of the system?"]))
 
 
@@ -177,8 +162,6 @@ def _count(found: tuple[PlainSecret, ...]) -> str:
 
 def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config: Path, later: str) -> Moved:
     """Return servers whose secrets were each written into a file for its owner alone: all of them, or none."""
-    from pegboard.config.clients.plain_secrets import FILE, without_plain
-
     folder = own_folder.beside(config)
     place = folder / own_folder.SECRETS
     added: list[Path] = []
@@ -216,11 +199,6 @@ def _value_in(path: Path) -> str | None:
 
 def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stays_in: str) -> Moved:
     """Return servers whose secrets were put into the keyring: all of them, or none."""
-    from pegboard.config.clients.plain_secrets import KEYRING, without_plain
-    from pegboard.sources.references.keyring_values import store, value_of
-    from pegboard.sources.references.stored_names import note_stored
-    from pegboard.system_keyring import KeyringError
-
     added: list[str] = []
     kept: list[PlainSecret] = []
     try:
@@ -251,10 +229,6 @@ def as_moved_before(servers: Mapping[str, Any], config: Path, there: Mapping[str
         config: the configuration.
         there: the servers in it.
     """
-    from pegboard.config.clients.plain_secrets import FILE, KEYRING, plain_secrets, without_plain
-    from pegboard.sources.references.keyring_values import value_of
-    from pegboard.system_keyring import KeyringError
-
     found, place = plain_secrets(servers), own_folder.beside(config) / own_folder.SECRETS
     values: Mapping[str, Callable[[str], str | None]] = {KEYRING: value_of, FILE: lambda name: _value_in(place / name)}
     for reference, value in values.items():

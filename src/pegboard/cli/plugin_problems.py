@@ -6,25 +6,29 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.core.model.specs import RegisteredSpec
+from pegboard.assembly import processes_of
+from pegboard.config.check.override_checks import Misfit
+from pegboard.config.own_files import ConfiguredFiles, store_file
+from pegboard.core.access.settings.predicates import fault_of_error
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import RegisteredSpec, ServerSpec
 from pegboard.errors import OverrideError, ToolUnavailableError
 from pegboard.problems import Problem
+from pegboard.sources.confinement import line_for, named_paths, points_to_socket, policy_for
+from pegboard.sources.lazy import LazyHooks
 
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.board.catalog.loader import PluginRequest
-    from pegboard.config.check.override_checks import Misfit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.named_paths import OwnPaths
     from pegboard.core.model.confinement import Confinement
-    from pegboard.core.model.specs import ServerSpec
     from pegboard.sources.confinement import ConfinementPolicy
 
 
 async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
     """Return the overrides of a request that its plugin does not take; a server takes none."""
-    from pegboard.config.check.override_checks import Misfit
-
     loader, (name, key) = board.services.loader, want.key
     plugin = board.world.catalog.plugins[name]
     if plugin.kind == "server":
@@ -44,12 +48,6 @@ async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
 
 async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem]:
     """Return the predicates that cannot be imported, so that what they stand for can never run (T12)."""
-    from pegboard.assembly import processes_of
-    from pegboard.core.access.settings.predicates import fault_of_error
-    from pegboard.core.model.masking import Masker
-    from pegboard.core.model.naming import one_line
-    from pegboard.sources.lazy import LazyHooks
-
     masker, found = Masker(configuration.secrets), list[Problem]()
     apart = processes_of(configuration, masker, os.environ)
     hooks = LazyHooks(configuration.path.absolute().parent, apart)
@@ -82,8 +80,6 @@ def notes(board: Board) -> Iterator[str]:
 
 def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]]:
     """Return what confined servers are given by their settings and could not reach, and what else is to be known."""
-    from pegboard.core.model.specs import ServerSpec
-
     problems: list[Problem] = []
     besides: list[str] = []
     confined = [s for s in configuration.specs.values() if isinstance(s, ServerSpec) and s.confine is not None]
@@ -99,8 +95,6 @@ def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]
 
 def own_paths(configuration: Configuration) -> OwnPaths:
     """Return the files of Pegboard's own under a configuration, as they are kept from what is confined (P10)."""
-    from pegboard.config.own_files import ConfiguredFiles, store_file
-
     store = store_file(configuration.store)
     stores = (store,) if store else ()
     return ConfiguredFiles(configuration=configuration, env=os.environ, stores=stores).kept_from_confined
@@ -108,8 +102,6 @@ def own_paths(configuration: Configuration) -> OwnPaths:
 
 def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> ConfinementPolicy:
     """Return what the process of a server or plugin may reach; raises ``ToolUnavailableError`` where it cannot be."""
-    from pegboard.sources.confinement import policy_for
-
     return policy_for(
         confinement,
         name=spec.name,
@@ -124,8 +116,6 @@ def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Conf
 
 def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what a confined server would not get, and the line that gives it."""
-    from pegboard.sources.confinement import line_for, named_paths, points_to_socket
-
     assert spec.confine is not None
     try:
         policy = policy_of(spec, spec.confine, own)

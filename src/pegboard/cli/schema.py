@@ -5,6 +5,7 @@ from __future__ import annotations
 from pegboard.cli.common import DONE, Options, guarded
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
+from pegboard.config.schema.json_schema import schema as json_schema
 
 EXAMPLE = "pegboard schema > pegboard.schema.json"
 
@@ -15,7 +16,5 @@ def schema(as_json: JsonOption = False) -> int:  # noqa: ARG001
 
 
 async def _schema(printer: Printer) -> int:
-    from pegboard.config.schema.json_schema import schema as json_schema
-
     printer.document(json_schema())
     return DONE

@@ -13,9 +13,18 @@ import typer
 from pegboard.cli.common import DONE, report
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn
+from pegboard.config.inspection import inspect
+from pegboard.configuration_source import choose, packages, registered
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.references import ByReference, Reference, is_name, reference
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NotAcceptedError, PegboardError, UsageError
+from pegboard.sources.references.file_text import text_of
+from pegboard.sources.references.keyring_values import delete as delete_value
+from pegboard.sources.references.keyring_values import store, value_of
+from pegboard.sources.references.stored_names import note_deleted, note_stored, stored_names
+from pegboard.sources.references.value_text import LONGEST, without_newline
+from pegboard.system_keyring import KeyringError
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: letters, digits and _ . @ / -")]
 COLUMNS: Final = (TableColumn("name"), TableColumn("value"), TableColumn("used by", flexible=True))
@@ -33,10 +42,6 @@ def set_(
     """
 
     def done(printer: Printer) -> int:
-        from pegboard.sources.references.keyring_values import store
-        from pegboard.sources.references.stored_names import note_stored
-        from pegboard.system_keyring import KeyringError
-
         if value:
             raise UsageError(
                 "A value is never an argument: others on this machine can read those, and your shell keeps them.",
@@ -86,10 +91,6 @@ def delete(name: NameArgument, config: ConfigOption = None, as_json: JsonOption 
     """Remove a value from the keyring of the system."""
 
     def done(printer: Printer) -> int:
-        from pegboard.sources.references.keyring_values import delete as delete_value
-        from pegboard.sources.references.stored_names import note_deleted
-        from pegboard.system_keyring import KeyringError
-
         _require_name(name)
         try:
             there = delete_value(name)
@@ -136,8 +137,6 @@ def _require_name(name: str) -> None:
 
 def _given(name: str) -> str:
     """Return the value that is typed at the terminal without being shown, or that comes on standard input."""
-    from pegboard.sources.references.value_text import LONGEST, without_newline
-
     if sys.stdin.isatty():
         import getpass
 
@@ -192,10 +191,6 @@ class _SecretRow:
 
 def _used(config: Path | None, printer: Printer) -> tuple[ByReference, ...]:
     """Return the texts with references in a configuration; none in one that cannot be used, which is noted."""
-    from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import choose, packages, registered
-    from pegboard.core.model.specs import ServerSpec
-
     try:
         path, _ = choose(config)
     except NotAcceptedError as waits:
@@ -216,8 +211,6 @@ def _bare(text: ByReference) -> tuple[Reference, ...]:
 
 
 def _rows(used: Sequence[ByReference]) -> Iterator[_SecretRow]:
-    from pegboard.sources.references.stored_names import stored_names
-
     known = [Reference(scheme="keyring", target=name) for name in stored_names()]
     written = [one for text in used for one in text.references if one.scheme != "keyring"]
     named = [one for text in used for one in _bare(text) if one.scheme == "keyring"]
@@ -229,10 +222,6 @@ def _rows(used: Sequence[ByReference]) -> Iterator[_SecretRow]:
 
 def _looked_up(one: Reference) -> tuple[bool | None, str]:
     """Return whether a reference has a value, and why that is not known or it has none."""
-    from pegboard.sources.references.file_text import text_of
-    from pegboard.sources.references.keyring_values import value_of
-    from pegboard.system_keyring import KeyringError
-
     try:
         if one.scheme == "keyring":
             has = value_of(one.target) is not None

@@ -16,6 +16,7 @@ from pegboard.config.schema.fetched import is_fetched
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NeedsLoginError, PegboardError
+from pegboard.stores.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
@@ -93,7 +94,6 @@ async def start_servers(
 async def _start(spec: ServerSpec, masker: Masker, own: OwnPaths) -> Start:
     """Start one server, ask it for its tools, and stop it."""
     from pegboard.sources.mcp import McpSource
-    from pegboard.stores.sql import MemoryStore
 
     if spec.unavailable:
         return Start(name=spec.name, fault=masker.text(spec.unavailable))

@@ -11,6 +11,8 @@ import typer
 from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run, system_user
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.core.state.sessions import from_text
+from pegboard.operators.sessions import remove_session
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -128,8 +130,6 @@ def list_(
 
 
 def _record(key: SessionKey, stored: StoredState) -> dict[str, Any]:
-    from pegboard.core.state.sessions import from_text
-
     try:
         state = from_text(stored.text)
     except ValueError:
@@ -152,8 +152,6 @@ def delete(
     as_json: JsonOption = False,
 ) -> int:
     """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
-    from pegboard.operators.sessions import remove_session
-
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:

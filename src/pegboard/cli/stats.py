@@ -11,6 +11,8 @@ from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.errors import UsageError
+from pegboard.operators.money import price_text
+from pegboard.operators.usage import UsageQuery, UsageReader
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -34,8 +36,6 @@ def stats(
     """Show which tools were called how often, and how that went."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.operators.usage import UsageQuery, UsageReader
-
         query = UsageQuery(seconds=_seconds(since), agent=agent, limit=limit)
         found = await UsageReader(board.services).usage(query)
         if printer.as_json:
@@ -59,8 +59,6 @@ def _seconds(text: str) -> int:
 
 
 def _print(found: Usage, by: By, printer: Printer) -> None:
-    from pegboard.operators.money import price_text
-
     rows = {"tool": found.tools, "agent": found.agents, "server": found.servers}[by]
     more = {"tool": found.more_tools, "agent": found.more_agents, "server": found.more_servers}[by]
     if not rows:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pegboard.assembly import read_configuration, store_copies
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
@@ -20,11 +21,13 @@ from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.store_lines import check_json, check_lines, rekeyed_line, sealed_line
 from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
+from pegboard.ports.store_copies import OF_EVERY_STORE, store_not_empty
+from pegboard.stores.sql.copy_lines import CopyReader, CopyWriter
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.ports.store_copies import CopiedRecord, StoreCheck, StoreCopies
-    from pegboard.stores.sql.copy_lines import CopyEnd, CopyReader
+    from pegboard.stores.sql.copy_lines import CopyEnd
 
 STANDARD: Final = "-"
 EXPORT_RISK: Final = "A copy is as confidential as the store: what is sealed stays so, all else stands in it in plain."
@@ -77,8 +80,6 @@ def import_(
     """
 
     async def done(printer: Printer) -> int:
-        from pegboard.stores.sql.copy_lines import CopyReader
-
         configuration, copies = _store(printer, config)
         with _read(file) as opened:
             reader = CopyReader(opened, "standard input" if file == STANDARD else file)
@@ -136,8 +137,6 @@ def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
 
 def _store(printer: Printer, config: Path | None) -> tuple[Configuration, StoreCopies]:
     """Return a configuration and its store; what is printed from now on has no secret of it."""
-    from pegboard.assembly import read_configuration, store_copies
-
     with warnings_to(printer):
         read = read_configuration(config)
     printer.masker = Masker(read.configuration.secrets)
@@ -155,8 +154,6 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
 async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], None]) -> CopyEnd:
     """Write a copy and return what it came to."""
     from importlib.metadata import version
-
-    from pegboard.stores.sql.copy_lines import CopyWriter
 
     writer = CopyWriter()
     file.write(writer.header(version=version("pegboard"), store=copies.kind))
@@ -182,8 +179,6 @@ async def _said(reader: CopyReader, say: Callable[[str], None]) -> AsyncIterator
 
 async def _in_the_way(copies: StoreCopies, *, replace: bool) -> list[str]:
     """Return what is said of what the store has; raises ``StoreError`` where that is in the way."""
-    from pegboard.ports.store_copies import OF_EVERY_STORE, store_not_empty
-
     try:
         found = await copies.check(thorough=False)
     except StoreError as error:

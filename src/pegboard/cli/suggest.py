@@ -9,19 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from pegboard.board.meta_tools import command_context
 from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.config.proposed import configuration_of
+from pegboard.config.schema.values import Seconds
+from pegboard.configuration_source import registered
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.delivery import Cache
+from pegboard.core.proposals.choices import choose
+from pegboard.core.proposals.replay import Replay
+from pegboard.core.proposals.trail import Trail
+from pegboard.core.state.active_tools import starting_tools
+from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.shrinking import excess
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.config.proposed import Judge, ProposedConfiguration
     from pegboard.config.schema.configuration import Configuration
-    from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.proposals.proposal import Accepted, Findings, Proposal
     from pegboard.core.proposals.replay import Totals
-    from pegboard.core.proposals.trail import Trail
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard suggest --since 30d | patch -p0"
@@ -113,8 +123,6 @@ def _begin(since: str | None) -> datetime | None:
         return None
     from pydantic import TypeAdapter, ValidationError
 
-    from pegboard.config.schema.values import Seconds
-
     try:
         return datetime.now(UTC) - timedelta(seconds=TypeAdapter(Seconds).validate_python(since))
     except ValidationError:
@@ -128,13 +136,6 @@ def _begin(since: str | None) -> datetime | None:
 async def _answer(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
 ) -> SuggestReport:
-    from pegboard.config.proposed import configuration_of
-    from pegboard.configuration_source import registered
-    from pegboard.core.model.delivery import Cache
-    from pegboard.core.proposals.choices import choose
-    from pegboard.core.proposals.replay import Replay
-    from pegboard.core.proposals.trail import Trail
-
     services = board.services
     await discover(board, printer, start=False)
     await services.compiler.refresh()
@@ -185,12 +186,6 @@ async def _read(
 
 async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
     """Return what looks at a changed configuration: the agent may use what it may now, and keeps its budget (S9)."""
-    from pegboard.board.meta_tools import command_context
-    from pegboard.core.access.permissions import CompiledPermissions
-    from pegboard.core.state.active_tools import starting_tools
-    from pegboard.core.state.sessions import DEFAULT
-    from pegboard.core.state.shrinking import excess
-
     name = permissions.agent.name
     info = (await board.session(agent=name, session_id="suggest")).info
     permitted = {tool.id for tool in permissions.permitted}

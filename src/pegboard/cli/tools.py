@@ -9,6 +9,8 @@ import typer
 from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
+from pegboard.core.model.tools import HELD
+from pegboard.core.surface.explanations import STALE
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -73,8 +75,6 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
-    from pegboard.core.model.tools import HELD
-
     held = plugin.held if permissions is None or permissions.may_have_tools_of(plugin) else ()
     rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in held]
     return [*rows, *(_row(plugin, clash.second, "", 0, clash.text) for clash in clashes)]
@@ -94,8 +94,6 @@ def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, s
 
 def _why_not(plugin: Plugin, tool: Tool) -> tuple[str, str]:
     """Return why a tool cannot run (its own reason, or that of every variant that has it), and why it may be old."""
-    from pegboard.core.surface.explanations import STALE
-
     holding = [
         variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
     ]
