@@ -31,7 +31,7 @@ from pegboard import Pegboard
 from pegboard.board.board import Board
 from pegboard.ports import SessionKey, Store
 from pegboard.stores.sql import PostgresStore, SqliteStore
-from pegboard.stores.sql.postgres_database import Database
+from pegboard.stores.sql.postgres_database import PostgresDatabase
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from postgres_server import PostgresServer
@@ -42,9 +42,9 @@ FEW = 10
 BAR = 3.0
 """Milliseconds that reading or writing a session may take."""
 RECORDS = """INSERT INTO {table}
-    (at, kind, principal, agent, session, turn, subject, decision, reason, outcome, arguments)
+    (at, kind, principal, agent, session, turn, subject, decision, reason, outcome, arguments, by, moment)
     SELECT '2026-07-28T09:30:00+00:00', 'call', 'local', 'assistant', 'session ' || (n % {sessions}), 1, 'echo',
-    'allowed', '', 'ok', 'digest' FROM {numbers}"""
+    'allowed', '', 'ok', 'digest', '', 1785231000.0 FROM {numbers}"""
 
 
 @dataclass
@@ -178,21 +178,20 @@ def _counted(board: Board) -> Generator[Counter[str]]:
 
     def note(statement: str) -> None:
         begins = statement.lstrip()
-        if begins.startswith(("BEGIN IMMEDIATE", "INSERT INTO {s}.flushes")):
+        if begins.startswith("BEGIN"):
             counted["batch"] += 1
-        elif begins.startswith("SELECT") and "pg_advisory_xact_lock_shared" not in begins:  # the net of every 3 s
+        elif begins.startswith("SELECT") and "main.counter" not in begins:  # what is read every 3 s
             counted["read"] += 1
 
-    original = Database.send
+    original = PostgresDatabase.send
 
-    async def send(self: Database, connection: Any, statements: Any, **how: Any) -> Any:
+    async def send(self: PostgresDatabase, connection: Any, statements: Any, **how: Any) -> Any:
         note(statements[0][0])
         return await original(self, connection, statements, **how)
 
     store: Any = board.services.store
-    with patch.object(Database, "send", send):
-        file = getattr(store, "_database", None)
-        connection = getattr(file, "_connection", None)
+    with patch.object(PostgresDatabase, "send", send):
+        connection = getattr(store._db, "_open", None)
         if isinstance(connection, sqlite3.Connection):
             connection.set_trace_callback(note)
         yield counted
@@ -207,11 +206,10 @@ async def _fill(place: Place, sessions: int, records: int) -> None:
             key = SessionKey(principal="local", agent="assistant", session=f"of before {number}")
             await store.save(key, TEXT, expected=0)
         if isinstance(store, PostgresStore):
-            query = RECORDS.format(table="{s}.audit", sessions=sessions, numbers=f"generate_series(1, {records}) AS n")
-            query = query.replace("(at,", "(of, moment, at,").replace("SELECT '", "SELECT '\\x00', now(), '")
-            database, _ = store._opened()
+            query = RECORDS.format(table="main.audit", sessions=sessions, numbers=f"generate_series(1, {records}) AS n")
             with patch("pegboard.stores.sql.postgres_database.ANSWER_SECONDS", 600):
-                await database.script((query, ()), ("ANALYZE {s}.audit", ()))
+                await store._db.rows(query)
+                await store._db.rows("ANALYZE main.audit")
             return
     if place.kind == "SQLite":
         numbers = (

@@ -83,5 +83,5 @@ def _took(dice: random.Random, outcome: str, times: int) -> UsageCounts:
 
 async def _bytes(store: SqliteStore) -> int:
     """Return how large the file is once its log is written into it."""
-    await store._opened().read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+    await store._db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     return store.path.stat().st_size

@@ -109,12 +109,19 @@ class AuditRecords(StoreBase):
         """Store decisions, after the calls that wait, before returning."""
         self._require_open()
         self._waiting_records.add(*entries, details=details)
-        await self._batches.flush()
+        if self._db.lasts:
+            await self._batches.flush()
+        else:
+            self._batches.schedule()
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""
         self._require_open()
         self._waiting_records.add(entry, details=details)
+        self._batches.schedule()
+
+    def _record_later(self, records: Sequence[AuditRecord]) -> None:
+        self._waiting_records.add(*records)
         self._batches.schedule()
 
     async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:

@@ -40,6 +40,11 @@ class StoreBase:
             waits = batches.has_rows and not batches.is_scheduled
             return await (batches.write_before if waits else self._db.write)(work, *locks)
 
+        if not self._db.lasts:  # then a record need not be stored before this returns
+            result = await self._db.write(work, *locks)
+            self._record_later(audit)
+            return result
+
         async def with_records(transaction: Transaction) -> T:
             result = await work(transaction)
             await self._put_records(transaction, audit)
@@ -56,6 +61,10 @@ class StoreBase:
             return await self._write(work, *locks, audit=audit)
         except RaceLostError:
             return None
+
+    def _record_later(self, records: Sequence[AuditRecord]) -> None:
+        """Store records with the next batch; the part that keeps the audit trail does."""
+        raise NotImplementedError
 
     async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:
         """Write records of the audit trail; the part that keeps it does."""

@@ -214,6 +214,8 @@ class SqliteDatabase:
         ``PRAGMA data_version`` tells of commits through other connections only; one that was read after ``since`` is
         not read again.
         """
+        if self._path is None and self._token is not None:
+            return self._token
         if since is not None and (known := self.known_token(since)) is not None:
             return known
         self._looked_at = time.monotonic()
