@@ -16,6 +16,7 @@ from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, load
 from pegboard.config.documents import json_text, mapping, yaml_text
 from pegboard.config.documents.document import Document, PathKey, UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.documents.expansion import Expansion, MissingValue
+from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
@@ -238,15 +239,14 @@ def _missing(missing: MissingValue, document: Document, *, in_server: bool) -> P
     if missing.kind == "syntax":
         message = "'${' does not begin the name of an environment variable."
         hint = "Write ${NAME}, ${NAME:-default} or, for the two signs, $${."
-        return Problem(severity="error", code="env_syntax", message=message, hint=hint, place=place)
+        return error("env_syntax", message, place, hint)
     if missing.kind == "reference":
         hint = f"Write {WRITTEN}, ${{NAME}} for a variable of the environment or, for the two signs, $${{."
-        return Problem(severity="error", code="bad_reference", message=missing.name, hint=hint, place=place)
+        return error("bad_reference", missing.name, place, hint)
     message, hint = _why(missing).split(". ", 1)
     if in_server:
         message += "; the server is unavailable until then"
-    severity = "warning" if in_server else "error"
-    return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)
+    return (warning if in_server else error)("env_missing", f"{message}.", place, hint)
 
 
 def _misplaced(path: tuple[PathKey, ...], document: Document, *, in_server: bool) -> Problem:
@@ -255,7 +255,7 @@ def _misplaced(path: tuple[PathKey, ...], document: Document, *, in_server: bool
     hint = f"Such values stand in `{'`, `'.join(PARTS)}` of a server."
     if not in_server:
         hint += ' Write ${NAME} here, and set it where Pegboard is started: NAME="$(op read …)" pegboard serve.'
-    return Problem(severity="error", code="misplaced_reference", message=message, hint=hint, place=document.place(path))
+    return error("misplaced_reference", message, document.place(path), hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey, is_mapping
 from pegboard.config.documents.env_files import ENV_FILE
 from pegboard.config.location import SQLITE
-from pegboard.config.problem_codes import ProblemCode
+from pegboard.config.problem_codes import error
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import one_line
@@ -20,10 +20,6 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.problems import Place, Problem
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def _wrong(message: str, place: Place | None, hint: str, code: ProblemCode = "bad_value") -> Problem:
-    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
 def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
@@ -47,7 +43,7 @@ def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem
     for token in config.tokens:
         if token.value.strip() and (fault := _carried(token.value)):
             hint = "Choose one of ASCII letters, digits and signs."
-            yield _wrong(f"the token {fault}; clients send it in a header.", token.place, hint)
+            yield error("bad_value", f"the token {fault}; clients send it in a header.", token.place, hint)
     yield from _store(config)
 
 
@@ -57,10 +53,10 @@ def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Me
     shown = one_line(name, limit=80)
     kind, bare = split_kind(name)
     if sign := next((sign for sign in "*?" if sign in name), ""):
-        yield _wrong(f"the name of a {what} cannot hold '{sign}', which stands for anything.", place, hint)
+        yield error("bad_value", f"the name of a {what} cannot hold '{sign}', which stands for anything.", place, hint)
     elif kind is not None:
         message = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
-        yield _wrong(message, place, hint)
+        yield error("bad_value", message, place, hint)
     elif section != "toolkits":
         yield from _slashes(name, place, names)
 
@@ -70,13 +66,15 @@ def _slashes(name: str, place: Place, names: MemberNames) -> Iterator[Problem]:
     shown = one_line(name, limit=80)
     if not all(name.split("/")):
         message = f"'{shown}' cannot be the name of a plugin: a slash stands between a plugin and its tool."
-        yield _wrong(message, place, "Write something on both sides of each slash, or give it another name.")
+        yield error(
+            "bad_value", message, place, "Write something on both sides of each slash, or give it another name."
+        )
         return
     for cut in re.finditer("/", name):
         owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
         if owner in names.joined:
             message = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
-            yield _wrong(message, place, "Rename one of them.")
+            yield error("bad_value", message, place, "Rename one of them.")
             return
 
 
@@ -87,17 +85,19 @@ def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
         place = config.validated.place(*path, "headers", header)
         if not _HEADER.fullmatch(header):
             message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
-            yield _wrong(message, place, "Write letters, digits and '-'.")
+            yield error("bad_value", message, place, "Write letters, digits and '-'.")
         elif fault := _carried(value):
             message = f"the value of the header '{header}' {fault}."
-            yield _wrong(message, place, "Headers carry ASCII text of one line.")
+            yield error("bad_value", message, place, "Headers carry ASCII text of one line.")
     for variable in part.env:
         if not variable or "=" in variable or "\0" in variable:
             message = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
-            yield _wrong(message, config.validated.place(*path, "env", variable), "Write a name without '='.")
+            yield error(
+                "bad_value", message, config.validated.place(*path, "env", variable), "Write a name without '='."
+            )
     if part.cwd and (user := _homeless(part.cwd)):
         message = f"there is no home folder of '{one_line(user, limit=80)}'."
-        yield _wrong(message, config.validated.place(*path, "cwd"), "Write the path without '~'.")
+        yield error("bad_value", message, config.validated.place(*path, "cwd"), "Write the path without '~'.")
 
 
 def _carried(value: str) -> str:
@@ -126,4 +126,4 @@ def _store(config: UncheckedConfig) -> Iterator[Problem]:
     if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
         fault = f"there is no home folder of '{one_line(user, limit=80)}'."
     if fault:
-        yield _wrong(fault, config.validated.place(*where), STORE_RIGHT, "bad_store")
+        yield error("bad_store", fault, config.validated.place(*where), STORE_RIGHT)

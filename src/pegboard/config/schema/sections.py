@@ -17,6 +17,7 @@ from pegboard.config.schema.values import (
     Days,
     Entries,
     Flag,
+    FunctionName,
     KeptSize,
     Model,
     Name,
@@ -32,7 +33,6 @@ from pegboard.config.schema.values import (
     SwitchedOn,
     TextValue,
     bad,
-    hook,
 )
 from pegboard.core.model.addresses import STORE_GRACE
 
@@ -108,12 +108,7 @@ class Needs(Section):
     """What a tool cannot work without."""
 
     env: NameList = _optional("Environment variables.", default_factory=list)
-    when: Name | None = _optional("A predicate that is asked whether it can run now: module:function.")
-
-    @field_validator("when")
-    @classmethod
-    def _is_a_hook(cls, value: str | None) -> str | None:
-        return hook(value)
+    when: FunctionName | None = _optional("A predicate that is asked whether it can run now: module:function.")
 
 
 def _of_plugin(value: object) -> object:
@@ -275,7 +270,7 @@ class FocusRule(Section):
     when: TextValue | None = _optional("A regular expression; the rule applies where the message matches it.")
     tools: NameList = _optional("The tools to narrow to; without it, all of the toolkit.", default_factory=list)
     choice: Literal["auto", "required"] = _optional("Whether the model must call one of them.", default="auto")
-    python: Name | None = _optional("A hook instead of a rule: module:function.")
+    python: FunctionName | None = _optional("A hook instead of a rule: module:function.")
 
     @field_validator("when")
     @classmethod
@@ -283,11 +278,6 @@ class FocusRule(Section):
         if fault := pattern_fault(value or ""):
             raise bad(f"is not a regular expression: {fault}.")
         return value
-
-    @field_validator("python")
-    @classmethod
-    def _is_a_hook(cls, value: str | None) -> str | None:
-        return hook(value)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> FocusRule:

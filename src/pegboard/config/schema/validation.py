@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pegboard.config.documents.document import Document, PathKey, is_list, is_mapping
-from pegboard.config.problem_codes import ProblemCode
+from pegboard.config.problem_codes import ProblemCode, error
 from pegboard.config.schema.sections import known_keys
 from pegboard.config.schema.values import found
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -172,7 +172,7 @@ def _problem(
     if at != written:
         shown = document.place(at)
         place = Place(file=place.file, line=place.line, column=place.column, path=shown.path)
-    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
+    return error(code, message, place, hint)
 
 
 def _words(detail: ErrorDetails, path: tuple[PathKey, ...], model: type[BaseModel]) -> tuple[ProblemCode, str, str]:

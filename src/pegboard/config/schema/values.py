@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Strict, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
@@ -408,12 +408,14 @@ OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJson
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
 
 
-def hook(value: str | None) -> str | None:
-    """Return the name of a function, which has to be ``module:function``."""
-    named = value is None or (value.count(":") == 1 and all(part.isidentifier() for part in re.split(r"[.:]", value)))
-    if not named:
+def _function_name(value: str) -> str:
+    if value.count(":") != 1 or not all(part.isidentifier() for part in re.split(r"[.:]", value)):
         raise bad("is not module:function.", "Name a function of a module beside this file.")
     return value
+
+
+FunctionName = Annotated[Name, AfterValidator(_function_name)]
+"""The name of a function: ``module:function``."""
 
 
 class HookName(str):
@@ -427,7 +429,7 @@ def _policy(value: Any) -> str:
         return _text(value)
     if list(value) != ["python"]:
         raise bad("is neither a text nor a hook.", "Write the text, or {python: module:function}.")
-    return HookName(hook(_name(value["python"])))
+    return HookName(_function_name(_name(value["python"])))
 
 
 def _needs(data: Any) -> Any:
