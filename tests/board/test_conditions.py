@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from gateway.clients import until
 from pegboard import Pegboard, Session
 from pegboard.board.catalog.availability import COUNTS
-from pegboard.cli import main
 from pegboard.config.inspection import inspect
-from pegboard.gateway import serving
 from pegboard.operators.sessions import describe_session
 from pegboard.operators.subjects import make_subjects
 from pegboard.testing import ManualClock
@@ -338,33 +335,3 @@ async def test_needs_of_a_plugin_speak_of_all_of_its_tools(tmp_path: Path) -> No
     assert [str(problem).partition(": ")[2] for problem in problems] == [
         "plugins.plain.needs.when: is not module:function. Name a function of a module beside this file."
     ]
-
-
-async def test_a_client_of_the_gateway_is_told_why(tmp_path: Path) -> None:
-    """T12, G4: what a predicate holds back is not listed, and a call of it answers with the reason."""
-    async with (
-        opened(tmp_path, {"book_seat": {"when": "rules:lies"}}) as board,
-        serving(board, port=0) as url,
-        Client(url) as client,
-    ):
-        assert "book_seat" not in [tool.name for tool in (await client.list_tools()).tools]
-        answer = await client.call_tool("book_seat", {"row": 1})
-        assert answer.is_error
-        assert "neither a boolean nor a reason" in str(answer.content)
-
-
-def test_the_command_explains_a_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """T12, F5: `explain` has the reason."""
-    (tmp_path / "rules.py").write_text(RULES)
-    (tmp_path / "plain.py").write_text(PLAIN)
-    config = tmp_path / "pegboard.yaml"
-    config.write_text(
-        '{"plugins": {"plain": {"python": "plain", "needs": {"when": "rules:later"}}},'
-        ' "agents": {"a": {"tools": ["plain"]}}}'
-    )
-    assert main(["explain", "book_seat", "--config", str(config), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["permitted"], found["callable"]) == (True, False)
-    assert "Only ada works at night." in [reason["text"] for reason in found["reasons"]]
-    assert main(["explain", "book_seat", "--config", str(config), "--principal", "ada", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["callable"]

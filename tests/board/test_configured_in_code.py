@@ -227,18 +227,3 @@ async def test_what_is_no_loadout_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"code: loadouts\.x: the key 'plugin' is not known here"):
         async with Pegboard.open(config(), loadouts=[{"name": "x", "plugin": ["git"]}]):
             pass
-
-
-def test_a_blocking_board_takes_the_same() -> None:
-    """T11, L9: mapping, toolkits, loadouts, and registering while it is open."""
-    said = config(allowed_toolkits=["research"])
-    with Pegboard.open_sync(said, toolkits=[RESEARCH], loadouts=[REVIEWER], env={}, watch=True) as board:
-        session = board.session(session_id="s")
-        assert session.load("research").status == "ok"
-        board.toolkits.register({"name": "more", "tools": ["git"]})
-        board.loadouts.register(Loadout(name="webs", plugins=("web",)))
-        assert [toolkit.name for toolkit in board.toolkits.all()] == ["research", "more"]
-        assert board.toolkits.get("more") is not None
-        assert session.use_loadout("webs").status == "ok"
-        assert session.surface().names[-1] == "fetch"
-        assert board.loadouts.get("reviewer") is not None

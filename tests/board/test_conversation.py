@@ -12,7 +12,7 @@ from pegboard import Pegboard, Session, UsageError
 from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.tools import Tool
-from pegboard.ports import USE_LIFETIME, PastUse, RankContext, Ranked, Ranking, SessionKey, UseRecord
+from pegboard.ports import USE_LIFETIME, PastUse, Ranked, Ranking, SessionKey, UseRecord
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sql import MemoryStore
 from pegboard.testing import FakeRanker, ManualClock
@@ -343,20 +343,6 @@ async def test_forgetting_ends_what_is_remembered_and_what_was_said(opened: Open
         ]
         assert "rain" not in repr(trail)
         assert await board.forget() == 1
-
-
-def test_blocking_code_gives_a_context_and_forgets(tmp_path: Path) -> None:
-    """P3: the twins of a board without an event loop."""
-    (tmp_path / "weather.py").write_text(MODULE)
-    (tmp_path / "pegboard.yaml").write_text(CONFIG.format(default="true", silent="false"))
-    ranker = FakeRanker(FORECAST)
-    adapters = Adapters(ranker=ranker, store=MemoryStore())
-    with Pegboard.open_sync(tmp_path / "pegboard.yaml", env={"KEY": SECRET}, adapters=adapters) as board:
-        session = board.session(agent="assistant", session_id="s", principal="ada")
-        session.search("rain", context=["I am in Oslo"])
-        assert ranker.contexts == [RankContext(messages=("I am in Oslo",))]
-        session.call("forecast", {"city": "Oslo"})
-        assert board.forget(principal="ada") == 1
 
 
 async def test_uses_count_for_30_days(opened: Open) -> None:

@@ -275,21 +275,6 @@ async def test_the_changes_are_what_joined_and_left_since_the_newest_surface(boa
     assert await session.changes() == type(changed)()
 
 
-def test_the_blocking_twin_decides_and_asks_as_the_session_does(tmp_path: Path) -> None:
-    (tmp_path / "desk_tools.py").write_text(TOOLS)
-    (tmp_path / "sum_tools.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
-    (tmp_path / "pegboard.yaml").write_text(CONFIG)
-    with Pegboard.open_sync(tmp_path / "pegboard.yaml", env={}) as board:
-        session = board.session(agent="ada", session_id="thread")
-        decision = session.decide("pay", {"amount": 3}, ask=True)
-        assert decision.approval is not None
-        session.approvals.allow(decision.approval.id, by="grace")
-        assert session.decide("pay", {"amount": 3}).status == "runs"
-        session.surface()
-        session.load("add")
-        assert [tool.wire for tool in session.changes().joined] == ["add"]
-
-
 async def test_who_asked_before_is_told_without_deciding_anew_as_long_as_it_holds(board: Pegboard) -> None:
     """A1, P4: adapters need not decide a call twice that nobody approves; a switch counts at once."""
     ada = await board.session(agent="ada", session_id="s")

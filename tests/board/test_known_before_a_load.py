@@ -306,15 +306,6 @@ def tampered(folder: Path, plugin: str, change: Callable[[str], str]) -> int:
     return len(rows)
 
 
-def _renamed(text: str) -> str:
-    """Return what a newer Pegboard might store: keys that nobody knows here, and one that is not there any more."""
-    document = json.loads(text)
-    for tool in document["tools"]:
-        tool["colour"] = "red"
-        del tool["policy"]
-    return json.dumps({**document, "form": 99})
-
-
 BROKEN: Mapping[str, Callable[[str], str]] = {
     "cut": lambda text: text[: len(text) // 2],
     "empty": lambda _: "",
@@ -360,13 +351,3 @@ async def test_where_the_newest_manifest_is_cut_the_one_before_counts(start: Sta
         assert stale(board, "notes")
         await (await board.session(agent="a", session_id="s")).surface()
         await until(lambda: board.world.catalog.by_wire("note_wipe") is not None)
-
-
-@pytest.mark.parametrize("start", ["sqlite"], indirect=True)
-async def test_a_manifest_of_another_release_counts_as_far_as_it_is_understood(start: Start, folder: Path) -> None:
-    """X1, G8: what it has more is nothing here."""
-    await first(start)
-    assert tampered(folder, "notes", _renamed) == 1
-    async with start() as board:
-        assert board.world.catalog.by_wire("note_add") is not None
-        assert (await (await board.session(agent="a", session_id="s")).call("note_add", {"text": "x"})).status == "ok"

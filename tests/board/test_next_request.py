@@ -198,15 +198,3 @@ async def test_a_host_that_derives_its_turns_hands_their_number_in(board: Pegboa
     for wrong in ("3", 2.0, True, 10**12):
         with pytest.raises(UsageError, match="The turn is"):
             await session.end_turn(turn=wrong)  # type: ignore
-
-
-def test_the_blocking_twin_takes_the_number_as_well(tmp_path: Path) -> None:
-    """S6: `Pegboard.open_sync` gives the same."""
-    (tmp_path / "note_tools.py").write_text("def note() -> str:\n    return ''\n")
-    (tmp_path / "sum_tools.py").write_text("def add(a: int) -> int:\n    return a\n")
-    (tmp_path / "pegboard.yaml").write_text(CONFIG.format(store="memory:"))
-    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board:
-        session = board.session(agent="seed", session_id="s")
-        assert session.end_turn(turn=7).turn == 7
-        assert session.end_turn(turn=7).turn == 7
-        assert session.end_turn().turn == 8

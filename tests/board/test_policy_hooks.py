@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from pegboard import Pegboard, Session
 from pegboard.config.inspection import inspect
-from pegboard.gateway import serving
 
 TOOLS = '''
 ASKED = []
@@ -107,19 +105,6 @@ async def test_the_policy_of_an_initial_toolkit_stands_in_the_prefix_and_moves_n
         assert (await sea.surface()).policy == first.policy
         assert first.policy in await sea.instructions()
         assert asked(board) == [["commit", "push"]]
-
-
-async def test_a_client_of_the_gateway_reads_what_the_hook_writes(tmp_path: Path) -> None:
-    """T6, F2: in the instructions what is there from the start, else in the answer of the load."""
-    async with (
-        opened(tmp_path, initial_toolkits=["evolving"]) as board,
-        serving(board, port=0) as url,
-        Client(url) as client,
-    ):
-        assert "- push: only what was reviewed." in (client.instructions or "")
-    async with opened(tmp_path) as board, serving(board, port=0) as url, Client(url) as client:
-        loaded = await client.call_tool("load_tools", {"names": ["evolving"]})
-        assert "- push: only what was reviewed." in str(loaded.content)
 
 
 @pytest.mark.parametrize(

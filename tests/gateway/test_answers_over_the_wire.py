@@ -95,15 +95,6 @@ async def test_a_search_never_changes_the_list_of_a_client(config: Path) -> None
         assert "loaded" not in document["results"][0]
 
 
-async def test_what_a_search_loaded_is_called_in_the_next_step(config: Path) -> None:
-    """D2, G6: by its name, and through call_tool."""
-    async with gateway(config) as running, connected(running.url, MODERN) as client:
-        document = json.loads(await client.text("search_tools", queries=["list the notes"]))
-        assert "arguments" in document["results"][0]
-        assert "milk" in await client.text("note_list")
-        assert "milk" in await client.text("call_read_only_tool", name="note_list")
-
-
 async def test_library_and_gateway_find_the_same(config: Path) -> None:
     """P3: in the same order, with the same evidence."""
     async with gateway(config) as running, connected(running.url, HANDSHAKE) as client:

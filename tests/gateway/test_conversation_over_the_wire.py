@@ -46,32 +46,6 @@ async def test_earlier_searches_of_a_session_are_the_context_of_one_that_fits_no
         assert ranker.contexts[-1].messages == ("a flight to Oslo", "a train")
 
 
-async def test_a_search_that_fits_something_needs_no_context(config: Path) -> None:
-    """P3: most say all that they need, and what is known of the answers is what they tell alone."""
-    async with served(config) as (url, ranker), connected(url, MODERN) as pegboard:
-        await search(pegboard, "a flight to Oslo")
-        await search(pegboard, "a hotel")
-        assert [context.messages for context in ranker.contexts] == [(), ()]
-
-
-async def test_a_short_question_after_a_search_finds_what_both_say(config: Path) -> None:
-    """P3: ranked by the words of both, for its own say nothing; alone it finds nothing."""
-    async with Pegboard.open(config) as board:
-        await board.ready()  # however slowly the server starts
-    async with way_in("http", config) as url, connected(url, MODERN) as pegboard:
-        alone = json.loads(await pegboard.text("search_tools", queries=["and another one?"]))
-        await search(pegboard, "add a note")
-        after = json.loads(await pegboard.text("search_tools", queries=["and another one?"]))
-        elsewhere = {"pegboard/session": "elsewhere"}
-        other = json.loads(await pegboard.text("search_tools", elsewhere, queries=["and another one?"]))
-    assert names(after)[0] == "note_add"
-    assert names(alone) == names(other) != names(after)
-
-
-def names(found: dict[str, Any]) -> list[str]:
-    return [result["name"] for result in found["results"]]
-
-
 async def test_what_a_client_calls_after_a_search_is_remembered(config: Path) -> None:
     """P3: a tool that is called by name, and one through `call_tool`; one turn's search is not answered in the next."""
     async with served(config) as (url, ranker), connected(url, MODERN) as pegboard:
@@ -103,22 +77,6 @@ async def test_two_principals_of_a_gateway_never_share_what_they_used(config_wit
         assert (ranker.contexts[-1].messages, ranker.contexts[-1].used) == ((), ())
         await search(ada, "write something down")
         assert [use.tool for use in ranker.contexts[-1].used] == [NOTE_ADD]
-
-
-async def test_a_tool_that_is_denied_while_a_client_is_connected_leaves_no_trace(config: Path) -> None:
-    """P4, P9: its next search is as if the tool had never been used."""
-    ranker = FakeRanker(NOTE_ADD)
-    async with (
-        Pegboard.open(config, adapters=Adapters(ranker=ranker)) as board,
-        serving(board, port=0) as url,
-        connected(url, MODERN) as pegboard,
-    ):
-        await search(pegboard, "write something down")
-        await pegboard.load("notes")
-        assert not (await pegboard.call("call_tool", name="note_add", arguments={"text": "x"})).is_error
-        await board.permissions.set("default", "note_add", False)
-        await search(pegboard, "write something down")
-        assert ranker.contexts[-1].used == ()
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http"])

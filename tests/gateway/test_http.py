@@ -131,25 +131,6 @@ async def test_agents_that_an_edit_adds_are_served_at_once(config: Path) -> None
             assert (await http.post(f"{running.url}/other", json=body, headers=headers)).status_code == 404
 
 
-async def test_what_to_paste_starts_with_two_agents_of_which_none_is_the_default(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """G1: from any folder; the agent is named where there is no other way to know it."""
-    from mcp import Client
-    from mcp.client.stdio import StdioServerParameters
-
-    from pegboard.assembly import Pegboard
-    from pegboard.gateway import spawned
-
-    edit(config, "  default:", "  first:")
-    monkeypatch.chdir(config.parent)
-    async with Pegboard.open(config.name) as board:
-        entry = spawned(board)
-    assert entry["args"][-4:] == ["--config", str(config), "--agent", "first"]
-    async with Client(StdioServerParameters(**entry, cwd="/")) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools if tool.name == "echo"] == ["echo"]
-
-
 async def test_what_to_paste_into_a_client_works(config: Path) -> None:
     """G1: the printed entries are JSON, name this gateway, and hold no secret."""
     from pegboard.assembly import Pegboard

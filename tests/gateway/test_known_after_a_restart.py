@@ -98,16 +98,6 @@ async def test_in_the_handshake_era_only_what_is_loaded_joins(known: Path) -> No
         assert client.changes() == 1
 
 
-async def test_after_a_restart_clients_find_and_call_what_nobody_has_loaded(known: Path) -> None:
-    """X1: by search and by name, whatever the plugin is made of."""
-    await all_answer(known)
-    async with gateway(known) as running, connected(running.url, MODERN) as client:
-        found = await client.text("search_tools", queries=["add a note", "say something aloud", "add two numbers"])
-        assert all(f'"{name}"' in found for name in TOOLS)
-        for name, (arguments, text) in TOOLS.items():
-            assert text in await client.text("call_tool", name=name, arguments=arguments)
-
-
 async def test_code_that_has_changed_is_a_change_that_clients_hear_of(known: Path) -> None:
     """G4, X1: the list is as before until the code answers, and then as it is."""
     await all_answer(known)

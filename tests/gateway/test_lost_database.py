@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
 from postgres_server import PostgresServer
 
-from .clients import ADA, BOB, HANDSHAKE, MODERN, Connected, connected, edit, until
+from .clients import ADA, BOB, HANDSHAKE, MODERN, Connected, connected, until
 from .conftest import ECHO, MODULE
 from .replica_helpers import Pair, pair
 
@@ -113,35 +112,3 @@ async def test_a_server_of_which_there_is_one_runs_on_for_both_gateways(server: 
         await until(lambda: reachable(two) == [True, True])
         assert {await who.text("pid") for who in (ada, bob)} == running
     assert len(running) == 1
-
-
-async def test_after_the_grace_everything_answers_clearly_until_the_database_is_back(
-    server: PostgresServer, database: Path
-) -> None:
-    """P4: and a gateway is not ready meanwhile."""
-    edit(database, "12s", "2s")
-    async with pair(database) as two, users(two) as (ada, bob), httpx2.AsyncClient() as http:
-        for who in (ada, bob):
-            await who.load("notes")
-            await who.text("note_add", text="before")
-        await asyncio.to_thread(server.down)
-        try:
-            codes = list[str]()
-
-            async def over() -> bool:
-                try:
-                    await ada.text("note_add", text="x")
-                except MCPError as error:
-                    codes.append(error.error.data["code"])
-                return bool(codes)
-
-            await until(over)
-            assert codes == ["store_unavailable"]
-            ready = await http.get(f"{two.first.base}/readyz")
-            assert (ready.status_code, ready.json()["problem"]) == (503, "store_unavailable")
-            assert (await http.get(f"{two.first.base}/healthz")).status_code == 200
-        finally:
-            await asyncio.to_thread(server.up)
-        await until(lambda: reachable(two) == [True, True])
-        assert await ada.text("note_add", text="after") == "added after"
-        assert (await http.get(f"{two.first.base}/readyz")).status_code == 200

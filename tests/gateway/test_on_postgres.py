@@ -3,7 +3,6 @@
 import asyncio
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from pegboard.ports import Store
 from pegboard.ports.usage import STEP
 from postgres_server import PostgresServer
 
-from .clients import ERAS, HANDSHAKE, connected, process, until
-from .replica_helpers import mortal, pair, served
+from .clients import HANDSHAKE, connected
+from .replica_helpers import mortal, served
 
 
 @pytest.fixture
@@ -24,40 +23,6 @@ def shared(config: Path, postgres: PostgresServer) -> Path:
     text, count = re.subn(r"(?m)^store: .*$", f"store: {postgres.address()}", config.read_text("utf-8"))
     config.write_text(text if count else f"store: {postgres.address()}\n{text}", "utf-8")
     return config
-
-
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_works_with_two_replicas_that_share_a_database(shared: Path, era: str) -> None:
-    """G14: whichever replica a request comes to: what was loaded at one is there at the other with the next request."""
-    async with pair(shared) as two, connected(f"{two.url}?session=named", era) as pegboard:
-        await pegboard.load("notes")
-        for number in range(6):
-            assert await pegboard.text("note_add", text=str(number)) == f"added {number}"
-        assert {base for base, _ in two.proxy.served} == {two.first.base, two.second.base}
-
-
-async def test_a_switch_at_one_replica_is_heard_by_a_listener_at_another_at_once(shared: Path) -> None:
-    """G5, G14: not when the next second is over."""
-    async with served(shared) as first, served(shared) as second, connected(second.url, HANDSHAKE) as pegboard:
-        await pegboard.names()
-        await asyncio.wait_for(pegboard.hears.wait(), 10)
-        took: list[float] = []
-        for value in (False, True, False, True, False):
-            before = pegboard.changes()
-            began = time.monotonic()
-            await first.board.permissions.set("default", "talk", value, by="operator")
-            await until(lambda before=before: pegboard.changes() > before)
-            took.append(time.monotonic() - began)
-        assert sorted(took)[2] < 0.5
-        assert "echo" not in await pegboard.names()
-
-
-async def test_what_a_client_loaded_is_there_after_the_process_was_stopped(shared: Path) -> None:
-    """S2, G1: `serve` in processes of its own, one after the other."""
-    async with process(shared) as first, connected(f"{first.url}?session=kept", HANDSHAKE) as pegboard:
-        await pegboard.load("notes")
-    async with process(shared) as second, connected(f"{second.url}?session=kept", HANDSHAKE) as pegboard:
-        assert await pegboard.text("note_add", text="again") == "added again"
 
 
 async def test_a_call_is_counted_at_once_and_stays_so_though_its_replica_is_killed(shared: Path) -> None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, until, way_in
+from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, until
 from .question_helpers import (
     ANSWERS,
     BRANCH,
@@ -245,29 +244,6 @@ def in_flight(board: Pegboard) -> int:
     return sum(state["in_flight"] for state in board.upstream_states())
 
 
-@asynccontextmanager
-async def asked_and_waiting(path: Path, way: str, era: str) -> AsyncIterator[tuple[Any, Person, asyncio.Task[Any]]]:
-    person = Person(hold=True)
-    async with way_in(way, path) as target, client(target, era, person) as connected:
-        going = asyncio.ensure_future(call(connected, "up__ask", requests=[FORM]))
-        await until(lambda: bool(person.asked))
-        yield connected, person, going
-
-
-@pytest.mark.parametrize("way", ["stdio", "http"])
-async def test_a_call_that_is_cancelled_asks_no_more(old: dict[str, Any], tmp_path: Path, way: str) -> None:
-    """G7: its client takes the question back, and the upstream its call."""
-    async with asked_and_waiting(configure(tmp_path, old), way, HANDSHAKE) as (connected, person, going):
-        going.cancel()
-        await asyncio.wait({going})
-        await until(lambda: person.gave_up == 1)
-        await until(lambda: taken_back(connected))
-
-
-async def taken_back(connected: Any) -> bool:
-    return await call(connected, "up__taken_back") == 1
-
-
 async def held(connected: Any) -> bool:
     """Return whether the server itself has the call that waits: one on its way counts as in flight too."""
     return await call(connected, "up__held") == 1
@@ -320,19 +296,6 @@ async def test_over_http_every_question_finds_its_call(tmp_path: Path, era: str)
             work = [call(each, "up__ask", requests=[question], rounds=3) for each, question in pairs]
             assert await asyncio.gather(*work) == [[BRANCH], [BRANCH]]
     assert [{asked["message"] for asked in person.asked} for person in people] == [{"a"}, {"b"}]
-
-
-async def test_a_question_outside_of_any_call_is_refused(tmp_path: Path) -> None:
-    """G9: there is nobody to ask; the library has nobody either."""
-    with upstream("stdio", handshake=True) as up:
-        async with Pegboard.open(configure(tmp_path, up)) as board:
-            session = await board.session(agent="default", session_id="s")
-            answer = await session.call("up__ask", {"requests": [FORM, ROOTS]})
-    got = json.loads(answer.result.content[0]["text"])
-    assert [refused["message"] for refused in got] == [
-        "The client of this call does not take elicitation.",
-        "The client of this call does not take a request for its roots.",
-    ]
 
 
 async def test_servers_are_told_that_they_may_ask(up: dict[str, Any], tmp_path: Path) -> None:

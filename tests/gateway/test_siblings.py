@@ -42,10 +42,3 @@ async def test_a_load_brings_the_siblings_and_their_schemas(config: Path) -> Non
         assert (sibling["name"], list(sibling["arguments"])) == ("temperature", ["city"])
         called = await client.text("call_tool", name="temperature", arguments={"city": "Bergen"})
         assert called == "12 degrees in Bergen"
-
-
-async def test_where_nothing_is_anticipated_a_load_brings_what_it_names(config: Path) -> None:
-    """S5: `anticipate: false` leaves a load as it is written."""
-    async with gateway(config) as running, connected(f"{running.url}/asks", MODERN) as client:
-        assert "also_loaded" not in await client.load("forecast")
-        assert "'temperature' was not loaded" in await client.text("temperature", city="Bergen")

@@ -170,20 +170,6 @@ async def test_a_killed_server_does_not_count_as_up(source: McpSource) -> None:
     assert state(source, "plain")["last_error"] == "it was ended by SIGKILL"
 
 
-async def test_a_call_under_way_when_the_server_dies_fails_and_is_not_repeated(log: Path) -> None:
-    "G8, X5: it may have run; the server's last words are told, without secrets; the next call works."
-    source, spec = McpSource(mask=Masker(["hunter22"]).text), plain("--log", str(log))
-    with pytest.raises(UpstreamError) as caught:
-        await call(source, spec, "crash")
-    message = str(caught.value)
-    assert message.startswith("Server 'plain' went away during the call of 'crash': it exited with code 7;")
-    assert "the disk is full" in message
-    assert "hunter22" not in message + str(source.states())
-    assert happened(log).count("call:crash") == 1
-    assert text(await call(source, spec, "echo", text="back")) == "back"
-    await source.aclose()
-
-
 @pytest.mark.parametrize("spec", [plain(), modern()], ids=["handshake", "2026"])
 async def test_a_hanging_call_times_out_alone(source: McpSource, spec: ServerSpec) -> None:
     "G8: only that call fails, on the same process; the error names server, tool and seconds."

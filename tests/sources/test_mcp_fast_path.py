@@ -316,13 +316,6 @@ async def outcome_of_slow(source: McpSource, spec: ServerSpec) -> str:
     return str(caught.value)
 
 
-async def test_a_process_is_told_of_a_call_that_nobody_waits_for(source: McpSource, era: tuple[str, ...]) -> None:
-    "G7: over stdio."
-    spec = replace(stdio(*era), timeout=0.3)
-    assert "did not answer 'slow' within 0.3 s" in await outcome_of_slow(source, spec)
-    await cancellations(source, spec, 1)
-
-
 async def test_a_session_that_is_over_is_opened_again(source: McpSource) -> None:
     "G8: nothing ran, so the call is made again."
     for spec in http("--handshake"):
