@@ -30,7 +30,6 @@ class Oddity:
     tool: Literal["whoami", "write"] = "whoami"
     counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of the site by then; each login followed once
     never: tuple[str, ...] = ()  # paths that a good client does not ask
-    sdk: bool = True  # whether the last call of the SDK's client, with a person at hand, is answered
 
     def __str__(self) -> str:
         return self.name
@@ -83,7 +82,6 @@ FINDING_OUT = (
         client="says which issuer it asked and which answered",
         outcome="refused",
         never=("/register", "/authorize", "/token"),
-        sdk=False,
     ),
     Oddity(
         name="metadata names another resource",
@@ -91,7 +89,6 @@ FINDING_OUT = (
         client="says that the metadata is about another server",
         outcome="refused",
         never=("/register", "/authorize", "/token"),
-        sdk=False,
     ),
     Oddity(
         name="the resource ends with a slash",
@@ -112,7 +109,6 @@ FINDING_OUT = (
         client="follows no redirect to another origin",
         outcome="refused",
         never=("/token",),
-        sdk=False,
     ),
     Oddity(
         name="metadata redirects in a loop",
@@ -120,7 +116,6 @@ FINDING_OUT = (
         client="gives up after a few",
         outcome="refused",
         never=("/token",),
-        sdk=False,
     ),
     Oddity(
         name="metadata of two megabytes",
@@ -135,7 +130,6 @@ FINDING_OUT = (
         client="says that no metadata is there",
         outcome="refused",
         never=("/token",),
-        sdk=False,
     ),
     Oddity(
         name="no word of PKCE",
@@ -149,21 +143,18 @@ FINDING_OUT = (
         options={"authorization_endpoint": "javascript:alert(1)"},
         client="shows no address that is not https, or http of the loopback",
         outcome="refused",
-        sdk=False,
     ),
     Oddity(
         name="the address of the login is http elsewhere",
         options={"authorization_endpoint": f"{PRIVATE}/authorize"},
         client="shows no address that is not https, or http of the loopback",
         outcome="refused",
-        sdk=False,
     ),
     Oddity(
         name="tokens are had by http elsewhere",
         options={"token_endpoint": f"{PRIVATE}/token"},
         client="sends no code by http but to the loopback",
         outcome="refused",
-        sdk=False,
     ),
     Oddity(
         name="requests without User-Agent are refused",
@@ -182,7 +173,6 @@ WHO_THE_CLIENT_IS = (
         client="says which two values to set, and invents no address to register at",
         outcome="refused",
         never=("/register", "/authorize", "/token"),
-        sdk=False,
     ),
     Oddity(
         name="registration is refused",
@@ -190,7 +180,6 @@ WHO_THE_CLIENT_IS = (
         client="says so, and which two values to set",
         outcome="refused",
         never=("/authorize", "/token"),
-        sdk=False,
     ),
     Oddity(
         name="the registration is forgotten",
@@ -198,7 +187,6 @@ WHO_THE_CLIENT_IS = (
         control="forget_clients",
         client="registers anew, once, and asks for a login with the new client",
         outcome="needs_login",
-        sdk=False,
     ),
     Oddity(
         name="another port of the loopback is another address",
@@ -213,7 +201,6 @@ WHO_THE_CLIENT_IS = (
         tool="write",
         client="registers with every scope that it may come to ask for, or anew",
         outcome="works",
-        sdk=False,
     ),
 )
 
@@ -224,7 +211,6 @@ LOGINS = (
         client="says so; the next call asks again",
         outcome="refused",
         never=("/token",),
-        sdk=False,
     ),
     Oddity(
         name="the answer comes from another issuer",
@@ -232,7 +218,6 @@ LOGINS = (
         client="compares with the recorded issuer, letter by letter, and throws the code away",
         outcome="refused",
         never=("/token",),
-        sdk=False,
     ),
     Oddity(
         name="the answer names no issuer, and none was announced",
@@ -247,7 +232,6 @@ LOGINS = (
         client="sends it once, and says that the login has to be repeated",
         outcome="refused",
         counts={"codes_reused": 1},
-        sdk=False,
     ),
     Oddity(
         name="a scope is named in the challenge",
@@ -270,7 +254,6 @@ LOGINS = (
         tool="write",
         client="asks three times at most, and says which scope is missing",
         outcome="refused",
-        sdk=False,
     ),
     Oddity(
         name="only calls need a login",
@@ -324,7 +307,6 @@ TOKENS = (
         options={"token_html": True},
         client="says that the answer is none, and stores nothing",
         outcome="refused",
-        sdk=False,
     ),
     Oddity(
         name="the answer names no scopes",
@@ -384,21 +366,18 @@ TOKENS = (
         then={"token_status": 503},
         client="keeps the grant: nobody has refused it",
         outcome="waits",
-        sdk=False,
     ),
     Oddity(
         name="the issuer has had enough requests",
         then={"token_status": 429},
         client="keeps the grant, and waits as long as it is told to",
         outcome="waits",
-        sdk=False,
     ),
     Oddity(
         name="a page in place of refreshed tokens",
         then={"token_html": True},
         client="keeps the grant: nobody has refused it",
         outcome="waits",
-        sdk=False,
     ),
     Oddity(
         name="errors repeat what was sent",

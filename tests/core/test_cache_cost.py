@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pegboard.core.model.delivery import Cache, Delivery, Host
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.cache_cost import USAGE, ExpectedUse, Sizes, carried, plan, wire_list
+from pegboard.core.surface.cache_cost import ExpectedUse, Sizes, carried, plan, wire_list
 
 WAYS: tuple[Delivery, ...] = ("native", "result", "array")
 META = 230
@@ -55,18 +55,6 @@ def listed(
 # -- everything, or on demand ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_handful_of_tools_is_out_from_the_start_however_tools_are_delivered(way: Delivery) -> None:
-    """F4: loading everything is the answer where it is cheapest."""
-    assert plan(sizes(10), host(way)).everything
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_many_tools_are_loaded_on_demand_however_tools_are_delivered(way: Delivery) -> None:
-    """F4: five hundred tools cost more in every request than loading the few that are needed."""
-    assert not plan(sizes(500), host(way)).everything
-
-
 def test_in_between_everything_pays_where_each_load_rewrites_what_is_behind_the_list() -> None:
     """D1, F4: array delivery breaks the cache at each load, native and result do not."""
     assert [plan(sizes(120), host(way)).everything for way in WAYS] == [False, False, True]
@@ -109,12 +97,6 @@ def test_more_tools_never_speak_for_everything(count: int, each: int, more: int,
     assert small.everything or not large.everything
 
 
-def test_an_empty_catalog_costs_nothing_to_have_out() -> None:
-    """F4: the estimate is total."""
-    assert plan(sizes(0), host("array")).cost_everything == 0.0
-    assert plan(Sizes(everything=0, units=0, meta=0, hints=0), host("native"), USAGE).everything
-
-
 # -- what leaves the list, and when --------------------------------------------------------------
 
 
@@ -123,18 +105,6 @@ def test_what_lapsed_stays_on_the_wire_while_its_removal_costs_more_than_it_save
     assert listed("abc", "ac", turns=114) == "abc"
     assert listed("abc", "ab", turns=114) == "abc"
     assert listed("abc", "ab", turns=116) == "ab"
-
-
-def test_the_tools_behind_a_removal_count_as_well() -> None:
-    """D3: what is rewritten is everything cached behind the first that goes."""
-    assert listed("abc", "bc", turns=137) == "abc"
-    assert listed("abc", "bc", turns=139) == "bc"
-
-
-def test_five_thousand_tokens_before_fifty_thousand_pay_after_115_turns() -> None:
-    """D3: the break-even is 11.5 times N over S."""
-    assert listed("ab", "a", each=5_000, behind=50_000, turns=114.9) == "ab"
-    assert listed("ab", "a", each=5_000, behind=50_000, turns=115.1) == "a"
 
 
 def test_only_the_tail_leaves_where_only_that_pays() -> None:
@@ -238,12 +208,6 @@ def test_a_small_catalog_is_loaded_whole_and_a_large_one_as_it_is_needed(way: De
     """F4, S5: twenty tools cost less than the first load; of five hundred a few plugins are used."""
     assert plan(ahead_sizes(20, plugins=8), host(way, context=context)).everything
     assert not plan(ahead_sizes(500, plugins=30), host(way, context=context)).everything
-
-
-def test_what_a_model_call_more_reads_again_speaks_for_everything() -> None:
-    """F4: the choice counts model calls with the context that the host has."""
-    assert not plan(sizes(160), host("native", context=1_000)).everything
-    assert plan(sizes(160), host("native", context=100_000)).everything
 
 
 def test_anticipated_leases_save_the_calls_that_would_speak_for_everything() -> None:

@@ -175,15 +175,6 @@ def test_wire_names_are_valid_distinct_and_lead_back(plugins: list[Plugin]) -> N
         assert catalog.by_id(held.id) is held
 
 
-@given(catalogs())
-def test_building_a_catalog_anew_changes_nothing(plugins: list[Plugin]) -> None:
-    """G10: stable."""
-    catalog = Catalog(plugins)
-    again = catalog.with_plugins([])
-    assert list(again) == list(catalog)
-    assert set(again.clashes) == set(catalog.clashes)
-
-
 CHANGES = st.lists(st.tuples(catalogs(), st.booleans()), min_size=1, max_size=6)
 
 
@@ -215,21 +206,6 @@ def test_a_catalog_that_grew_is_the_one_that_was_built_at_once(changes: list[tup
         for name, held in before.items():
             if grown.plugins[name] == held:
                 assert grown.plugins[name] is held
-
-
-@given(catalogs(), catalogs())
-def test_a_catalog_is_not_changed_by_the_one_that_is_made_of_it(first: list[Plugin], later: list[Plugin]) -> None:
-    """G10: an immutable value."""
-    catalog, again = Catalog(first), Catalog(first)
-    assert catalog.named("a") == again.named("a")
-    catalog.with_plugins(later).named("b")
-    assert catalog.plugins == again.plugins
-    assert catalog.clashes == again.clashes
-    for held in again:
-        assert catalog.by_wire(held.wire) == held
-        assert catalog.named(held.name) == again.named(held.name)
-    for held in chain.from_iterable(whole.tools for whole in later):
-        assert catalog.by_id(held.id) == again.by_id(held.id)
 
 
 def test_a_tool_that_stands_twice_in_a_plugin_is_kept_once() -> None:

@@ -7,7 +7,7 @@ from states import Desk, access_of, flat, plugin, statuses, tool
 
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseReason, LeaseTerm
-from pegboard.core.state.commands import NO_SESSION, CommandContext, EndTurn, Fallback, Load, MarkTurn
+from pegboard.core.state.commands import NO_SESSION, CommandContext, EndTurn, Fallback, MarkTurn
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.outcomes import apply
 
@@ -103,13 +103,6 @@ def test_several_leases_lapse_together_and_each_is_said() -> None:
     outcome = desk.do(EndTurn())
     assert [(item.name, item.status) for item in outcome.items] == [("git", "unloaded"), ("docker", "unloaded")]
     assert outcome.turn == 8
-
-
-def test_the_turn_counter_only_grows() -> None:
-    """S6: no command sets it back."""
-    desk = desk_of()
-    turns = [desk.do(command).turn for command in (EndTurn(), Load(names=("git",)), EndTurn(), Fallback(), EndTurn())]
-    assert turns == [2, 2, 3, 3, 4]
 
 
 def test_another_turn_label_ends_the_turn_and_the_first_one_does_not() -> None:
