@@ -162,7 +162,6 @@ FINDING_OUT = (
         client="names itself in each request",
         outcome="works",
         counts=ONE_LOGIN,
-        sdk=False,  # its requests to the issuer have no such header
     ),
 )
 

@@ -43,6 +43,8 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
     if request["method"] == "tools/list":
         return {"tools": [{"name": "reach", "inputSchema": SCHEMA}]}
+    if request["method"] == "ping":
+        return {}
     given = request["params"]["arguments"]
     found = all_tried(given["attempts"], given.get("depth", 0))
     return {"content": [{"type": "text", "text": json.dumps(found)}]}
