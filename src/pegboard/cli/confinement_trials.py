@@ -69,13 +69,7 @@ class _NoMoreError(Exception):
 
 
 async def tried(board: Pegboard, name: str, printer: Printer) -> TrialResult:
-    """Return the smallest widening of a plugin's confinement that was found under which it comes up.
-
-    Args:
-        board: the open board.
-        name: the plugin, which is confined and does not come up.
-        printer: each trial is noted there.
-    """
+    """Return the smallest widening of a plugin's confinement that was found under which it comes up."""
     trials = Trials(board, board.services.loader.specs[name], printer)
     try:
         await trials.search()

@@ -32,10 +32,6 @@ async def require_operator(
     """Return the principal of the operator's token, or None where the person at the terminal agreed.
 
     Args:
-        tokens: those in force.
-        right: what the token has to have.
-        question: what the person is asked, without the choices.
-        about: lines that they read before.
         agent: the agent that it is about, None where it is about every one.
 
     Raises:
@@ -53,13 +49,6 @@ async def require_typed(
     tokens: Sequence[Token], right: Right, name: str, *, about: Sequence[str], confirmed: Sequence[str]
 ) -> str | None:
     """Return the principal of the operator's token, or None where the person at the terminal has typed a name.
-
-    Args:
-        tokens: those in force.
-        right: what the token has to have.
-        name: what is typed at the terminal.
-        about: lines that they read before.
-        confirmed: the names that whoever has a token has given with the command.
 
     Raises:
         NotAgreedError: ``needs_operator`` as :func:`require_operator`; ``confirmation_required`` where the name was not

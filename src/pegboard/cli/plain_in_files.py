@@ -129,11 +129,8 @@ async def moved_secrets(
     """Return servers without a secret in plain: each is in the keyring where that is wanted, else in a file.
 
     Args:
-        servers: in our own shape.
         config: the configuration that they are written into; the files are in Pegboard's own folder beside it.
         keyring: True moves secrets into the keyring, False does not; None asks the person at the terminal.
-        ask: whether a person may be asked.
-        stays_in: where else they are in plain, and stay.
 
     Raises:
         PegboardError: ``keyring_failed`` where they are to be in the keyring and cannot be; then nothing is moved.
@@ -222,13 +219,7 @@ def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stay
 
 
 def as_moved_before(servers: Mapping[str, Any], config: Path, there: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return servers as a configuration has them whose secrets were moved before, else as they are.
-
-    Args:
-        servers: in our own shape.
-        config: the configuration.
-        there: the servers in it.
-    """
+    """Return servers as a configuration has them whose secrets were moved before, else as they are."""
     found, place = plain_secrets(servers), own_folder.beside(config) / own_folder.SECRETS
     values: Mapping[str, Callable[[str], str | None]] = {KEYRING: value_of, FILE: lambda name: _value_in(place / name)}
     for reference, value in values.items():

@@ -56,10 +56,7 @@ async def start_servers(
     What is switched off is not started. Whatever happens, none is left running.
 
     Args:
-        configuration: has the servers.
         folder: where those are started that name no folder; None is the current one.
-        printer: each start is noted there.
-        leave_out: the names of servers that are not started.
     """
     specs = [
         spec if folder is None or spec.cwd or not spec.command else replace(spec, cwd=str(folder))

@@ -31,12 +31,7 @@ def as_json(call: CallOverview) -> str:
 
 
 def as_curl(call: CallOverview, origin: str) -> str:
-    """Return a command that makes a call again, or nothing where its arguments are not kept as they were.
-
-    Args:
-        call: the call.
-        origin: where the gateway listens.
-    """
+    """Return a command that makes a call again, or nothing where its arguments are not kept as they were."""
     if call.not_again or not call.plugin:
         return ""
     meta: dict[str, Any] = {

@@ -28,13 +28,7 @@ class Series:
 
 
 def bars(series: Sequence[Series], notes: Sequence[str], text: str) -> Markup:
-    """Return bars of which each stands on the one before.
-
-    Args:
-        series: what is stacked, from the bottom up.
-        notes: what is said of each step where somebody points at it.
-        text: what the picture shows, in words.
-    """
+    """Return bars of which each stands on the one before."""
     steps = len(notes)
     top = max((sum(one.values[at] or 0 for one in series) for at in range(steps)), default=0) or 1
     drawn: list[Markup] = []

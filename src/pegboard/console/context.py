@@ -68,21 +68,13 @@ class Context:
         return [visit.names.shown(agent.name) for agent in self.agents(visit)]
 
     def agent_of_list(self, visit: Visit, name: str) -> str | None:
-        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one.
-
-        Raises:
-            UnknownAgentError: the operator does not see this agent.
-        """
+        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one."""
         if name and not visit.operator.sees(name):
             self.agent(visit, name)
         return name or None
 
     def together(self, visit: Visit, kind: TogetherKind, name: str, value: bool | None, agent: str) -> Together:
-        """Return what is set for one agent, or with no name for all that the operator sees.
-
-        Raises:
-            UnknownAgentError: the operator does not see this agent.
-        """
+        """Return what is set for one agent, or with no name for all that the operator sees."""
         agents = (self.agent(visit, agent).name,) if agent else tuple(one.name for one in self.agents(visit))
         return Together(kind=kind, name=name, value=value, agents=agents)
 

@@ -229,10 +229,7 @@ def changes(
     """Return what a form that comes back changes of an entry; all of a new one.
 
     Args:
-        form: the form.
-        path: the keys of the entry.
         before: what the entry said, None for a new one.
-        given: what stands in each field.
 
     Raises:
         UsageError: a field cannot be read.

@@ -37,7 +37,6 @@ class Exports:
 
         Raises:
             UsageError: the operator has two exports under way.
-            StoreError: the store cannot be read; later there is no status for that any more.
         """
         await audit(self._services, replace(wanted, limit=1))
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -77,11 +77,7 @@ _PAGES: Final[tuple[tuple[str, str, str, bool, Right], ...]] = (
 
 
 async def find(context: Context, visit: Visit, text: str) -> Found:
-    """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need."""
     words = " ".join(text.split())
     if not words:
         return Found(text="", entries=tuple(_pages(visit, "")))

@@ -19,9 +19,7 @@ async def session_overview(context: Context, visit: Visit, key: SessionKey) -> S
     """Return a session as operators see it.
 
     Raises:
-        UnknownAgentError: the operator does not see its agent.
         UsageError: nothing is known of it, or not any more.
-        StoreError: it cannot be read.
     """
     context.agent_of_list(visit, key.agent)
     found = await describe_session(context.services, context.subjects.counting, key)
@@ -34,9 +32,7 @@ async def sent_to_model(context: Context, visit: Visit, key: SessionKey, step: i
     """Return what the model of a session is sent next, or the list of a number that it was sent.
 
     Raises:
-        UnknownAgentError: the operator does not see its agent.
         UsageError: nothing is known of it or of that list, or not any more.
-        StoreError: it cannot be read.
     """
     context.agent_of_list(visit, key.agent)
     found = await read_sent(context.services, key, step)
@@ -49,9 +45,7 @@ async def operated_session(context: Context, visit: Visit, key: SessionKey) -> S
     """Return a session for an operator to act in, as it was opened where that was in this process.
 
     Raises:
-        UnknownAgentError: its agent is not configured, or the operator does not see it.
         UsageError: nothing is known of it, or not any more.
-        StoreError: it cannot be read.
     """
     context.agent(visit, key.agent)
     await session_overview(context, visit, key)
@@ -59,11 +53,7 @@ async def operated_session(context: Context, visit: Visit, key: SessionKey) -> S
 
 
 async def begun_session(context: Context, visit: Visit, key: SessionKey) -> Session:
-    """Return a session for an operator to act in, also a new one; one that is live here as it was opened.
-
-    Raises:
-        UnknownAgentError: its agent is not configured, or the operator does not see it.
-    """
+    """Return a session for an operator to act in, also a new one; one that is live here as it was opened."""
     context.agent(visit, key.agent)
     live = context.board.services.live.get(key)
     if live is not None:

@@ -23,12 +23,7 @@ _PROVIDERS: Final[Mapping[SentForm, ProviderForm]] = {
 
 
 def in_form(sent: SentToModel, form: SentForm) -> str:
-    """Return the tools, and what stands before the history, as a request has them.
-
-    Args:
-        sent: what is sent.
-        form: whose form.
-    """
+    """Return the tools, and what stands before the history, as a request has them."""
     return json.dumps(_request(sent, form), ensure_ascii=False, indent=2)
 
 

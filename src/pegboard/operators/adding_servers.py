@@ -181,13 +181,7 @@ class _Kept:
 
 
 class AddingServers:
-    """The servers that operators of one board are about to add.
-
-    Args:
-        services: the services of the board.
-        finder: what finds and tries them.
-        editing: what writes them into the configuration.
-    """
+    """The servers that operators of one board are about to add."""
 
     def __init__(self, services: Services, finder: ServerFinder, editing: Editing) -> None:
         self._services = services
@@ -246,13 +240,6 @@ class AddingServers:
         self, editor: Editor, draft: str, chosen: Sequence[ChosenServer], agents: Sequence[str], grant: Grant
     ) -> ProposedEdit:
         """Return what it would come to to add servers and grant them to agents; nothing is written.
-
-        Args:
-            editor: who adds them.
-            draft: the draft's id.
-            chosen: which servers, and how.
-            agents: the agents that get them.
-            grant: how they get them.
 
         Raises:
             UsageError: there is no such draft, no such server in it, or a server of this name in the configuration.

@@ -87,9 +87,6 @@ def shown_problems(
     """Return problems as plain values without secrets, each with the lines around it.
 
     Args:
-        problems: what is wrong.
-        masker: masks what is secret.
-        written: gives the text of a file by its name in the problems.
         keys: those that a configuration may have; nothing else of a line is shown.
     """
     texts: dict[str, WrittenLines | None] = {}

@@ -61,16 +61,7 @@ class AgentChange:
 
 
 async def agent_changes(services: Services, parsed: ParsedLeases, world: World) -> tuple[AgentChange, ...]:
-    """Return what another world would change, agent by agent; nothing is stored, asked for or started.
-
-    Args:
-        services: the services of the board.
-        parsed: what is loaded in sessions, as it was read before.
-        world: everything as it would be, with the catalog.
-
-    Raises:
-        StoreError: switches or sessions cannot be read.
-    """
+    """Return what another world would change, agent by agent; nothing is stored, asked for or started."""
     compiler = services.compiler
     await compiler.refresh()
     supposed, before = compiler.supposing_world(world), compiler.world

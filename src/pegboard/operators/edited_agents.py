@@ -19,14 +19,7 @@ _SHARED: tuple[str, ...] = ("servers", "mcpServers", "plugins")
 async def edited_agents(
     services: Services, changes: Sequence[Change], judgement: Judgement, effects: Iterable[AgentChange]
 ) -> frozenset[str] | None:
-    """Return the agents that an edit is about; None where it is about what all agents share.
-
-    Args:
-        services: the services of the board.
-        changes: the edit.
-        judgement: what it comes to.
-        effects: what it changes for agents.
-    """
+    """Return the agents that an edit is about; None where it is about what all agents share."""
     await services.compiler.refresh()
     worlds = [services.world, *([judgement.world] if judgement.world is not None else [])]
     found = {effect.agent for effect in effects}

@@ -179,12 +179,7 @@ class _Kept:
 
 
 class Editing:
-    """The edits of one board's configuration.
-
-    Args:
-        services: the services of the board.
-        configuration: its file.
-    """
+    """The edits of one board's configuration."""
 
     def __init__(self, services: Services, configuration: EditableConfiguration) -> None:
         self._services = services
@@ -253,11 +248,6 @@ class Editing:
     async def propose(self, editor: Editor, changes: Sequence[Change], *, what: str = "") -> ProposedEdit:
         """Return what some changes would come to; nothing is written.
 
-        Args:
-            editor: who proposes them.
-            changes: what is to be different.
-            what: what they do, in words.
-
         Raises:
             ConfigError: the file cannot be edited, or not without changing something else.
             UsageError: the editor may not edit for every agent that it would change something for.
@@ -293,12 +283,6 @@ class Editing:
     async def propose_text(self, editor: Editor, text: str, *, expected: str, what: str = "") -> ProposedEdit:
         """Return what another text of the whole file would come to; nothing is written.
 
-        Args:
-            editor: who proposes it.
-            text: as it was shown, with marks in place of secrets, and edited.
-            expected: the digest of what was shown.
-            what: what it does, in words.
-
         Raises:
             ConfigError: the file cannot be edited, or was changed meanwhile.
             UsageError: the editor does not see every agent, or a mark in the text means nothing.
@@ -330,13 +314,7 @@ class Editing:
         return await self._over_the_file(kept.text, kept.expected, kept.secrets, masked=False)
 
     async def typed_over(self, editor: Editor, text: str, *, expected: str) -> TypedText:
-        """Return a text that was typed, with what others have changed meanwhile if that is elsewhere.
-
-        Args:
-            editor: who typed it.
-            text: as it was typed, with marks in place of secrets.
-            expected: the digest of what it was made from.
-        """
+        """Return a text that was typed, with what others have changed meanwhile if that is elsewhere."""
         _require_every_agent(editor)
         return await self._over_the_file(text, expected, frozenset(), masked=True)
 
@@ -383,10 +361,6 @@ class Editing:
 
     async def save(self, editor: Editor, edit: str) -> SavedEdit:
         """Save an edit as it was shown, take it up, and return what takes it back.
-
-        Args:
-            editor: who saves it: what widens counts as accepted by them.
-            edit: the id of the proposal.
 
         Raises:
             ConfigError: the file was changed since it was shown, or cannot be written; it is left as it is.

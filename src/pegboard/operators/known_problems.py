@@ -71,11 +71,7 @@ class KnownProblems:
         """What the starts of agents take of their budgets, as of the last look."""
 
     async def now(self) -> tuple[Problem, ...]:
-        """Return what is wrong now; what was last, where it takes longer than a moment to tell.
-
-        Raises:
-            StoreError: the stored switches cannot be read.
-        """
+        """Return what is wrong now; what was last, where it takes longer than a moment to tell."""
         services = self._services
         await services.compiler.refresh()
         agents = tuple(map(services.compiler.of_agent, services.world.agents))
@@ -138,9 +134,7 @@ def faults(
     """Yield what cannot run now (P6): a warning, since everything else works.
 
     Args:
-        services: the services of the board.
         asked: only of these plugins; None is all.
-        misfits: name and overrides of what was asked for with overrides that it does not take.
     """
     for plugin in services.world.catalog.plugins.values():
         spec = services.loader.specs.get(plugin.name)

@@ -73,11 +73,7 @@ class OperatorLogins:
         self._services = services
 
     async def listed(self, *, principal: str | None = None) -> Sequence[LoginView]:
-        """Return the logins that are stored, by server and principal.
-
-        Args:
-            principal: only those of this one.
-        """
+        """Return the logins that are stored, by server and principal."""
         found = [self._view(login) for logins in self._all() for login in await logins.logins()]
         wanted = [view for view in found if principal is None or view.principal == principal]
         names = await shown_names(self._services)
@@ -87,11 +83,7 @@ class OperatorLogins:
         """Return the servers that want a login, of those that an operator's agents may use, by name.
 
         Args:
-            name: the operator's, which is the principal whose login it would be.
             agents: the agents that they see; None is every one.
-
-        Raises:
-            StoreError: the logins cannot be read.
         """
         found: list[WantedLogin] = []
         for server, one in (await standings(self._services)).items():
@@ -126,10 +118,7 @@ class OperatorLogins:
         """Begin a login, or return the one that is pending; None where the server wants none, or has one that counts.
 
         Args:
-            server: its name.
-            owner: whose login it is to be.
             redirect: where the browser is sent back to; None is a loopback address of this process.
-            device: whether it may also be completed by a code that is typed elsewhere, where the issuer offers that.
 
         Raises:
             UsageError: there is no such server.

@@ -53,7 +53,6 @@ class ShownNames:
         """Make one.
 
         Args:
-            masker: knows what is secret.
             key: that of the store for digests; nothing where no name is to be shown.
         """
         self.masker = masker

@@ -102,11 +102,7 @@ class _Acceptance:
 
 
 class OperatorPins:
-    """What operators see of pins, and what they accept.
-
-    Args:
-        services: the services of the board.
-    """
+    """What operators see of pins, and what they accept."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -114,11 +110,7 @@ class OperatorPins:
         self._accepted: OrderedDict[str, _Acceptance] = OrderedDict()
 
     async def waiting(self) -> int:
-        """Return how many tools wait for a person since they changed or are new, whichever process has seen it.
-
-        Raises:
-            StoreError: the pins cannot be read.
-        """
+        """Return how many tools wait for a person since they changed or are new, whichever process has seen it."""
         await self._services.compiler.refresh()
         return count_waiting_tools(self._services)
 
@@ -127,11 +119,9 @@ class OperatorPins:
 
         Args:
             names: servers and tools as operators are shown them; none is every server.
-            waiting: only what waits for a person.
 
         Raises:
             UsageError: ``unknown_name``: a name is neither.
-            StoreError: the pins cannot be read.
         """
         shown = await shown_names(self._services)
         found = await self._pins.list(*map(shown.meant, names), waiting=waiting)
@@ -142,24 +132,15 @@ class OperatorPins:
 
         Args:
             names: servers and tools as operators are shown them; none is every server.
-            waiting: only what waits for a person.
 
         Raises:
             UsageError: ``unknown_name``: a name is neither.
-            StoreError: the pins cannot be read.
         """
         known = await shown_names(self._services)
         return await self._shown(await self._pins.list(*map(known.meant, names), waiting=waiting), known)
 
     async def saying(self, server: str) -> tuple[PinView, ...]:
-        """Return the tools of a server that say something to a model which people should know, with what it is.
-
-        Args:
-            server: its name as operators are shown it.
-
-        Raises:
-            StoreError: the pins cannot be read.
-        """
+        """Return the tools of a server that say something to a model which people should know, with what it is."""
         known = await shown_names(self._services)
         said = await self._services.pins.findings(known.meant(server))
         found = await self._pins.list(known.meant(server)) if said else ()
@@ -170,12 +151,9 @@ class OperatorPins:
 
         Args:
             server: only of this one; nothing is every one.
-            offset: how many tools come before.
-            limit: how many there are at most.
 
         Raises:
             UsageError: ``unknown_name``: there is no such server.
-            StoreError: the pins cannot be read.
         """
         known = await shown_names(self._services)
         names = (known.meant(server),) if server else ()
@@ -211,13 +189,8 @@ class OperatorPins:
     async def accept(self, found: Iterable[PinView], *, by: str) -> int:
         """Let what an operator was shown count, and nothing else; return how much that was.
 
-        Args:
-            found: what they were shown.
-            by: who accepts it, for the audit trail.
-
         Raises:
             UsageError: ``pin_changed`` where a tool is another by now; ``by`` is no short text.
-            StoreError: it cannot be stored.
         """
         known = await shown_names(self._services)
         chosen = [
@@ -242,13 +215,10 @@ class OperatorPins:
         Args:
             name: the server, or ``plugin/tool``, as operators are shown it.
             seen: the ``seen`` of the server for all of it, or the digest of the tool.
-            by: who accepts it, for the audit trail.
-            confirm: the tool's name on the wire as whoever accepts it has typed it, where it says such a thing.
 
         Raises:
             UsageError: ``unknown_name``; ``pin_changed`` where something is another by now; ``confirmation_required``
                 where the name is not given, or all of what waits has to be accepted one by one.
-            StoreError: it cannot be stored.
         """
         known = await shown_names(self._services)
         found = [one for one in await self._pins.list(known.meant(name)) if one.waits or one.status == "gone"]
@@ -285,14 +255,9 @@ class OperatorPins:
     async def take_back(self, mark: str, *, by: str) -> int:
         """Let the pins count again that an acceptance has replaced; return of how many tools.
 
-        Args:
-            mark: that of the acceptance.
-            by: who takes it back, for the audit trail.
-
         Raises:
             UsageError: ``unknown_name`` where this process does not know the acceptance any more; ``pin_changed`` where
                 a pin is another by now.
-            StoreError: it cannot be stored.
         """
         one = self._accepted.get(mark)
         if one is None:

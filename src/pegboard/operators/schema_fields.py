@@ -52,9 +52,6 @@ async def field_problems(
     """Return what is wrong with what was filled in, each with the field that it is about.
 
     Args:
-        services: the services of the board.
-        title: of what the schema is.
-        schema: that of all fields together.
         given: what was filled in, by name; what was left empty is not there.
     """
     required, problems = _required(schema), list[FieldProblem]()

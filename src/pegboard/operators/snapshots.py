@@ -48,11 +48,7 @@ class KnownSession:
 async def known_sessions(
     services: Services, *, agent: str | None = None, principal: str | None = None
 ) -> tuple[KnownSession, ...]:
-    """Return the sessions of an agent and a principal, None being every one; the newest change first.
-
-    Raises:
-        StoreError: they cannot be read.
-    """
+    """Return the sessions of an agent and a principal, None being every one; the newest change first."""
     rows = await services.store.sessions(principal=principal, agent=agent)
     found = {key: known_session(services, key, stored) for key, stored in rows}
     for info, at in services.live:
@@ -73,11 +69,7 @@ def known_session(services: Services, key: SessionKey, stored: StoredState) -> K
 
 
 async def known_by_key(services: Services, key: SessionKey) -> KnownSession | None:
-    """Return the session of a key, or None where nothing is stored of it and it had no surface here.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
+    """Return the session of a key, or None where nothing is stored of it and it had no surface here."""
     stored = await services.store.load(key)
     if stored is not None:
         return known_session(services, key, stored)
@@ -89,14 +81,7 @@ async def look(services: Services, agent: str, *, principal: str, session: str) 
     """Return a session as of now, with the answers that predicates gave before: none is asked.
 
     Args:
-        services: the services of the board.
-        agent: the agent's name.
-        principal: whose session it is.
         session: its id, whether or not something is stored of it; nothing is a new one.
-
-    Raises:
-        StoreError: the stored state cannot be read.
-        UnknownAgentError: there is no such agent.
     """
     info = _info(services, agent, principal, session)
     await services.compiler.refresh()
@@ -110,11 +95,7 @@ async def read_session(
     """Return a session as its own requests read it; the arguments and errors are those of :func:`look`.
 
     Args:
-        services: the services of the board.
-        agent: the agent's name.
-        principal: whose session it is.
         session: its id; nothing is a new one.
-        sub_app: what it is opened with, where it is not live here.
     """
     info = _info(services, agent, principal, session)
     if sub_app is not None:

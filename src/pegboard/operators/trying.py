@@ -125,15 +125,6 @@ async def build_tool_form(services: Services, agent: str, name: str) -> ToolForm
     """Return what is filled in to call a tool as an agent, as far as the tool is known.
 
     Where it is not, plugins written in Python are asked for their tools first; servers are not started.
-
-    Args:
-        services: the services of the board.
-        agent: the agent's name.
-        name: the wire name of the tool.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        StoreError: the key of names cannot be read.
     """
     agent_of(services.world, agent)
     if services.world.catalog.find_tool(name) is None:
@@ -161,16 +152,7 @@ def _first(fields: Iterator[FieldOverview]) -> tuple[FieldOverview, ...]:
 
 
 async def find_form_problems(services: Services, name: str, given: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
-    """Return what is wrong with arguments, each with the one that it is about; none where the tool is not known.
-
-    Args:
-        services: the services of the board.
-        name: the wire name of the tool.
-        given: the arguments.
-
-    Raises:
-        StoreError: the key of names cannot be read.
-    """
+    """Return what is wrong with arguments, each with the one that it is about; none where the tool is not known."""
     tool = services.world.catalog.find_tool(name)
     problems = await field_problems(services, name, tool.input_schema, given) if tool is not None else ()
     return masked(problems, await shown_names(services))
@@ -185,17 +167,10 @@ async def make_trial_call(
     same call in the same session runs once that person has allowed it.
 
     Args:
-        services: the services of the board.
-        agent: the agent's name.
-        name: the wire name of the tool.
-        arguments: those of the call.
-        by: who calls.
         session: that of an answer that waited; nothing is a new one.
 
     Raises:
-        UnknownAgentError: there is no such agent.
         UsageError: the session is none of this kind, or the board is closed.
-        StoreError: something cannot be read or stored.
     """
     agent_of(services.world, agent)
     if session and not _SESSION.fullmatch(session):
@@ -216,18 +191,7 @@ async def make_trial_call(
 
 
 async def waiting_session(services: Services, agent: str, tool: str, arguments: JsonObject, *, by: str) -> str:
-    """Return the session in which a call that an operator made waits for a person or was allowed, or nothing.
-
-    Args:
-        services: the services of the board.
-        agent: the agent's name.
-        tool: the id of the tool.
-        arguments: those of the call.
-        by: who made it.
-
-    Raises:
-        StoreError: the approvals cannot be read.
-    """
+    """Return the session in which a call that an operator made waits for a person or was allowed, or nothing."""
     asked = digest(await services.store.digest_key(), canonical(arguments))
     known = await services.store.approvals(principal=by, agent=agent, open_at=services.store.clock())
     sessions = (

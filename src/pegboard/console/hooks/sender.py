@@ -43,11 +43,7 @@ class HookSender:
     """Tells the hooks of a configuration what waits for a person; a failing hook does nothing but be reported.
 
     Args:
-        board: the board.
-        messenger: sends messages.
         console: the address at which the console is served, or nothing.
-        pauses: makes the pauses between attempts.
-        look_every: how often it is looked at what needs somebody, in seconds.
     """
 
     def __init__(

@@ -196,7 +196,6 @@ def key_of(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionK
 
     Raises:
         UsageError: it cannot be one.
-        UnknownAgentError: the operator does not see its agent.
     """
     agent, principal, session = (
         visit.names.meant(str(given.get(name, ""))) for name in ("agent", "principal", "session")
