@@ -64,7 +64,7 @@ def explanation_json(found: OperatorExplanation) -> dict[str, Any]:
 
 
 def advice(found: OperatorExplanation, options: Options) -> str:
-    """Return what to do next, as a command that can be pasted where there is one; nothing where nothing is to be done."""
+    """Return what to do next, as a command that can be pasted where there is one, or nothing."""
     where = f"--agent {found.agent} --session {options.session}"
     where += f" --principal {options.principal}" if options.principal != "local" else ""
     if found.fixes:
