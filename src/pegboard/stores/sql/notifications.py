@@ -15,15 +15,20 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pegboard.errors import StoreError
 from pegboard.ports import ChangeToken
 from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
+    from pegboard.stores.sql.address import PostgresAddress
     from pegboard.stores.sql.database import Row
-    from pegboard.stores.sql.postgres_database import Connection, PostgresDatabase, PostgresTransaction, Statement
+
+Connection = Any  # psycopg.AsyncConnection, which is imported late
+Statement = tuple[str, Sequence[Any]]
+"""SQL as it is written for the store, with its values."""
 
 NET_SECONDS: Final = 3.0
 """How often the counters are read while changes are told."""
@@ -52,6 +57,37 @@ _TELL: Final = (
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class Changes:
+    """What a transaction has changed: states and uses by their keys, permissions, or what others may show."""
+
+    states: list[str] = field(default_factory=list[str])
+    uses: list[str] = field(default_factory=list[str])
+    permissions: bool = False
+    others: bool = False
+
+
+class Listened(Protocol):
+    """What is asked of the database."""
+
+    @property
+    def address(self) -> PostgresAddress:
+        """Return where it is."""
+        ...
+
+    async def connect_to_listen(self) -> Connection:
+        """Return a new connection, which the caller closes."""
+        ...
+
+    async def read(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query."""
+        ...
+
+    async def send(self, connection: Connection, message: Sequence[Statement]) -> object:
+        """Send statements over a connection."""
+        ...
+
+
 class Notifications:
     """The change token of a database, and what others tell of their changes.
 
@@ -59,7 +95,7 @@ class Notifications:
     a key, None for all.
     """
 
-    def __init__(self, database: PostgresDatabase, forget: Callable[[str, str | None], None]) -> None:
+    def __init__(self, database: Listened, forget: Callable[[str, str | None], None]) -> None:
         self._database = database
         self._forget = forget
         self._writer = secrets.token_hex(6)
@@ -95,24 +131,24 @@ class Notifications:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def announcing(self, transaction: PostgresTransaction) -> list[Statement]:
+    def announcing(self, changes: Changes) -> list[Statement]:
         """Return the statements that tell others what a transaction has changed, for its end; none for nothing.
 
         The row of the last one is for :meth:`count`.
         """
-        words = [*_words("s", transaction.states), *_words("u", transaction.uses)]
-        words += ["r"] if transaction.others else []
-        counters = ["states"] if transaction.states else []
-        counters += ["permissions"] if transaction.permissions else []
+        words = [*_words("s", changes.states), *_words("u", changes.uses)]
+        words += ["r"] if changes.others else []
+        counters = ["states"] if changes.states else []
+        counters += ["permissions"] if changes.permissions else []
         if not words and not counters:
             return []
         told = self._database.address.channel, " ".join([self._writer, *words])
         return [*((_COUNT, (name,)) for name in counters), (_TELL, (*told, *(counters * 2 or ["", ""])[:2]))]
 
-    def count(self, transaction: PostgresTransaction, told: list[Row]) -> None:
+    def count(self, changes: Changes, told: list[Row]) -> None:
         """Count what a committed transaction of this process has changed; ``told`` is what its last row says."""
-        self._moves["S"] += bool(transaction.states or transaction.permissions)
-        self._moves["P"] += transaction.permissions
+        self._moves["S"] += bool(changes.states or changes.permissions)
+        self._moves["P"] += changes.permissions
         if told and not self._hears:
             for word in told[0][0].split():
                 self._number(word[0], int(word[2:]))

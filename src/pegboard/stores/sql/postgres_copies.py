@@ -9,7 +9,8 @@ from typing import Any, Final
 from pegboard.stores.sql.address import SCHEMA
 from pegboard.stores.sql.copies import SqlCopies
 from pegboard.stores.sql.database import Row
-from pegboard.stores.sql.postgres_database import Connection, PostgresDatabase, with_rows
+from pegboard.stores.sql.notifications import Connection
+from pegboard.stores.sql.postgres_database import PostgresDatabase, with_rows
 from pegboard.stores.sql.refusals import explained, require_packages
 from pegboard.stores.sql.schema import TABLES
 from pegboard.stores.sql.sealing_keys import SealingKeys

@@ -23,7 +23,7 @@ from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.address import address_of
 from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
-from pegboard.stores.sql.notifications import Notifications
+from pegboard.stores.sql.notifications import Changes, Connection, Notifications, Statement
 from pegboard.stores.sql.refusals import (
     explained,
     not_opened,
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
-Statement = tuple[str, Sequence[Any]]
-"""SQL as it is written for the store, with its values."""
-Connection = Any  # psycopg.AsyncConnection, which is imported late
 
 TYPES: Final = {
     "int": "bigint NOT NULL",
@@ -90,9 +87,7 @@ class PostgresTransaction:
         self._queue: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), database.limits()]
         self._queue += [(_LOCK, (number,)) for number in sorted(map(database.lock_number, locks))]
         self.has_begun = False
-        self.states: list[str] = []
-        self.uses: list[str] = []
-        self.permissions = self.others = False
+        self.changes: Final = Changes()
 
     async def _send(self, *statements: Statement) -> tuple[list[Row], int]:
         """Send what waits and these; return the rows of the last one, and how many it has changed."""
@@ -134,10 +129,11 @@ class PostgresTransaction:
         others: bool = False,
     ) -> None:
         """Let others know, once this is committed, what it has changed."""
-        self.states += states
-        self.uses += uses
-        self.permissions = self.permissions or permissions
-        self.others = self.others or others
+        changes = self.changes
+        changes.states += states
+        changes.uses += uses
+        changes.permissions = changes.permissions or permissions
+        changes.others = changes.others or others
 
     async def commit(self, announcing: Sequence[Statement]) -> list[Row]:
         """Commit, with what is announced; return the rows of that."""
@@ -257,8 +253,8 @@ class PostgresDatabase:
             except BaseException:
                 await transaction.rollback()
                 raise
-            row = await transaction.commit(notifications.announcing(transaction))
-            notifications.count(transaction, row)
+            row = await transaction.commit(notifications.announcing(transaction.changes))
+            notifications.count(transaction.changes, row)
             return result
 
         return await self._again(attempt)
