@@ -221,7 +221,7 @@ async def test_it_is_said_once_that_the_store_is_lost_and_once_that_it_is_back(
     assert [record.getMessage() for record in caplog.records] == [
         (
             "The store of the test cannot be reached now: the server has gone away. Calls of loaded tools go on for "
-            "30 s; what decides anew is refused until it is back."
+            "30 s; all that decides is refused until it is back."
         ),
         "The store is back after 0 s: 3 records of calls waited, 0 older ones had given way.",
     ]

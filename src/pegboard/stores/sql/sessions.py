@@ -86,7 +86,7 @@ class Sessions(StoreBase):
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""
         if self._remembered is None:
-            return _state(await self._db.rows(_LOAD, *of_session(key)))
+            return _state(await self._db.rows(_LOAD, key.principal, key.agent, key.session))
         if (known := self.known_state(key)) is not UNREAD:
             return known
         own = key_of(*of_session(key))

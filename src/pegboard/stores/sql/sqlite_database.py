@@ -93,8 +93,10 @@ class SqliteTransaction:
         others: bool = False,  # noqa: ARG002 - as above
     ) -> None:
         """Note what the token has to show."""
-        self.states = self.states or bool(states)
-        self.permissions = self.permissions or permissions
+        if states:
+            self.states = True
+        if permissions:
+            self.permissions = True
 
 
 class SqliteDatabase:

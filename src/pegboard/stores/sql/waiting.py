@@ -117,6 +117,7 @@ class Batches:
         """Write what waits now, one batch after the other; what comes meanwhile waits for the next."""
         waiting = max(map(len, self.kinds), default=0)
         if self._batch is None and not waiting:
+            self.has_rows = False
             return
         last = self._taken + math.ceil(waiting / MOST_AT_ONCE)
         async with self._flushing:
@@ -131,17 +132,19 @@ class Batches:
 
     def _is_stored(self, batch: _Batch) -> None:
         self._stored, self._batch = batch.number, None
-        self.has_rows = any(map(len, self.kinds))
         for kind, taken in batch.parts:
             kind.written(taken)
 
     def _next(self) -> _Batch | None:
-        if not any(self.kinds):
+        kinds = [kind for kind in self.kinds if len(kind)]
+        if kinds and self.before_batch:
+            for call in self.before_batch:
+                call()
+            kinds = [kind for kind in self.kinds if len(kind)]
+        if not kinds:
             return None
-        for call in self.before_batch:
-            call()
         self._taken += 1
-        return _Batch(self._taken, [(kind, kind.take(MOST_AT_ONCE)) for kind in self.kinds if len(kind)])
+        return _Batch(self._taken, [(kind, kind.take(MOST_AT_ONCE)) for kind in kinds])
 
     async def _put(self, batch: _Batch, transaction: Transaction) -> None:
         if self._db.answers_get_lost:
