@@ -17,50 +17,23 @@ APPROVALS_KEPT: Final = 24 * 3600.0
 
 
 class ApprovalStore(Protocol):
-    """The approvals of calls; whoever changes one compares and swaps (A2)."""
+    """The approvals of calls; writers compare and swap (A2)."""
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:
-        """Store an approval that somebody is asked for; what expired ``APPROVALS_KEPT`` before it is removed with it.
-
-        Args:
-            approval: The approval; its id is new.
-            audit: Records of it, stored in the same transaction or not at all.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Store an approval that is asked for, under a new id; what expired ``APPROVALS_KEPT`` before it is removed."""
         ...
 
     async def change_approval(
         self, approval: Approval, *, expected: ApprovalStatus, audit: Sequence[AuditRecord] = ()
     ) -> bool:
-        """Store an approval in place of what stands under its id, if that still has the expected status.
+        """Store an approval in place of the one under its id, if that still has the expected status; return whether.
 
-        Args:
-            approval: The approval as it is to be.
-            expected: The status as it was read.
-            audit: Records of the change, stored in the same transaction or not at all.
-
-        Returns:
-            Whether it is stored; if another writer was first, nothing is. It survives kill -9 once this returns.
-
-        Raises:
-            StoreError: It cannot be written.
+        If another writer was first, nothing is stored, no record either. It survives kill -9 once this returns.
         """
         ...
 
     async def approval(self, approval_id: str) -> Approval | None:
-        """Return one approval.
-
-        Args:
-            approval_id: Its id.
-
-        Returns:
-            The approval as it is stored, or None.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the approval with an id, or None."""
         ...
 
     async def approvals(
@@ -78,40 +51,15 @@ class ApprovalStore(Protocol):
             agent: Only those of calls of this one.
             session: Only those of calls in this one.
             open_at: Only those of which something may still come at this time, in seconds since the epoch.
-
-        Raises:
-            StoreError: They cannot be read.
         """
         ...
 
     async def approvals_for(self, call: Binding) -> Sequence[Approval]:
-        """Return what may count for a call, the newest first.
-
-        Args:
-            call: The call.
-
-        Returns:
-            The approvals of principal, agent and tool that last, and those of the session with these arguments.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
+        """Return what may count for a call: what lasts, and what was asked for the same arguments; the newest first."""
         ...
 
     async def remove_approvals(self, *, principal: str, agent: str, session: str) -> int:
-        """Remove the approvals of a session that was deleted, but for those that stand for always.
-
-        Args:
-            principal: Whose session it was.
-            agent: Which agent's.
-            session: Its id.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            StoreError: They cannot be removed.
-        """
+        """Remove the approvals of a session, but for what was allowed for always; return how many there were."""
         ...
 
 

@@ -32,39 +32,16 @@ class UseStore(Protocol):
     """
 
     def remember_later(self, *uses: UseRecord) -> None:
-        """Store uses within 50 ms, in a batch.
-
-        Args:
-            uses: What was called, the newest last.
-        """
+        """Store uses, the newest last, within 50 ms, in a batch."""
         ...
 
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
-        """Return what is remembered, what waits to be stored included.
+        """Return what is remembered and what waits to be stored, the newest last.
 
-        Args:
-            principal: Whose uses they are.
-            agent: Which agent's.
-
-        Returns:
-            The newest last; the same object as long as nothing has changed.
-
-        Raises:
-            StoreError: It cannot be read.
+        It is the same object as long as nothing has changed.
         """
         ...
 
     async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
-        """Remove what is remembered; what a file had of it is overwritten.
-
-        Args:
-            principal: Only the uses of this one.
-            agent: Only the uses of this one.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Remove what is remembered, and overwrite what a file had of it; return how many uses there were."""
         ...

@@ -24,69 +24,32 @@ class ReplicaStore(Protocol):
     """The replicas of a store (G14). All times are by its clock, whatever those of the replicas say."""
 
     async def announce(self, replica: Replica, *, seconds: float) -> None:
-        """Store that a replica lives, in place of what it announced before.
-
-        Args:
-            replica: Itself; when it was seen is now.
-            seconds: For how long that counts.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Store that a replica was seen now, in place of what it announced before; it counts for some seconds."""
         ...
 
     async def withdraw(self, replica_id: str) -> None:
-        """Remove what a replica announced; nothing where it announced nothing.
-
-        Args:
-            replica_id: Its id.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Remove what a replica announced, if it announced anything."""
         ...
 
     async def replicas(self) -> Sequence[Replica]:
-        """Return the replicas whose announcement counts still, by id.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
+        """Return the replicas whose announcement counts still, by id."""
         ...
 
     async def now(self) -> float:
-        """Return the time by the clock of the store, in seconds since the epoch.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the time by the clock of the store, in seconds since the epoch."""
         ...
 
     def clock(self) -> float:
-        """Return the time by the clock of the store as it was heard last, in seconds since the epoch, without waiting.
+        """Return the time by the clock of the store as it was heard last, without waiting.
 
         What one process stores and another goes by expires by this clock: that of a machine may be off.
         """
         ...
 
     async def lease_holder(self, name: str) -> str | None:
-        """Return who has the right to do something alone now (``SealedStore.take_lease``).
-
-        Args:
-            name: What is done.
-
-        Returns:
-            The holder, or None where nobody has it, or not any more.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return who has the right to do something alone now (``SealedStore.take_lease``), or None."""
         ...
 
     async def replica_key(self) -> bytes:
-        """Return the secret of the replicas: 32 bytes, made once.
-
-        Raises:
-            StoreError: It cannot be read, or not be made.
-        """
+        """Return the secret of the replicas: 32 bytes, made once."""
         ...

@@ -28,32 +28,11 @@ class SealedStore(Protocol):
     """Secrets by kind and key; writers compare and swap."""
 
     async def sealed(self, kind: SealedKind, key: str) -> SealedText | None:
-        """Return a secret.
-
-        Args:
-            kind: What it is.
-            key: Its name.
-
-        Returns:
-            The secret, or None where there is none, or none any more.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return a secret, None where there is none, or it has expired."""
         ...
 
     async def all_sealed(self, kind: SealedKind) -> Sequence[SealedText]:
-        """Return every secret of a kind that has not expired, by key.
-
-        Args:
-            kind: What they are.
-
-        Returns:
-            The secrets.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
+        """Return every secret of a kind that has not expired, by key."""
         ...
 
     async def seal(
@@ -85,29 +64,12 @@ class SealedStore(Protocol):
         ...
 
     async def take_lease(self, name: str, holder: str, *, seconds: float) -> bool:
-        """Take the right to do something alone, over all processes, unless somebody else has it.
+        """Take the right to do something alone, over all processes; return whether the holder has it now.
 
-        Args:
-            name: What is done.
-            holder: Who does it; whoever has it already keeps it.
-            seconds: After how long it ends by itself.
-
-        Returns:
-            Whether the holder has it now.
-
-        Raises:
-            StoreError: It cannot be written.
+        It ends by itself after some seconds; a holder that has it already keeps it.
         """
         ...
 
     async def end_lease(self, name: str, holder: str) -> None:
-        """Give a right back, if it is still this holder's.
-
-        Args:
-            name: What was done.
-            holder: Who did it.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Give a right back, if it is still this holder's."""
         ...

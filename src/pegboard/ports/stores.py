@@ -55,31 +55,14 @@ UNREAD: Final = Unread.UNREAD
 
 
 class SessionStore(Protocol):
-    """The states of sessions; writers compare and swap (S2)."""
+    """The states of sessions; writers compare and swap (S2). Reading and writing raise ``StoreError``."""
 
     def known_state(self, key: SessionKey) -> StoredState | Unread | None:
-        """Return what :meth:`load` would, where nothing has to be read for it: it waits for nothing.
-
-        Args:
-            key: Whose state it is.
-
-        Returns:
-            The state, None where none is stored; ``UNREAD`` where it has to be read.
-        """
+        """Return what :meth:`load` would, ``UNREAD`` where something has to be read for it; it waits for nothing."""
         ...
 
     async def load(self, key: SessionKey) -> StoredState | None:
-        """Return the state of a session.
-
-        Args:
-            key: Whose state it is.
-
-        Returns:
-            The state with its version, or None where none is stored.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the state of a session, None where none is stored."""
         ...
 
     async def save(
@@ -105,36 +88,13 @@ class SessionStore(Protocol):
     async def save_together(
         self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
     ) -> Sequence[int] | None:
-        """Store several states and their audit records in one transaction, if all are of the expected versions.
-
-        Args:
-            changes: Those of different sessions.
-            audit: Records of these changes, stored in the same transaction or not at all.
-
-        Returns:
-            The new versions, in order, as of ``save``; None if another writer was first anywhere: then nothing is
-            stored.
-
-        Raises:
-            StoreError: It cannot be written; ``StoreBusyError`` where others kept the store locked.
-        """
+        """Store states of different sessions in one transaction, as ``save`` does: all of them or none."""
         ...
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
     ) -> Sequence[tuple[SessionKey, StoredState]]:
-        """Return what is stored, newest change first.
-
-        Args:
-            principal: Only the sessions of this one.
-            agent: Only the sessions of this one.
-
-        Returns:
-            Keys and states.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return what is stored, newest change first."""
         ...
 
 
@@ -142,48 +102,20 @@ class SessionDataStore(Protocol):
     """What plugins keep for a session, as JSON texts by name; the newest value of each name counts."""
 
     async def session_data(self, key: SessionKey) -> Mapping[str, str]:
-        """Return what is kept for a session.
-
-        Args:
-            key: The session.
-
-        Returns:
-            The texts, by name.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return what is kept for a session."""
         ...
 
     async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
-        """Keep some names for a session; the others stay as they are.
-
-        Args:
-            key: The session.
-            changes: The new texts, by name; None removes a name.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Keep some names for a session, None removes one; the others stay."""
         ...
 
     async def forget_session_data(self, key: SessionKey) -> bool:
-        """Remove everything that is kept for a session.
-
-        Args:
-            key: The session.
-
-        Returns:
-            Whether there was anything.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Remove all that is kept for a session; return whether there was anything."""
         ...
 
 
 class Unchecked(Enum):
-    """The value that says that whatever is stored is replaced."""
+    """The value that says that any stored value is replaced."""
 
     UNCHECKED = "unchecked"
 
@@ -220,29 +152,6 @@ class SwitchAction:
 class PermissionStore(Protocol):
     """The switches that were set at run time (P2)."""
 
-    async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
-        """Store switches of any number of agents with the action and what is recorded of it, in one transaction.
-
-        Args:
-            action: What is set, and what each was before.
-            audit: The records.
-
-        Returns:
-            Whether it is stored: every switch was still as expected; else nothing is.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
-        ...
-
-    async def switch_actions(self) -> Sequence[SwitchAction]:
-        """Return the newest 200 actions, the newest first.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
-        ...
-
     async def set_switch(
         self,
         agent: str,
@@ -266,33 +175,24 @@ class PermissionStore(Protocol):
             audit: The records of the change.
 
         Returns:
-            Whether it is stored: what is stored is still as expected; else nothing is.
-
-        Raises:
-            StoreError: It cannot be written.
+            Whether it is stored: what was stored was still as expected; else nothing is.
         """
+        ...
+
+    async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
+        """Store switches of any number of agents with their action; return whether every one was as expected."""
+        ...
+
+    async def switch_actions(self) -> Sequence[SwitchAction]:
+        """Return the newest ``ACTIONS_KEPT`` actions, the newest first."""
         ...
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
-        """Return the stored switches.
-
-        Returns:
-            Booleans by agent and name.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the stored booleans by agent and name."""
         ...
 
     async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
-        """Return the stored switches that count for one principal alone.
-
-        Returns:
-            Booleans by agent, principal and name.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
         ...
 
 
@@ -300,46 +200,15 @@ class ManifestStore(Protocol):
     """The manifests of servers and plugins, so that lists need nothing started (G8)."""
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
-        """Return the stored manifest of a plugin.
-
-        Args:
-            plugin: Its name.
-            fingerprint: That of its specification, from ``Source.fingerprint``.
-
-        Returns:
-            The manifest that was stored under both, or None.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return the manifest that was stored under a plugin and the fingerprint of its specification."""
         ...
 
     async def newest_manifest(self, plugin: str, beginning: str) -> Manifest | None:
-        """Return the manifest of a plugin that was stored last, of those that can be read.
-
-        Args:
-            plugin: Its name.
-            beginning: How the fingerprint begins.
-
-        Returns:
-            The newest one under such a fingerprint, or None.
-
-        Raises:
-            StoreError: None can be read.
-        """
+        """Return the newest manifest that can be read under a fingerprint with this beginning."""
         ...
 
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
-        """Store a manifest in place of an older one.
-
-        Args:
-            plugin: Its name.
-            fingerprint: That of its specification.
-            manifest: What the source described.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Store a manifest in place of an older one."""
         ...
 
 
@@ -358,34 +227,15 @@ class PinStore(Protocol):
     """
 
     async def pins_revision(self) -> Hashable:
-        """Return what differs after every change of a pin by any process.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return what differs after every change of a pin by any process."""
         ...
 
     async def pins(self) -> Mapping[str, ServerPins]:
-        """Return the pins of every server that has been seen, without the definitions.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
+        """Return the pins of every server that has been seen, without the definitions."""
         ...
 
     async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
-        """Return the definitions that count, as canonical JSON.
-
-        Args:
-            plugin: The server's name.
-            tools: The own names of its tools.
-
-        Returns:
-            The texts by the names of the tools that have one.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
+        """Return the definitions that count, as canonical JSON, by the server's own names of the tools."""
         ...
 
     async def change_pins(
@@ -411,55 +261,30 @@ class PinStore(Protocol):
             audit: The records.
 
         Returns:
-            The new revision; None where what is stored is not as expected any more, and nothing was changed.
-
-        Raises:
-            StoreError: They cannot be written.
+            The new revision; None where what is stored is not as expected, and nothing was changed.
         """
         ...
 
 
 class GrantStore(Protocol):
-    """What each configuration granted when its last edit was accepted (P10)."""
+    """What each configuration (an absolute path) granted when its last edit was accepted (P10)."""
 
     async def accepted(self, configuration: str) -> str | None:
-        """Return what a configuration grants, as it was accepted last.
-
-        Args:
-            configuration: Its absolute path.
-
-        Returns:
-            The text that was stored, or None where none was.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return what a configuration grants, as it was accepted last."""
         ...
 
     async def accept(
         self, configuration: str, text: str, *, expected: str | None, audit: Sequence[AuditRecord] = ()
     ) -> bool:
-        """Store what a configuration grants, with the records of what that changes, in one transaction.
+        """Store what a configuration grants, if the text that is stored is still as expected; return whether.
 
         It counts in ``ChangeToken.permissions``.
-
-        Args:
-            configuration: Its absolute path.
-            text: What it grants.
-            expected: The text that was read; None where none was stored.
-            audit: The records.
-
-        Returns:
-            Whether it is stored: what is stored was still as expected; else nothing is.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         ...
 
 
 class ChangeToken(NamedTuple):
-    """What a store stood at: equal tokens mean that nothing was changed between them.
+    """What a store is at: equal tokens mean that nothing was changed between them.
 
     ``states`` differs after every change of a state, switch or pin by any process, ``permissions`` only after
     one of a switch or pin. ``others`` differs after anything else that another process has stored, where a store can
@@ -475,31 +300,11 @@ class CallLog(Protocol):
     """What is kept of calls: each under the number of its record, no longer than that is there."""
 
     async def numbered(self, number: int) -> AuditRecord | None:
-        """Return a record of the audit trail.
-
-        Args:
-            number: Its number.
-
-        Returns:
-            The record, None where there is none, or one that cannot be read.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return a record of the audit trail, None where there is none, or one that cannot be read."""
         ...
 
     async def call_details(self, number: int) -> str | None:
-        """Return what is kept of a call beside its record.
-
-        Args:
-            number: The number of its record.
-
-        Returns:
-            The text, None where nothing is kept, or not any more.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Return what is kept of a call beside its record, under the number of that."""
         ...
 
     async def session_trail(
@@ -522,9 +327,6 @@ class CallLog(Protocol):
 
         Returns:
             The records that can be read.
-
-        Raises:
-            StoreError: They cannot be read.
         """
         ...
 
@@ -549,49 +351,28 @@ class Store(
     """Everything that outlives a process, in one place."""
 
     async def change_token(self, since: float | None = None) -> ChangeToken:
-        """Return what the store stands at; cheap enough for every call.
+        """Return what the store is at; cheap enough for every call.
 
         Args:
             since: What other processes had stored by then (``time.monotonic()``) is enough; None is now.
-
-        Returns:
-            The token.
-
-        Raises:
-            StoreError: It cannot be read.
         """
         ...
 
-    async def changed(self, token: ChangeToken, timeout: float) -> None:
-        """Return as soon as another process may have changed something, at the latest after some seconds.
+    def known_token(self, since: float) -> ChangeToken | None:
+        """Return what :meth:`change_token` would, where nothing has to be read for it: it waits for nothing."""
+        ...
 
-        Args:
-            token: What the store was last seen to stand at.
-            timeout: For how many seconds it is waited.
-        """
+    async def changed(self, token: ChangeToken, timeout: float) -> None:
+        """Return as soon as another process may have changed something since a token, at the latest after a while."""
         ...
 
     async def catch_up(self) -> bool:
         """Take up all that other processes had stored by now, also what was not heard of yet.
 
-        Whoever refuses something, or finds nothing to do, asks before: what was done elsewhere counts (G14).
+        It is called before something is refused, or found to need nothing: what was done elsewhere counts (G14).
 
         Returns:
             Whether something was taken up; what is read from now on has it.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
-        ...
-
-    def known_token(self, since: float) -> ChangeToken | None:
-        """Return what :meth:`change_token` would, where nothing has to be read for it: it waits for nothing.
-
-        Args:
-            since: What other processes had stored by then (``time.monotonic()``) is enough.
-
-        Returns:
-            The token; None where it has to be read, or the store is not open.
         """
         ...
 
@@ -599,7 +380,7 @@ class Store(
         """Make the store ready.
 
         Raises:
-            StoreError: It cannot be opened; ``StoreSchemaError`` where it is damaged or newer.
+            StoreError: It cannot be opened; ``StoreSchemaError`` where it is damaged, newer or not ours.
         """
         ...
 
