@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pegboard import ports
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
@@ -18,6 +19,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, T
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
 from pegboard.ports.owned_servers import OwnedServer, ServerElsewhere, ServerOwners
+from pegboard.sources.mcp import login, requests
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
@@ -145,10 +147,8 @@ class McpSource:
             from mcp import MCPError
             from mcp_types import METHOD_NOT_FOUND
 
-            from pegboard.sources.mcp.requests.send import list_tools
-
             try:
-                tools = await list_tools(live)
+                tools = await requests.send.list_tools(live)
             except MCPError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
@@ -202,24 +202,22 @@ class McpSource:
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Run one tool of a server that was not called so far, may want a login, or may run at another replica."""
-        from pegboard.sources.mcp.requests.retry import call
-
         server = _server(spec)
         self._check(server, overrides)
         if self.logins_of(server) is not None:
 
             async def run_tool(connection: Connection) -> CallResult:
-                return await call(connection, server, tool, arguments, context)
+                return await requests.retry.call(connection, server, tool, arguments, context)
 
             return await self.use(server, context.scope, context.owner, run_tool)
         if self._one_owner.has(server):
             return await self.where_it_runs(
                 server,
                 context.scope,
-                lambda: call(self._claim(server, context.scope), server, tool, arguments, context),
+                lambda: requests.retry.call(self._claim(server, context.scope), server, tool, arguments, context),
                 lambda other: other.call(tool, arguments, context),
             )
-        run = partial(call, self._claim(server, context.scope), server)
+        run = partial(requests.retry.call, self._claim(server, context.scope), server)
         self._called[server.name, context.scope] = server, run
         return await run(tool, arguments, context)
 
@@ -306,11 +304,9 @@ class McpSource:
     @cached_property
     def logins(self) -> McpLogins:
         """Return the logins to servers; raises ``AttributeError`` without a store to keep them in."""
-        from pegboard.sources.mcp.login.logins import McpLogins
-
         if self._store is None:
             raise AttributeError("logins")
-        return McpLogins(self._store, self._settings.learn)
+        return login.logins.McpLogins(self._store, self._settings.learn)
 
     async def call_in_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
@@ -319,13 +315,12 @@ class McpSource:
 
         Without a scope any connection does. Raises as :meth:`call` does.
         """
-        from pegboard.sources.mcp.requests.retry import call
-
         server = _server(spec)
         self._check(server, EMPTY)
         scope = context.scope
         found = self._pool.get((server.name, self.fingerprint(server), scope)) if scope else self._any(server)
-        return await call(found or self._unassigned_connection(server), server, tool, arguments, context)
+        connection = found or self._unassigned_connection(server)
+        return await requests.retry.call(connection, server, tool, arguments, context)
 
     def starts(self, spec: PluginSpec, scope: str) -> tuple[int, int]:
         """Return how often the connection of a scope came up, and how often it failed or ended by itself."""
@@ -347,9 +342,7 @@ class McpSource:
 
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
-        from pegboard.sources.mcp.requests import retry
-
-        return await retry.run(connection, spec, what, work, repeatable=repeatable)
+        return await requests.retry.run(connection, spec, what, work, repeatable=repeatable)
 
     def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
         if overrides:
@@ -457,10 +450,8 @@ class McpSource:
 
     def activity(self) -> ServerActivity:
         """Return counts that change with the state of a connection, and with each line that a server prints."""
-        from pegboard.ports import ServerActivity  # every start would pay for it
-
         histories = [connection.history for connection in self._pool.values()]
-        return ServerActivity(
+        return ports.ServerActivity(
             states=sum(history.changes for history in histories) + len(histories),
             lines=sum(history.printed.count for history in histories),
         )

@@ -11,8 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pegboard import ports
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
+from pegboard.sources.mcp import connection as own
+from pegboard.sources.mcp import wire
 from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fault_of
 from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
@@ -167,10 +170,8 @@ class Connection:
 
     async def _open(self, spec: ServerSpec, *, legacy: bool) -> tuple[OpenConnection, Fault | None]:
         """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""
-        from pegboard.sources.mcp.wire.open_connection import OpenConnection
-
         reported = self.spec.name in self._settings.reported
-        live = self._last = OpenConnection(
+        live = self._last = wire.open_connection.OpenConnection(
             self.spec, self.history.printed.add, None if reported else self._report_invalid
         )
         live.notify = partial(self._notify, live)
@@ -193,23 +194,22 @@ class Connection:
         self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool
     ) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
-        from pegboard.sources.mcp.connection.failure_reasons import reason_of, wanted_scopes
-        from pegboard.sources.mcp.connection.open_client import open_client
-
         fault: Fault | None = None
         try:
             async with AsyncExitStack() as stack:
-                await open_client(stack, spec, live, self._settings, legacy=legacy, on_changed=self._changed)
+                await own.open_client.open_client(
+                    stack, spec, live, self._settings, legacy=legacy, on_changed=self._changed
+                )
                 ready.set_result(None)
                 await self._keep(live)
         except TimeoutError:
             text = f"it did not answer within {self._settings.start_timeout:g} s"
             fault = fault_of(live, text, "", self.mask)
         except Exception as error:
-            reason, hint = reason_of(error, self.spec)
+            reason, hint = own.failure_reasons.reason_of(error, self.spec)
             if live.oversized:
                 reason, hint = live.reason, self.spec.limit_hint
-            fault = replace(fault_of(live, reason, hint, self.mask), scopes=wanted_scopes(error))
+            fault = replace(fault_of(live, reason, hint, self.mask), scopes=own.failure_reasons.wanted_scopes(error))
         finally:
             live.close(fault.reason if fault else "it was stopped")
             live.server_requests.close()
@@ -226,9 +226,7 @@ class Connection:
 
     async def _keep(self, live: OpenConnection) -> None:
         """Wait for the end of the connection, and listen for changes meanwhile."""
-        from pegboard.sources.mcp.connection.open_client import listen
-
-        listener = asyncio.create_task(listen(live, self._changed))
+        listener = asyncio.create_task(own.open_client.listen(live, self._changed))
         try:
             await live.closed.wait()
             if live is self._last:
@@ -352,10 +350,8 @@ class Connection:
 
     def state(self, scope: str) -> ConnectionState:
         """Return the state of the connection with what became of it, for an operator."""
-        from pegboard.ports import ConnectionState  # every start would pay for it
-
         last, live, history = self._last, self.live, self.history
-        return ConnectionState(
+        return ports.ConnectionState(
             scope=scope,
             state="down" if live is not None and history.failing else self._phase(),
             since=history.since,
@@ -384,6 +380,4 @@ class Connection:
 
 
 def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:
-    from pegboard.ports import Excluded  # every start would pay for it
-
-    return tuple(Excluded(name=name, reason=reason) for name, reason in reasons.items())
+    return tuple(ports.Excluded(name=name, reason=reason) for name, reason in reasons.items())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from pegboard import ports
 from pegboard.core.model.naming import visible
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NeedsLoginError, ToolUnavailableError
@@ -217,10 +218,9 @@ class PrintedLines:
 
     def of_scope(self, scope: str) -> tuple[PrintedLine, ...]:
         """Return the lines, the newest last."""
-        from pegboard.ports import PrintedLine  # every start would pay for it
-
         return tuple(
-            PrintedLine(at=line.at, kind=line.kind, text=line.text, scope=scope, pid=line.pid) for line in self._lines
+            ports.PrintedLine(at=line.at, kind=line.kind, text=line.text, scope=scope, pid=line.pid)
+            for line in self._lines
         )
 
 

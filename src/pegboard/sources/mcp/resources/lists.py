@@ -13,12 +13,14 @@ from weakref import WeakKeyDictionary
 
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.ports.owned_servers import ServerElsewhere
 from pegboard.ports.resources import NOBODY
+from pegboard.sources.mcp import requests, wire
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
@@ -192,18 +194,15 @@ class ServerLists:
         """
 
         async def work(live: OpenConnection) -> JsonObject:
-            from pegboard.sources.mcp.requests.send import answer_to
-            from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
-
             capabilities = live.client.server_capabilities
             if method == "completion/complete" and capabilities.completions is None:
                 return {"completion": {"values": []}}
-            raw = await answer_to(live, _request(method, params, context), context.progress)
+            raw = await requests.send.answer_to(live, _request(method, params, context), context.progress)
             if raw.get("resultType") == "input_required":
-                raise InvalidAnswerError("it asks for input that cannot be passed on")
+                raise wire.request_outcomes.InvalidAnswerError("it asks for input that cannot be passed on")
             part = raw.get(_PARTS[method])
             if not isinstance(part, dict if method == "completion/complete" else list):
-                raise InvalidAnswerError(f"its result has no {_PARTS[method]}")
+                raise wire.request_outcomes.InvalidAnswerError(f"its result has no {_PARTS[method]}")
             return raw
 
         async def answered(connection: Connection) -> JsonObject:
@@ -323,8 +322,6 @@ async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[J
     import mcp_types as types
     from mcp import MCPError
 
-    from pegboard.sources.mcp.requests.send import answer_to
-
     models: dict[ListKind, Any] = {
         "resources": types.ListResourcesRequest,
         "templates": types.ListResourceTemplatesRequest,
@@ -338,7 +335,7 @@ async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[J
     for _ in range(_PAGES):
         request = models[kind](params=types.PaginatedRequestParams(cursor=cursor))
         try:
-            raw = await answer_to(live, request)
+            raw = await requests.send.answer_to(live, request)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND:
                 return ()
@@ -353,11 +350,9 @@ async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[J
 
 def _valid(live: OpenConnection, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
-    from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
-
     items: object = raw.get(LISTS[kind])
     if not isinstance(items, list):
-        raise InvalidAnswerError(f"its answer has no {LISTS[kind]}")
+        raise wire.request_outcomes.InvalidAnswerError(f"its answer has no {LISTS[kind]}")
     items = cast("list[Any]", items)
     if _fault(live, kind, items) is None:
         return [Frozen(item) for item in items]
@@ -377,8 +372,6 @@ def _fault(live: OpenConnection, kind: ListKind, items: list[Any]) -> str | None
     """Return what is wrong with the first item that clients would refuse."""
     from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
     from pydantic import ValidationError
-
-    from pegboard.core.model.naming import one_line
 
     page = {LISTS[kind]: items, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
     if any(isinstance(item, dict) and cast("dict[str, Any]", item).get(KEYS[kind]) == "" for item in items):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import PegboardError
+from pegboard.sources.mcp import requests, wire
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
@@ -114,12 +115,10 @@ class Subscriptions:
         import mcp_types as types
         from mcp import MCPError
 
-        from pegboard.sources.mcp.requests.send import answer_to
-
         for uri in [uri for uri in self._wanted if uri not in self._subscribed]:
             request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             try:
-                await answer_to(live, request)
+                await requests.send.answer_to(live, request)
             except MCPError as error:
                 if uri == strict:
                     raise
@@ -130,7 +129,7 @@ class Subscriptions:
             self._subscribed.discard(uri)
             request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
             with suppress(MCPError):
-                await answer_to(live, request)
+                await requests.send.answer_to(live, request)
 
     async def _listen(self, live: OpenConnection) -> None:
         """Open a stream for what is wanted now, then end the one before, as the 2026 era has it."""
@@ -199,17 +198,13 @@ class Subscriptions:
 async def _ping(live: OpenConnection) -> None:
     import mcp_types as types
 
-    from pegboard.sources.mcp.requests.send import answer_to
-
-    await answer_to(live, types.PingRequest())
+    await requests.send.answer_to(live, types.PingRequest())
 
 
 async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
     """Keep a stream of updates open; what comes over it is passed on where all notifications are."""
     from mcp import MCPError
     from mcp.client.subscriptions import SubscriptionLost
-
-    from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, InvalidAnswerError
 
     try:
         async with live.client.listen(resource_subscriptions=uris) as changes:
@@ -220,9 +215,13 @@ async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[f
         if ready.done():
             return
         if not live.alive():
-            ready.set_exception(GoneError(live.reason, InFlight(), dead=True))
+            ready.set_exception(
+                wire.request_outcomes.GoneError(live.reason, wire.request_outcomes.InFlight(), dead=True)
+            )
         else:
-            ready.set_exception(error if isinstance(error, MCPError) else InvalidAnswerError("its stream ended"))
+            ready.set_exception(
+                error if isinstance(error, MCPError) else wire.request_outcomes.InvalidAnswerError("its stream ended")
+            )
     finally:
         if not ready.done():
             ready.cancel()
