@@ -138,7 +138,7 @@ def outside(before: list[str], after: str, span: tuple[int, int], end: str) -> b
     return after.startswith(head) and after.endswith(tail)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32), action=st.sampled_from(("set", "remove", "add")), end=st.sampled_from(("\n", "\r\n"))
 )

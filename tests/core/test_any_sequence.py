@@ -127,7 +127,7 @@ def follow(model: Naive, command: Command) -> None:
             raise AssertionError(command)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(
     [Load(names=("devops",), until=LeaseTerm("idle", 1)), Unload(names=("git",)), Load(names=("devops",), until=TURN)]
 )
