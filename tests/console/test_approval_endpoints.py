@@ -39,15 +39,6 @@ async def test_a_call_is_refused_with_words_for_the_model(ada: Program, mailer: 
     assert (answer.status, "ada refused it: Not" in answer.message) == ("refused", True)
 
 
-async def test_of_two_who_decide_at_once_the_second_reads_who_was_first(ada: Program, mailer: Pegboard) -> None:
-    approval = await waiting(mailer)
-    await mailer.approvals.refuse(approval, by="eve")
-    body = {"expected": "waiting"}
-    code, message, _ = await ada.refused("POST", f"/api/approvals/{approval}/allow", 409, json=body)
-    assert (code, "'eve' has decided it meanwhile" in message) == ("approval_changed", True)
-    assert (await ada.ask("POST", f"/api/approvals/{approval}/allow", json={}))["status"] == "allowed"
-
-
 async def test_what_a_tool_asks_for_is_filled_in(ada: Program, mailer: Pegboard) -> None:
     """T13: what does not fit its schema is refused, and the call goes on waiting."""
     approval = await waiting(mailer, tool="pay", amount=3)
@@ -58,16 +49,3 @@ async def test_what_a_tool_asks_for_is_filled_in(ada: Program, mailer: Pegboard)
     assert (allowed["status"], allowed["kind"]) == ("allowed", "user_input")
     code, message, _ = await ada.refused("POST", address, 400, json={"fields": {"code": "1"}, "lasts": "always"})
     assert (code, message) == ("approval_kind", "'pay' asks for its fields in every call.")
-
-
-async def test_approvals_of_an_agent_that_the_token_does_not_list_do_not_exist(bob: Program, mailer: Pegboard) -> None:
-    """G2: nothing of them is listed, and none can be answered."""
-    approval = await waiting(mailer)
-    own = await waiting(mailer, agent="a% b é")
-    assert [one["id"] for one in (await bob.ask("GET", "/api/approvals"))["waiting"]] == [own]
-    assert (await bob.refused("GET", "/api/approvals?agent=mailer", 404))[0] == "unknown_agent"
-    for verb in ("allow", "refuse"):
-        for known in (approval, "nothing%2Fhere"):
-            code, message, _ = await bob.refused("POST", f"/api/approvals/{known}/{verb}", 404, json={})
-            assert (code, message) == ("unknown_approval", f"There is no approval '{known.replace('%2F', '/')}'.")
-    assert (await mailer.approvals.list(agent="mailer"))[0].status == "waiting"

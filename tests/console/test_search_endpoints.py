@@ -38,13 +38,3 @@ async def test_why_an_agent_cannot_call_a_tool_and_what_would_help(ada: Program)
     assert found["reasons"][0]["code"] == "denied_switch"
     assert found["fixes"]
     assert (await ada.ask("GET", "/api/explain?agent=mailer&name=%3Cnothing%3E"))["known"] is False
-
-
-async def test_nothing_is_searched_or_explained_of_an_agent_that_the_token_does_not_list(bob: Program) -> None:
-    """G2."""
-    for address in ("/api/search?agent=mailer&query=mail", "/api/explain?agent=mailer&name=send_mail"):
-        assert (await bob.refused("GET", address, 404))[0] == "unknown_agent"
-    code, message, _ = await bob.refused("GET", "/api/search?query=mail", 422)
-    assert (code, message) == ("bad_request", "The query does not fit: `agent` is missing.")
-    code, *_ = await bob.refused("GET", "/api/search?agent=a%25+b+%C3%A9&query=mail&limit=0", 422)
-    assert code == "bad_request"

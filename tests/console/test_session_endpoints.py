@@ -72,17 +72,6 @@ async def test_a_turn_is_ended_a_loadout_chosen_and_a_session_deleted(ada: Progr
         assert (code, message[:29], bool(hint)) == ("unknown_session", "Nothing is known of session '", True)
 
 
-async def test_sessions_of_an_agent_that_the_token_does_not_list_do_not_exist(bob: Program, mailer: Pegboard) -> None:
-    """G2."""
-    await opened(mailer)
-    await opened(mailer, "a% b é")
-    assert [row["agent"] for row in (await bob.ask("GET", "/api/sessions"))["rows"]] == ["a% b é"]
-    assert (await bob.refused("GET", "/api/sessions?agent=mailer", 404))[0] == "unknown_agent"
-    assert (await bob.refused("GET", at(), 404))[0] == "unknown_agent"
-    for action, body in (("/load", {"names": ["post"]}), ("/delete", None), ("/loadout", {"loadout": None})):
-        assert (await bob.refused("POST", at(action), 404, json=body))[0] == "unknown_agent"
-
-
 async def test_names_to_load_that_do_not_fit(ada: Program, mailer: Pegboard) -> None:
     await opened(mailer)
     for body in ({"names": []}, {"names": ["post"] * 101}, {"names": "post"}, {"names": ["post"], "keep": "forever"}):

@@ -55,26 +55,6 @@ async def test_what_a_switch_would_change_is_said_before_it_is_set(ada: Program,
     assert (await ada.refused("GET", f"{SWITCHES}/preview?name=post&value=maybe", 422))[0] == "bad_request"
 
 
-async def test_of_two_operators_who_throw_one_switch_the_second_reads_who_was_first(ada: Program, bob: Program) -> None:
-    await ada.ask("PUT", ODD, json={"name": "post", "value": False, "expected": None})
-    code, message, _ = await bob.refused("PUT", ODD, 409, json={"name": "post", "value": True, "expected": None})
-    assert code == "switch_changed"
-    assert message == "The switch 'post' of agent 'a% b é' is off by now: 'ada' has set it meanwhile."
-    assert (await bob.ask("GET", ODD))["rows"][0]["on"] is False
-    await bob.ask("PUT", ODD, json={"name": "post", "value": True})
-    assert (await bob.ask("GET", ODD))["rows"][0]["on"] is True
-
-
-async def test_an_agent_that_the_token_does_not_list_is_like_one_that_does_not_exist(bob: Program) -> None:
-    """G2: also where something is set."""
-    assert [agent["name"] for agent in await bob.ask("GET", "/api/agents")] == ["a% b é"]
-    for method, options in (("GET", {}), ("PUT", {"json": {"name": "post", "value": False}})):
-        unlisted = await bob.refused(method, SWITCHES, 404, **options)
-        assert unlisted == ("unknown_agent", "There is no agent 'mailer'.", "")
-        nowhere = await bob.refused(method, SWITCHES.replace("mailer", "nobody%2F"), 404, **options)
-        assert nowhere == ("unknown_agent", "There is no agent 'nobody/'.", "")
-
-
 async def test_a_switch_of_nothing_known_is_refused(ada: Program) -> None:
     refused = await ada.refused("PUT", SWITCHES, 404, json={"name": "pots", "value": False})
     assert refused == ("unknown_name", "'pots' is not a toolkit, plugin or tool.", "Did you mean 'post'?")

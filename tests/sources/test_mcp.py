@@ -370,11 +370,6 @@ async def test_what_a_server_complains_goes_nowhere_but_to_its_errors(
     assert "a warning of mine" not in "".join(capfd.readouterr())
 
 
-async def test_a_server_takes_no_overrides(source: McpSource) -> None:
-    with pytest.raises(ToolUnavailableError, match=r"takes no inline overrides \(db_url\)"):
-        await source.describe(plain(), {"db_url": "x"})
-
-
 def test_a_fingerprint_changes_with_the_server_and_shows_no_secret() -> None:
     specs = [
         plain(), plain("--banner"), plain(env={"TOKEN": "hunter22"}), plain(env={"TOKEN": "hunter23"}), plain(cwd="/"),
