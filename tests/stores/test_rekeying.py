@@ -1,25 +1,19 @@
-"""The secrets of a store, sealed anew while others work with it: no login is lost, whoever is killed when (G11)."""
+"""The secrets of a store, sealed again while others work with it: no login is lost (G11)."""
 
 import asyncio
 import base64
-import signal
-import sqlite3
-import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from kinds import KEY
-from pegboard.stores.postgres.copies import PostgresCopies
-from pegboard.stores.sqlite.copies import SqliteCopies
-from test_keyring_keys import ring as ring  # noqa: PLC0414 - a fixture
 
-from keyring_files import Lockable, used
 from pegboard.errors import StoreError
 from pegboard.ports import Store
 from pegboard.ports.store_copies import Rekeyed, StoreCopies
 from pegboard.stores.sql import PostgresStore, SqliteStore
+from pegboard.stores.sql.postgres_copies import PostgresCopies
+from pegboard.stores.sql.sqlite_copies import SqliteCopies
 
 NEW = base64.b64encode(b"n" * 32).decode()
 Open = Callable[[], Store]
@@ -65,7 +59,7 @@ async def test_g11_two_replicas_change_over_one_after_the_other_and_read_each_ot
         if number == 3:
             given(monkeypatch, *steps[2])
             found = await copies.rekey()
-            assert (found.place, found.made, found.unopened) == ("variable", False, 0)
+            assert (found.place, found.unopened) == ("variable", 0)
             assert found.resealed > 0
             given(monkeypatch, *step)
         for place in range(2):
@@ -90,8 +84,8 @@ async def test_g11_what_is_sealed_anew_keeps_its_version_and_whoever_changes_it_
     version = await store.seal("grant", "ada", "old", expected=0)
     await store.seal("login", "asked", "a login that waits", expected=0, expires_at=2e9)
     given(monkeypatch, NEW, KEY)
-    assert await copies.rekey() == Rekeyed("variable", made=False, there=3, resealed=3, unopened=0)
-    assert await copies.rekey() == Rekeyed("variable", made=False, there=3, resealed=0, unopened=0)
+    assert await copies.rekey() == Rekeyed("variable", there=3, resealed=3, unopened=0)
+    assert await copies.rekey() == Rekeyed("variable", there=3, resealed=0, unopened=0)
     waiting = await store.sealed("login", "asked")
     assert waiting is not None
     assert (waiting.text, waiting.expires_at) == ("a login that waits", 2e9)
@@ -136,7 +130,7 @@ async def test_g11_what_nobody_has_the_key_to_is_counted_and_left(
     store = await started(open_)
     await store.aclose()
     given(monkeypatch, NEW, base64.b64encode(b"x" * 32).decode())
-    assert await copies.rekey() == Rekeyed("variable", made=False, there=1, resealed=0, unopened=1)
+    assert await copies.rekey() == Rekeyed("variable", there=1, resealed=0, unopened=1)
     assert (await copies.check()).sealed.opened == {"variable": 0, "second": 0}
     given(monkeypatch, KEY)
     assert (await copies.check()).sealed.sound
@@ -165,172 +159,3 @@ async def test_g11_a_second_key_that_is_none_is_said_and_not_shown(
         assert second not in f"{caught.value} {caught.value.hint}"
     assert message in (await copies.check()).sealed.problem
     await store.aclose()
-
-
-# -- keys that are kept beside a file, or in a keyring ----------------------------------------------
-
-
-@pytest.fixture(params=["file", "keyring"])
-async def beside(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a file with a secret of each of two principals, whose key is kept by Pegboard itself."""
-    if request.param == "keyring":
-        request.getfixturevalue("ring")
-    monkeypatch.delenv("PEGBOARD_KEY", raising=False)
-    path = tmp_path / "pegboard.db"
-    store = SqliteStore(path)
-    await store.open()
-    for who in ("ada", "bob"):
-        await store.seal("grant", who, f"token of {who}", expected=0)
-    await store.aclose()
-    return path
-
-
-BOTH = {"ada": "token of ada", "bob": "token of bob"}
-
-
-async def read(path: Path) -> dict[str, str | None]:
-    store = SqliteStore(path)
-    await store.open()
-    found = await texts(store)
-    await store.aclose()
-    return found
-
-
-async def test_g11_a_new_key_takes_the_place_of_the_old_one_while_a_process_goes_on(beside: Path) -> None:
-    """G11: the process that has read the old key reads and stores with the new one from then on."""
-    running, copies = SqliteStore(beside), SqliteCopies(beside)
-    await running.open()
-    await running.seal("grant", "eve", "1", expected=0)
-    for turn in ("2", "3"):
-        found = await copies.rekey()
-        assert (found.made, found.there, found.resealed, found.unopened) == (True, 3, 3, 0)
-        await running.seal("grant", "eve", turn, expected=None)
-        assert await texts(running) == await read(beside) == {**BOTH, "eve": turn}
-    await copies.rekey()
-    assert await texts(running) == await read(beside)
-    sealed = (await copies.check()).sealed
-    assert sealed.opened == {found.place: 3}
-    await running.aclose()
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from pegboard.stores.sqlite import sealing_keys
-from pegboard.stores.sqlite.copies import SqliteCopies
-
-path, moment, before = sys.argv[1:]
-real = getattr(sealing_keys, moment)
-
-def killed(*args):
-    if not before:
-        real(*args)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(sealing_keys, moment, killed)
-asyncio.run(SqliteCopies(Path(path)).rekey())
-"""
-
-
-@pytest.mark.parametrize(("moment", "before"), [("_following", ""), ("end_old_key", "before"), ("end_old_key", "")])
-async def test_g11_whoever_is_killed_has_lost_nothing_and_the_next_one_goes_on(
-    beside: Path, moment: str, before: str
-) -> None:
-    """G11: with the new key kept and nothing sealed with it, all sealed with it and the old one there, or not there."""
-    running, copies = SqliteStore(beside), SqliteCopies(beside)
-    await running.open()
-    await texts(running)
-    killed = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, str(beside), moment, before)
-    assert await killed.wait() == -signal.SIGKILL
-    assert await texts(running) == await read(beside) == BOTH
-    assert (await copies.check()).sealed.sound
-    await running.seal("grant", "eve", "meanwhile", expected=0)
-    found = await copies.rekey()
-    assert (found.made, found.unopened) == (True, 0)
-    assert await texts(running) == await read(beside) == {**BOTH, "eve": "meanwhile"}
-    assert len((await copies.check()).sealed.opened) == 1
-    assert not list(beside.parent.glob("*.next"))
-    await running.aclose()
-
-
-async def test_g11_two_that_make_a_new_key_at_once_lose_nothing(beside: Path) -> None:
-    found = await asyncio.gather(*(SqliteCopies(beside).rekey() for _ in range(4)))
-    assert all(one.unopened == 0 for one in found)
-    assert await read(beside) == BOTH
-
-
-async def test_g11_a_key_that_opens_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G11: somebody may need it elsewhere, and the right one may come back."""
-    monkeypatch.delenv("PEGBOARD_KEY", raising=False)
-    path, key = tmp_path / "pegboard.db", tmp_path / "pegboard.db.key"
-    await (await started(lambda: SqliteStore(path))).aclose()
-    right = key.read_text()
-    key.write_text(KEY)
-    found = await SqliteCopies(path).rekey()
-    assert (found.made, found.resealed, found.unopened) == (False, 0, 1)
-    assert key.read_text() == KEY
-    key.write_text(right)
-    assert (await SqliteCopies(path).check()).sealed.sound
-
-
-async def test_g11_a_file_that_cannot_be_written_keeps_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PEGBOARD_KEY", raising=False)
-    path, key = tmp_path / "pegboard.db", tmp_path / "pegboard.db.key"
-    await (await started(lambda: SqliteStore(path))).aclose()
-    before = key.read_text()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("CREATE TRIGGER no BEFORE UPDATE ON sealed BEGIN SELECT RAISE(ABORT, 'read-only'); END")
-    with pytest.raises(StoreError):
-        await SqliteCopies(path).rekey()
-    assert key.read_text() == before
-    assert (await SqliteCopies(path).check()).sealed.unopened == 0
-
-
-async def test_g11_a_locked_keyring_keeps_its_key(ring: Lockable, tmp_path: Path) -> None:
-    path = tmp_path / "pegboard.db"
-    await (await started(lambda: SqliteStore(path))).aclose()
-    ring.trouble = OSError("secret of the keyring")
-    with pytest.raises(StoreError) as caught:
-        await SqliteCopies(path).rekey()
-    assert caught.value.code == "key_not_available"
-    ring.trouble = None
-    assert (await SqliteCopies(path).rekey()).unopened == 0
-
-
-class Unlocking(Lockable):
-    """A keyring that asks a person the first time; meanwhile somebody writes to the store."""
-
-    meanwhile: Callable[[], object] | None = None
-
-    def get_password(self, service: str, username: str) -> str | None:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            meanwhile()
-        return super().get_password(service, username)
-
-
-async def test_g11_nobody_who_writes_waits_while_a_person_unlocks_the_keyring(ring: Lockable, tmp_path: Path) -> None:
-    path = tmp_path / "pegboard.db"
-    await (await started(lambda: SqliteStore(path))).aclose()
-    wrote: list[bool] = []
-
-    def write() -> None:
-        with closing(sqlite3.connect(path, timeout=0)) as other, other:
-            other.execute("INSERT INTO secret VALUES ('meanwhile', x'00')")
-            wrote.append(True)
-
-    unlocking = Unlocking()
-    unlocking.meanwhile = write
-    with used(unlocking):
-        assert (await SqliteCopies(path).rekey()).unopened == 0
-    assert wrote == [True]
-
-
-async def test_g11_a_server_without_a_key_has_nothing_to_seal_with(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = request.getfixturevalue("postgres").address()
-    given(monkeypatch, KEY)
-    await (await started(lambda: PostgresStore(url))).aclose()
-    given(monkeypatch, "")
-    assert await PostgresCopies(url).rekey() == Rekeyed("", made=False, there=1, resealed=0, unopened=1)

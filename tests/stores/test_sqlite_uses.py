@@ -10,8 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sqlite_samples import ENTRY, in_file
 
 from pegboard.ports import UseRecord
@@ -134,38 +132,3 @@ async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path)
     assert last - kept[-1] <= 50
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    steps=st.lists(
-        st.tuples(st.sampled_from(["mine", "theirs", "look", "forget"]), st.integers(0, 12), st.integers(0, 40)),
-        max_size=40,
-    )
-)
-def test_what_is_read_piece_by_piece_is_what_the_file_has(
-    steps: list[tuple[str, int, int]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """S1: whoever stores, replaces, outdates or forgets between two looks."""
-
-    async def run() -> None:
-        path = tmp_path_factory.mktemp("store") / "pegboard.db"
-        mine, theirs = SqliteStore(path), SqliteStore(path)
-        await mine.open()
-        await theirs.open()
-        now = USE.at
-        for step, number, days in steps:
-            now += days * 86_400 / 8
-            store = theirs if step == "theirs" else mine
-            if step == "forget":
-                await theirs.forget_uses(principal="ada")
-            elif step != "look":
-                store.remember_later(USE._replace(at=now, need=f"need {number}"))
-                await store.record(ENTRY)
-            else:
-                seen = [(use.at, use.need) for use in await mine.uses("ada", "assistant")]
-                assert seen == in_file(path, "SELECT at, need FROM use WHERE principal = 'ada' ORDER BY id")
-        await mine.aclose()
-        await theirs.aclose()
-
-    asyncio.run(run())
