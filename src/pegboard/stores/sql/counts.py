@@ -33,6 +33,9 @@ _USAGE: Final = ("start", "agent", "server", "tool", "outcome")
 _ADD_BILL: Final = insert("bill", (*_BILL, *BillCounts._fields), key=_BILL, add=True)
 _ADD_USAGE: Final = insert("usage", ("seconds", *_USAGE, *UsageCounts._fields), key=("seconds", *_USAGE), add=True)
 
+FOLDED_EVERY: Final = 50
+"""After how many batches, or with how many counts in one, it is looked whether there are too many rows."""
+
 
 class _Taken(NamedTuple):
     bill: Mapping[BillKey, BillCounts]
@@ -45,6 +48,7 @@ class WaitingCounts:
     def __init__(self) -> None:
         self._bill: dict[BillKey, BillCounts] = {}
         self._usage: dict[UsageKey, UsageCounts] = {}
+        self._puts = 0
 
     def __len__(self) -> int:
         """Return whether any wait; they fit into one batch."""
@@ -83,7 +87,8 @@ class WaitingCounts:
             )
             oldest = max(taken.usage)[0] - unit.kept - unit.seconds
             await transaction.run("DELETE FROM main.usage WHERE seconds = ? AND start <= ?", unit.seconds, oldest)
-        if taken.usage:
+        self._puts += 1
+        if len(taken.usage) >= FOLDED_EVERY or (taken.usage and self._puts % FOLDED_EVERY == 0):
             await _fold_all(transaction)
 
     def written(self, taken: _Taken) -> None:
