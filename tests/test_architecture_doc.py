@@ -49,6 +49,6 @@ def test_every_folder_of_the_source_has_its_row() -> None:
 
 def test_a_behaviour_names_its_folder_and_a_file_in_it() -> None:
     section = TEXT.partition("## Where a behaviour is decided")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| [^|]+ \| `([\w/]+/)` \| `(\w+)` in `([\w/]+\.py)` \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+/)` \| `([\w.]+)` in `([\w/]+\.py)` \|$", section, re.MULTILINE)
     assert len(rows) >= 10
     assert [file for folder, _, file in rows if Path(file).parent != Path(folder)] == []
