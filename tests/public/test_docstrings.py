@@ -63,7 +63,8 @@ def test_arguments_returns_and_raises_are_documented(name: str) -> None:
     written, text = sections(function), inspect.getdoc(function) or ""
     signature = inspect.signature(inspect.unwrap(function))
     assert text.partition("\n")[0].endswith("."), "one line, one sentence"
-    assert set(signature.parameters) - {"self", "cls"} == written.get("Args", set())
+    parameters, described = set(signature.parameters) - {"self", "cls"}, written.get("Args", set())
+    assert described == parameters if name.partition(".")[0] in (*FACES, "tool") else described <= parameters
     if signature.return_annotation not in ("None", "NoReturn") and not text.startswith("Return "):
         assert "Returns:" in text
     assert raised(function) <= written.get("Raises", set())
