@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from command_support import Run, misfits
-from pegboard.stores.sqlite.copies import SqliteCopies
 
 from pegboard.cli.installation import MOST_APART, installation_json, installation_lines, looked_over
 from pegboard.ports.replicas import Replica
 from pegboard.ports.store_copies import StoreCheck
 from pegboard.stores.sql import SqliteStore
+from pegboard.stores.sql.sqlite_copies import SqliteCopies
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 STORE = {
