@@ -148,7 +148,7 @@ async def test_what_was_denied_stays_so(lost: Lost) -> None:
     assert lost.ran("add") == 0
 
 
-@pytest.mark.parametrize("unread", ["all_switches", "principal_switches", "pins_revision"])
+@pytest.mark.parametrize("unread", ["all_switches", "principal_switches", "own_settings", "pauses", "pins_revision"])
 async def test_a_switch_that_is_known_of_and_was_not_read_ends_the_grace(lost: Lost, unread: str) -> None:
     """Security: the token told that permissions are others, and then the store was lost."""
     ada = await lost.session()

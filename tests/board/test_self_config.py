@@ -209,7 +209,7 @@ async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: 
         for free in (sea, other, await sea.child("general")):
             assert (await free.call("look", {"what": "x"})).status == "ok"
         store = board.services.store
-        assert (await store.all_switches(), await store.principal_switches()) == ({}, {})
+        assert (await store.principal_switches(), await store.own_settings()) == ({}, {})
         assert (await store.entries(kind="permission", limit=1))[0].session.startswith("thread/general/")
         assert await ask(child, "unset", "look") == ("ok", "'look' is as it was given to you.")
         assert (await child.call("look", {"what": "x"})).status == "ok"
@@ -218,26 +218,18 @@ async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: 
         assert (await child.call("look", {"what": "x"})).status == "not_found"
 
 
-async def test_what_stores_of_before_have_counts_for_every_principal_is_shown_so_and_ends_with_unset(
-    tmp_path: Path,
-) -> None:
-    """P10: by the agent itself, or by an operator."""
+async def test_an_operators_switch_for_a_principal_takes_the_place_of_the_agents_own(tmp_path: Path) -> None:
+    """P2, P10: for that principal alone; the values that it has set stay."""
     async with opened(tmp_path, EVERYTHING) as board:
-        for name in ("self:off:look", 'self:lease:{"kind": "turn"}', "self:off:change"):
-            await board.services.store.set_switch("sea", name, name == "self:lease")
-        bob = await board.session(agent="sea", session_id="thread", principal="bob")
+        await board.ready()
+        ada, bob = [await board.session(agent="sea", session_id="t", principal=name) for name in ("ada", "bob")]
+        for session in (ada, bob):
+            await ask(session, "set", "look", False)
+        await ask(ada, "set", "lease", {"kind": "turn"})
+        await board.permissions.set("sea", "look", True, principal="ada")
+        assert (await shown(ada))["set_by_yourself"] == {"lease": {"kind": "turn"}}
+        assert (await ada.call("look", {"what": "x"})).status == "ok"
         assert (await bob.call("look", {"what": "x"})).status == "not_found"
-        found = await shown(bob)
-        assert found["set_by_yourself"] == {}
-        assert found["set_for_every_principal"] == {"look": False, "change": False, "lease": {"kind": "turn"}}
-        rows = {member["name"]: member["reason"]["text"] for row in await board.permissions.panel("sea")
-                for member in (row, *row.get("members", ()))}  # fmt: skip
-        assert "by the agent itself, for every principal," in rows["look"]
-        assert await ask(bob, "unset", "look") == ("ok", "'look' is as it was given to you.")
-        assert (await ask(bob, "unset", "lease"))[0] == "ok"
-        await board.permissions.set("sea", "change", None)
-        assert await board.services.store.all_switches() == {}
-        assert (await bob.call("look", {"what": "x"})).status == "ok"
 
 
 async def test_a_switch_for_one_principal_counts_beside_the_agents_and_false_of_either_denies(tmp_path: Path) -> None:

@@ -150,18 +150,6 @@ async def test_every_row_has_a_name_that_switches_it_alone(board: Pegboard, subj
     assert [row.stored for row in (await subjects.panels.page("ada")).rows] == [None, None, None]
 
 
-async def test_what_an_agent_has_taken_from_itself_is_no_stored_switch(
-    board: Pegboard, subjects: OperatorSubjects
-) -> None:
-    """P2, P10: what a store of before has for every principal is in force; setting the switch replaces it."""
-    await board.services.store.set_switch("ada", "self:off:clock", value=False)
-    (first, *_) = (await subjects.panels.members("ada", "toolkit", "add_note")).rows
-    assert (first.switch, first.on) == (False, False)
-    await board.permissions.set("ada", "clock", True, expected=None)
-    (first, *_) = (await subjects.panels.members("ada", "toolkit", "add_note")).rows
-    assert (first.switch, first.on) == (True, True)
-
-
 async def test_rows_are_found_by_their_words_and_those_of_their_members(subjects: OperatorSubjects) -> None:
     """T6: label, name and description, in any case; all words in one text."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pegboard.core.access.approvals.approval import Approval, Binding
 from pegboard.core.access.pins import Pin
+from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.tools import Manifest, Tool
 from pegboard.ports import (
     AuditRecord,
@@ -62,6 +63,10 @@ async def fill(store: Store) -> None:
     await store.save_together([StateChange(key=own, text="state", expected=0)])
     change = SwitchChange(agent="agent", name="together", value=True, expected=None)
     await store.set_together(SwitchAction(mark="m", subject="s", at=1.5, by="ada", changes=[change]))
+    pause = SwitchChange(agent="agent", name="p", value=False, expected=None, kind="plugin_pause")
+    pause_of_all = SwitchChange(agent="agent", name="", value=False, expected=None, kind="agent_pause")
+    await store.set_together(SwitchAction(mark="n", subject="p", at=2.5, by="ada", changes=[pause, pause_of_all]))
+    await store.set_own("agent", "lone \udfff", {OwnSetting("off", "x"): "false", OwnSetting("value", "lease"): "{}"})
     pins = [PinChange(Pin("tool", "d", "w", True, False, True, "ada"), "{}"), PinChange(Pin("lone \udfff"), None)]
     await store.change_pins("server", pins, expected=None, version=2)
 
@@ -75,6 +80,8 @@ async def answers(store: Store) -> dict[str, Any]:
         "switches": await store.all_switches(),
         "principal switches": await store.principal_switches(),
         "actions": await store.switch_actions(),
+        "pauses": await store.pauses(),
+        "own settings": await store.own_settings(),
         "manifests": [await store.manifest(text, f"{number}") for number, text in enumerate(STRANGE, 1)],
         "accepted": [await store.accepted(text) for text in STRANGE],
         "sealed": await store.all_sealed("grant"),

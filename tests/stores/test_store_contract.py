@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kinds import KINDS, make
 
+from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import (
     USE_LIFETIME,
@@ -846,6 +848,46 @@ async def test_switches_of_several_agents_are_stored_together_or_not_at_all(stor
     assert not await store.set_together(late, audit=[ENTRY])
     assert await store.all_switches() == {"a": {"research": False}}
     assert [one.mark for one in await store.switch_actions()] == ["m1"]
+    assert await store.entries() == [ENTRY]
+
+
+async def test_what_is_paused_is_no_switch_and_is_taken_back_like_one(store: Store) -> None:
+    """P4: of an agent, and of a plugin for it."""
+    await store.set_switch("a", "git", True)
+    changes = [
+        SwitchChange(agent="a", name="", value=False, expected=None, kind="agent_pause"),
+        SwitchChange(agent="b", name="git", value=False, expected=None, kind="plugin_pause"),
+        SwitchChange(agent="b", name="crm \udcff", value=False, expected=None, kind="plugin_pause"),
+    ]
+    assert await store.set_together(action_of(*changes), audit=[ENTRY])
+    paused = {"a": Pauses(agent=True), "b": Pauses(plugins=frozenset({"git", "crm \udcff"}))}
+    assert (await store.pauses(), await store.all_switches()) == (paused, {"a": {"git": True}})
+    assert list((await store.switch_actions())[0].changes) == changes
+    assert not await store.set_together(action_of(*changes, mark="m2")), "they are paused already"
+    revision = (await store.change_token()).permissions
+    back = [replace(one, value=None, expected=False) for one in changes]
+    assert await store.set_together(action_of(*back, mark="m3"))
+    assert await store.pauses() == {}
+    assert (await store.change_token()).permissions != revision
+
+
+async def test_what_an_agent_sets_for_itself_counts_for_one_principal(store: Store) -> None:
+    """P10, P2: an operator's switch for that principal takes the place of what it has switched off."""
+    off, lease = OwnSetting("off", "look"), OwnSetting("value", "lease \udcff")
+    revision = (await store.change_token()).permissions
+    await store.set_own("a", "ada", {off: "false", lease: "1"}, audit=[ENTRY])
+    await store.set_own("a", "bob", {off: "false"})
+    assert await store.own_settings() == {"a": {"ada": {off: "false", lease: "1"}, "bob": {off: "false"}}}
+    assert (await store.change_token()).permissions != revision
+    assert (await store.all_switches(), await store.principal_switches()) == ({}, {})
+    await store.set_switch("a", "look", True, principal="ada")
+    await store.set_switch("a", "other", True, replaces=["look"])
+    assert await store.own_settings() == {"a": {"ada": {lease: "1"}, "bob": {off: "false"}}}
+    await store.set_own("a", "ada", {lease: '{"kind": "turn"}'})
+    await store.set_switch("a", "other", True, principal="bob", replaces=["look"])
+    assert await store.own_settings() == {"a": {"ada": {lease: '{"kind": "turn"}'}}}
+    await store.set_own("a", "ada", {lease: None, off: None})
+    assert await store.own_settings() == {}
     assert await store.entries() == [ENTRY]
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.own_settings import with_switch
+from pegboard.core.access.settings.own_settings import NO_SETTINGS, OwnSettings, with_switch, without_off
 from pegboard.core.access.switches import meaning
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import find
@@ -32,17 +31,19 @@ async def grants_more(
     await services.compiler.refresh()
     world, compiler = services.world, services.compiler
     if principal is not None:
-        personal = {principal: with_switch(compiler.personal(agent, principal), name, value, world)}
-        return _more(services, agent, compiler.stored(agent), personal)
+        switches = with_switch(compiler.personal(agent, principal), name, value, world)
+        own = without_off(compiler.own_settings(agent, principal), name, world)
+        return _more(services, agent, compiler.stored(agent), {principal: (switches, own)})
     return _more(services, agent, with_switch(compiler.stored(agent), name, value, world), EMPTY)
 
 
 async def first_granted_more(services: Services, changes: Sequence[SwitchChange]) -> str | None:
     """Return the first agent that switches set together grant what its file does not, or None."""
     await services.compiler.refresh()
-    for agent in dict.fromkeys(one.agent for one in changes):
+    switches = [one for one in changes if one.kind == "switch"]
+    for agent in dict.fromkeys(one.agent for one in switches):
         then = dict(services.compiler.stored(agent))
-        for one in changes:
+        for one in switches:
             if one.agent == agent:
                 then.pop(one.name, None)
                 then.update({} if one.value is None else {one.name: one.value})
@@ -61,21 +62,27 @@ def may_not_grant(agent: str, name: str, whose: str) -> UsageError:
     )
 
 
-def _more(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, Mapping[str, bool]]) -> bool:
+_Personal = tuple[Mapping[str, bool], OwnSettings]
+"""The switches for one principal, and what the agent has set for itself."""
+
+
+def _more(services: Services, agent: str, then: Mapping[str, bool], personal: Mapping[str, _Personal]) -> bool:
     """Return whether the agent may use more, for everybody or a principal with switches of its own.
 
     Pauses do not count: they end some time, and grant nothing.
     """
     compiler = services.compiler
-    now, every = _unpaused(compiler.stored(agent)), compiler.principals(agent)
+    now, every = compiler.stored(agent), compiler.principals(agent)
     file = compiler.supposing_switches(agent, EMPTY).of_agent(agent)
-    before, after = (compiler.supposing_switches(agent, one) for one in (now, _unpaused(then)))
+    before, after = (compiler.supposing_switches(agent, one) for one in (now, then))
     for principal in {None, *every, *personal}:
-        own = EMPTY if principal is None else compiler.personal(agent, principal)
-        new = own if principal is None else personal.get(principal, own)
-        if _gains(after.of_agent_with(agent, new), before.of_agent_with(agent, own), file):
+        old: _Personal = (EMPTY, NO_SETTINGS)
+        if principal is not None:
+            old = compiler.personal(agent, principal), compiler.own_settings(agent, principal)
+        new = old if principal is None else personal.get(principal, old)
+        if _gains(after.of_agent_with(agent, *new), before.of_agent_with(agent, *old), file):
             return True
-        if _names_unknown({**then, **new}, {**now, **own}, file):
+        if _names_unknown({**then, **new[0]}, {**now, **old[0]}, file):
             return True
     return False
 
@@ -92,10 +99,6 @@ def _names_unknown(then: Mapping[str, bool], now: Mapping[str, bool], file: Comp
         if any(find(one, world.catalog) is None and any(world.catalog.unseen_owners(one)) for one in names):
             return True
     return False
-
-
-def _unpaused(stored: Mapping[str, bool]) -> Mapping[str, bool]:
-    return {name: on for name, on in stored.items() if not name.startswith(PAUSE)}
 
 
 def _gains(after: CompiledPermissions, *others: CompiledPermissions) -> bool:

@@ -10,10 +10,9 @@ from pegboard.board.discover import discover_every
 from pegboard.board.granting_switches import GRANTS, grants_more, may_not_grant
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.permissions import LOCAL
-from pegboard.core.access.settings.own_settings import replaced_by, switches_of
-from pegboard.core.access.switches import switchable
+from pegboard.core.access.settings.own_settings import names_off, with_own_off
+from pegboard.core.access.switches import other_spellings, switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
@@ -73,8 +72,9 @@ class Permissions:
         if grants and not (self._may_grant(agent, by) if may_grant is None else may_grant):
             raise may_not_grant(agent, name, by)
         record = services.recorder.entry(key, 0, "permission", name, state, reason=GRANTS if grants else "", by=by)
-        stored = await _stored_of(services, agent, principal)
-        replaces = replaced_by(name, services.world, stored)
+        own = (await services.store.own_settings()).get(agent, {}).get(principal, {}) if principal is not None else {}
+        stored = {*await _stored_of(services, agent, principal), *names_off(own)}
+        replaces = other_spellings(services.world, name, stored)
         if not await services.store.set_switch(
             agent, name, value, expected=expected, replaces=replaces, principal=principal, audit=[record]
         ):
@@ -143,11 +143,15 @@ class Permissions:
         """
         stored, personal = await self._services.store.all_switches(), {}
         if principal is not None:
-            every = await self._services.store.principal_switches()
-            personal = {name: switches_of(own.get(principal, {})) for name, own in every.items()}
+            store = self._services.store
+            switches, own = await store.principal_switches(), await store.own_settings()
+            personal = {
+                name: with_own_off(switches.get(name, {}).get(principal, {}), own.get(name, {}).get(principal, {}))
+                for name in (*switches, *own)
+            }
         found: dict[str, dict[str, bool]] = {}
         for name, agent in self._services.world.agents.items():
-            found[name] = {**agent.switches, **switches_of(stored.get(name, {}))}
+            found[name] = {**agent.switches, **stored.get(name, {})}
             for switch, on in personal.get(name, {}).items():
                 found[name][switch] = on and found[name].get(switch, True)
         return found
@@ -164,7 +168,7 @@ def require_switch(services: Services, agent: str, name: str, value: object) -> 
     _require_boolean(value)
     if problem := label_problem(name):
         raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
-    if name.startswith(PAUSE) or (not switchable(services.world, name) and value is not None):
+    if not switchable(services.world, name) and value is not None:
         names = (*services.world.toolkits, *services.world.catalog.plugins)
         raise UsageError(
             f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",

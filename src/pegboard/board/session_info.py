@@ -13,6 +13,7 @@ from typing import Final
 from pegboard.board.observability.conversations import Conversation
 from pegboard.core.access.instances import PoolUser
 from pegboard.core.access.permissions import SessionConstraints
+from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.agents import Agent, WorkerScope, World, narrowest
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
@@ -53,7 +54,7 @@ class SessionInfo:
     delegated: bool = False
     conversation: Conversation = field(default_factory=Conversation, compare=False, repr=False)
     by: str = field(default="", compare=False)
-    settings: dict[str, bool] = field(default_factory=dict[str, bool], compare=False, repr=False)
+    settings: dict[OwnSetting, str] = field(default_factory=dict[OwnSetting, str], compare=False, repr=False)
     kind: str = ""
     client: str = ""
     chosen: bool = True

@@ -14,23 +14,25 @@ from pegboard.board.granting_switches import GRANTS, first_granted_more, may_not
 from pegboard.board.permissions import require_name, require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pauses import PAUSE, pause_name, paused_plugin
-from pegboard.core.access.settings.own_settings import SELF, replaced_by
+from pegboard.core.access.pauses import NOTHING_PAUSED, is_paused
+from pegboard.core.access.switches import other_spellings
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import UsageError
-from pegboard.ports import AuditRecord, SessionKey, SwitchAction, SwitchChange
+from pegboard.ports import AuditRecord, SessionKey, SwitchAction, SwitchChange, SwitchKind
 
 _HINT: Final = "Look at what it is now, and decide again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchPlan:
-    """One switch or pause for several agents: its name, what it is to be, and what that changes of what is stored.
+    """One switch or pause for several agents: what it is to be, and what that changes of what is stored.
 
-    ``seen`` differs wherever any stored switch in question, or which agents there are, differs.
+    ``name`` and ``value`` are those of ``SwitchChange``. ``seen`` differs wherever any stored switch in question, or
+    which agents there are, differs.
     """
 
     agents: tuple[str, ...]
+    kind: SwitchKind
     name: str
     value: bool | None
     changes: tuple[SwitchChange, ...]
@@ -39,7 +41,7 @@ class SwitchPlan:
     def seen(self) -> str:
         """Return what whoever decides hands back, so that nothing is set on what they no longer see."""
         changes = [(one.agent, one.name, one.value, one.expected) for one in self.changes]
-        text = json.dumps([self.agents, self.name, self.value, changes])
+        text = json.dumps([self.agents, self.kind, self.name, self.value, changes])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -50,7 +52,9 @@ async def planned(services: Services, agents: Sequence[str], name: str, value: b
     """
     for agent in agents:
         require_switch(services, agent, name, value)
-    return await _plan(services, agents, name, value)
+    stored = await services.store.all_switches()
+    changes = (change for agent in agents for change in _changes(services, agent, stored.get(agent, {}), name, value))
+    return SwitchPlan(agents=tuple(agents), kind="switch", name=name, value=value, changes=tuple(changes))
 
 
 async def planned_pause(services: Services, agents: Sequence[str], plugin: str | None, *, on: bool) -> SwitchPlan:
@@ -68,19 +72,20 @@ async def planned_pause(services: Services, agents: Sequence[str], plugin: str |
             code="unknown_name",
             hint=did_you_mean(plugin, plugins),
         )
-    return await _plan(services, agents, pause_name(plugin), False if on else None)
-
-
-async def _plan(services: Services, agents: Sequence[str], name: str, value: bool | None) -> SwitchPlan:
-    stored = await services.store.all_switches()
-    changes = (change for agent in agents for change in _changes(services, agent, stored.get(agent, {}), name, value))
-    return SwitchPlan(agents=tuple(agents), name=name, value=value, changes=tuple(changes))
+    paused, value = await services.store.pauses(), False if on else None
+    kind: SwitchKind = "agent_pause" if plugin is None else "plugin_pause"
+    changes = tuple(
+        SwitchChange(agent=agent, name=plugin or "", value=value, expected=None if on else False, kind=kind)
+        for agent in agents
+        if is_paused(paused.get(agent, NOTHING_PAUSED), plugin) is not on
+    )
+    return SwitchPlan(agents=tuple(agents), kind=kind, name=plugin or "", value=value, changes=changes)
 
 
 def _changes(
     services: Services, agent: str, stored: Mapping[str, bool], name: str, value: bool | None
 ) -> Iterator[SwitchChange]:
-    others = [other for other in replaced_by(name, services.world, stored) if other in stored]
+    others = other_spellings(services.world, name, stored)
     if stored.get(name) is not value or others:
         yield SwitchChange(agent=agent, name=name, value=value, expected=stored.get(name))
     yield from (SwitchChange(agent=agent, name=other, value=None, expected=stored[other]) for other in others)
@@ -127,12 +132,16 @@ async def take_back(
 
 
 async def last_standing(services: Services, agents: Collection[str]) -> Mapping[str, SwitchAction]:
-    """Return by subject the newest action of each, over these agents alone, that could be taken back now."""
+    """Return by switch the newest action of each, over these agents alone, that could be taken back now."""
     stored = await services.store.all_switches()
     found: dict[str, SwitchAction] = {}
     for action in await services.store.switch_actions():
-        if action.subject not in found and all(
-            one.agent in agents and stored.get(one.agent, {}).get(one.name) is one.value for one in action.changes
+        if (
+            action.kind == "switch"
+            and action.subject not in found
+            and all(
+                one.agent in agents and stored.get(one.agent, {}).get(one.name) is one.value for one in action.changes
+            )
         ):
             found[action.subject] = action
     return found
@@ -149,18 +158,18 @@ async def _store(services: Services, action: SwitchAction, reason: str, *, may_g
         if not may_grant:
             raise may_not_grant(whose, action.subject, action.by)
         reason = f"{reason}. {GRANTS}"
-    records = [_record(services, one, reason, action.by) for one in action.changes if not one.name.startswith(SELF)]
+    records = [_record(services, one, reason, action.by) for one in action.changes]
     if not await services.store.set_together(action, audit=records):
         raise _changed()
     for one in action.changes:
-        services.events.emit("permissions_changed", {"agent": one.agent, "subject": one.name, "by": action.by})
+        subject = one.name or one.agent
+        services.events.emit("permissions_changed", {"agent": one.agent, "subject": subject, "by": action.by})
 
 
 def _record(services: Services, change: SwitchChange, reason: str, by: str) -> AuditRecord:
     key = SessionKey(principal="local", agent=change.agent, session="")
-    name, state = change.name, "unset" if change.value is None else "on" if change.value else "off"
-    if name.startswith(PAUSE):
-        name = paused_plugin(name) or change.agent
+    name, state = change.name or change.agent, "unset" if change.value is None else "on" if change.value else "off"
+    if change.kind != "switch":
         state = "resumed" if change.value is None else "paused"
     return services.recorder.entry(key, 0, "permission", name, state, reason=reason, by=by)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.services import Services
-from pegboard.core.access.pauses import pauses_of
+from pegboard.core.access.pauses import NOTHING_PAUSED
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings
@@ -264,9 +264,9 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
 
 async def pauses(situation: Situation) -> Sequence[AttentionItem]:
     """Return the agents that are paused, and the servers and plugins that are for some agents."""
-    stored, seen = await situation.services.store.all_switches(), situation.agents
+    stored, seen = await situation.services.store.pauses(), situation.agents
     agents = [name for name in situation.services.world.agents if seen is None or name in seen]
-    paused = {agent: pauses_of(stored.get(agent, {})) for agent in agents}
+    paused = {agent: stored.get(agent, NOTHING_PAUSED) for agent in agents}
     plugins = dict.fromkeys(name for one in paused.values() for name in sorted(one.plugins))
     found = [
         AttentionItem(

@@ -11,7 +11,6 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.board.switch_actions import last_standing
-from pegboard.core.access.pauses import pauses_of
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.access.settings.panels import PanelGroup, groups
 from pegboard.core.access.switches import meaning
@@ -116,13 +115,6 @@ class MatrixReader:
         """Return these agents beside every toolkit and plugin.
 
         Plugins written in Python are asked for their tools first; servers are not started.
-
-        Args:
-            agents: the names of the agents.
-
-        Raises:
-            UnknownAgentError: there is no such agent.
-            StoreError: the stored switches cannot be read.
         """
         services = self._services
         for agent in agents:
@@ -132,7 +124,7 @@ class MatrixReader:
         compiled = [services.compiler.of_agent(agent) for agent in agents]
         standing = await last_standing(services, agents)
         rows = self._rows(compiled, standing)
-        pauses = [pauses_of(services.compiler.stored(agent)) for agent in agents]
+        pauses = [services.compiler.pauses(agent) for agent in agents]
         found = Matrix(
             agents=tuple(
                 MatrixAgent(name=agent, paused=of_agent.agent) for agent, of_agent in zip(agents, pauses, strict=True)

@@ -16,6 +16,7 @@ from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
+from pegboard.core.access.pauses import is_paused
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_tools
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
@@ -29,7 +30,7 @@ from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
-from pegboard.ports import SessionKey
+from pegboard.ports import SessionKey, SwitchKind
 
 MOST_PARSED: Final = 10_000
 """Of how many sessions what is loaded is kept as it was read."""
@@ -104,16 +105,20 @@ class SwitchPreviews:
     async def of_switch(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
         """Return what a switch would change; nothing is stored, asked for or started."""
         require_switch(self._services, agent, name, value)
-        return await self.of_stored(agent, name, value)
+        return await self.of_change(agent, name, value)
 
-    async def of_stored(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
-        """Return what a switch or pause would change, by the name under which it is stored."""
+    async def of_change(self, agent: str, name: str, value: bool | None, kind: SwitchKind = "switch") -> SwitchPreview:
+        """Return what a change of a switch or pause would come to; the arguments are those of ``SwitchChange``."""
         services, compiler = self._services, self._services.compiler
         sessions = await sessions_of(services, agent)
         await compiler.refresh()
         before = compiler.of_agent(agent)
         _ = before.permitted  # what is decided before is carried over into what is supposed
-        supposed = compiler.supposing(agent, name, value)
+        if kind == "switch":
+            supposed, stored = compiler.supposing(agent, name, value), compiler.stored(agent).get(name)
+        else:
+            supposed = compiler.supposing_pause(agent, name or None, on=value is False)
+            stored = False if is_paused(compiler.pauses(agent), name or None) else None
         after = supposed.of_agent(agent)
         gained, lost = only_in(after, before), only_in(before, after)
         comparison = Comparison(services, supposed, Reach(before, after), self._parsed)
@@ -125,7 +130,7 @@ class SwitchPreviews:
             agent=agent,
             name=name,
             value=value,
-            stored=compiler.stored(agent).get(name),
+            stored=stored,
             gained=wire_names(gained),
             lost=wire_names(lost),
             gained_tokens=services.prices(gained),
@@ -135,7 +140,7 @@ class SwitchPreviews:
             sessions=comparison.changes(),
             unchanged=comparison.unchanged,
             unreadable=comparison.unreadable,
-            grants=await grants_more(services, agent, name, value),
+            grants=kind == "switch" and await grants_more(services, agent, name, value),
         )
         return masked(found, await shown_names(services))
 

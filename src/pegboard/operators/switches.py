@@ -10,7 +10,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pauses import Pauses, pauses_of
+from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
     PanelGroup,
@@ -149,8 +149,8 @@ def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
 
 async def pauses_by_agent(services: Services) -> Mapping[str, Pauses]:
     """Return what is paused, by agent; raises ``StoreError``."""
-    stored = await services.store.all_switches()
-    return {agent: pauses_of(stored.get(agent, {})) for agent in services.world.agents}
+    paused = await services.store.pauses()
+    return {agent: paused.get(agent, NOTHING_PAUSED) for agent in services.world.agents}
 
 
 async def _shown(services: Services, agent: str) -> _Shown:

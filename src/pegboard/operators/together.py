@@ -7,7 +7,6 @@ from typing import Literal
 
 from pegboard.board.services import Services
 from pegboard.board.switch_actions import SwitchPlan, carry_out, planned, planned_pause, take_back
-from pegboard.core.access.pauses import PAUSE, paused_plugin
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.switch_preview import SwitchPreview, SwitchPreviews
 from pegboard.ports import SwitchAction
@@ -85,7 +84,7 @@ async def preview_for_agents(services: Services, previews: SwitchPreviews, wante
     """Return what would change, over all agents; nothing is stored, asked for or started."""
     plan = await _plan(services, wanted)
     names = dict.fromkeys(one.agent for one in plan.changes)
-    changed = [await previews.of_stored(agent, plan.name, plan.value) for agent in names]
+    changed = [await previews.of_change(agent, plan.name, plan.value, plan.kind) for agent in names]
     sessions = [one for of_agent in changed for one in of_agent.sessions]
     found = TogetherPreview(
         kind=wanted.kind,
@@ -111,17 +110,11 @@ async def set_for_agents(
     """Set it for all of these agents or for none, in one transaction.
 
     Args:
-        services: the services of the board.
-        wanted: what is set.
-        by: who sets it, for the audit trail.
         seen: that of the preview that whoever decides was shown; None is any.
-        may_grant: whether who sets it has the right to grant what the file does not.
 
     Raises:
-        UnknownAgentError: there is no such agent.
         UsageError: the name means nothing known; ``switch_changed`` where somebody else was first; ``right_required``
             where it may not grant.
-        StoreError: it cannot be stored.
     """
     return await _done(
         services, await carry_out(services, await _plan(services, wanted), by=by, seen=seen, may_grant=may_grant)
@@ -134,16 +127,11 @@ async def undo_for_agents(
     """Restore what stood before an action, if all of it still is as that set it.
 
     Args:
-        services: the services of the board.
-        mark: that of the action.
-        by: who takes it back, for the audit trail.
         agents: those that the operator sees; None is every one.
-        may_grant: whether who takes it back has the right to grant what the file does not.
 
     Raises:
         UsageError: no such action is kept; ``switch_changed`` where one of its switches was set meanwhile;
             ``right_required`` where it may not grant.
-        StoreError: it cannot be stored.
     """
     return await _done(services, await take_back(services, mark, by=by, agents=agents, may_grant=may_grant))
 
@@ -156,6 +144,5 @@ async def _plan(services: Services, wanted: Together) -> SwitchPlan:
 
 async def _done(services: Services, action: SwitchAction) -> ActionDone:
     agents = tuple(dict.fromkeys(one.agent for one in action.changes))
-    subject = action.subject if not action.subject.startswith(PAUSE) else paused_plugin(action.subject) or ""
-    done = ActionDone(mark=action.mark if agents else "", subject=subject, agents=agents)
+    done = ActionDone(mark=action.mark if agents else "", subject=action.subject, agents=agents)
     return masked(done, await shown_names(services))

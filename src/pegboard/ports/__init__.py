@@ -62,6 +62,7 @@ from pegboard.ports.stores import (
     StoredState,
     SwitchAction,
     SwitchChange,
+    SwitchKind,
     Unchecked,
     Unread,
 )
@@ -185,6 +186,7 @@ __all__ = [
     "StoredState",
     "SwitchAction",
     "SwitchChange",
+    "SwitchKind",
     "TakeList",
     "TextField",
     "TokenCounter",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
+from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord, NumberedRecord
@@ -125,21 +127,34 @@ ACTIONS_KEPT: Final = 200
 """How many of the newest actions are kept."""
 
 
+SwitchKind = Literal["switch", "agent_pause", "plugin_pause"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchChange:
-    """One stored switch of an agent and what becomes of it: the boolean, None to remove it, and that of before."""
+    """One stored switch or pause of an agent and what becomes of it.
+
+    Attributes:
+        agent: Whose it is.
+        name: The name of the switch, or the plugin that is paused; of the pause of an agent nothing.
+        value: The boolean, None to remove it; a pause is False, and None resumes.
+        expected: The value of before.
+        kind: What it is.
+    """
 
     agent: str
     name: str
     value: bool | None
     expected: bool | None
+    kind: SwitchKind = "switch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchAction:
     """Switches that were set together: the mark of their records, what it was about, when, by whom, and the changes.
 
-    ``subject`` is the switch that was set for every agent of it, or the mark of an action that it took back.
+    ``subject`` is the switch that was set for every agent of it, the plugin that was paused (nothing for the agents
+    themselves), or the mark of an action that it took back.
     """
 
     mark: str
@@ -148,9 +163,14 @@ class SwitchAction:
     by: str
     changes: Sequence[SwitchChange]
 
+    @property
+    def kind(self) -> SwitchKind:
+        """Return what was set: all changes of an action are of one kind."""
+        return self.changes[0].kind if self.changes else "switch"
+
 
 class PermissionStore(Protocol):
-    """The switches that were set at run time (P2)."""
+    """Switches and pauses that were set at run time, and what agents have set for themselves (P2, P4, P10)."""
 
     async def set_switch(
         self,
@@ -171,7 +191,8 @@ class PermissionStore(Protocol):
             value: The boolean; None removes the stored one.
             expected: The boolean that was read, None where none was stored; ``UNCHECKED`` is any.
             replaces: The names of other switches of the same that are removed with it.
-            principal: For whom alone it counts; None is everybody.
+            principal: For whom alone it counts; None is everybody. What the agent has switched off for this principal
+                under one of these names is removed with it.
             audit: The records of the change.
 
         Returns:
@@ -193,6 +214,28 @@ class PermissionStore(Protocol):
 
     async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
         """Return the stored booleans that count for one principal alone, by agent, principal and name."""
+        ...
+
+    async def pauses(self) -> Mapping[str, Pauses]:
+        """Return what is paused, by agent; an agent without pauses is left out."""
+        ...
+
+    async def own_settings(self) -> Mapping[str, Mapping[str, OwnSettings]]:
+        """Return what agents have set for themselves, by agent and principal."""
+        ...
+
+    async def set_own(
+        self,
+        agent: str,
+        principal: str,
+        changes: Mapping[OwnSetting, str | None],
+        *,
+        audit: Sequence[AuditRecord] = (),
+    ) -> None:
+        """Store what an agent sets for itself for one principal, in one transaction with its records.
+
+        Of ``changes`` None removes a setting; other values are JSON.
+        """
         ...
 
 

@@ -47,7 +47,7 @@ MOST_READ: Final = 10_000
 """Of how many keys what was read is kept; those that were asked for longest ago go first."""
 MOST_WAITING: Final = 100_000
 """How many records wait at most; the oldest give way."""
-_PERMISSIONS: Final = frozenset({"set_switch", "set_together", "change_pins", "accept"})
+_PERMISSIONS: Final = frozenset({"set_switch", "set_together", "set_own", "change_pins", "accept"})
 """The requests that change what ``ChangeToken.permissions`` tells of."""
 _LATER: Final = frozenset({"record_later", "bill_later", "usage_later", "remember_later"})
 

@@ -16,7 +16,15 @@ from pegboard.board.session_info import child_of
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import delegates
-from pegboard.core.access.settings.own_settings import OFF, SELF, VALUES, lease_of, own_settings, stored_value
+from pegboard.core.access.settings.own_settings import (
+    OFF,
+    VALUES,
+    OwnSetting,
+    OwnSettings,
+    lease_of,
+    names_off,
+    values_of,
+)
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import Frozen, JsonObject, Tool, joined_text, text_result
@@ -30,6 +38,7 @@ log = logging.getLogger("pegboard")
 SMALLEST: Final = "task"
 """The kind of a child that nobody states a kind for: it has the smallest loadout."""
 _LOADOUT: Final = "loadout"
+_BY_ITSELF: Final = "The agent has set it for itself."
 
 
 async def unavailable_host_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
@@ -117,18 +126,16 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
 
 async def _settings(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
     permissions, agent = snapshot.permissions, snapshot.permissions.agent
-    own, whole = own_settings(await _own(services, snapshot)), own_settings(await _of_all(services, snapshot))
+    own = await _own(services, snapshot)
     lease = None if agent.lease is None else str(agent.lease)
     document = {
         "switches": dict(permissions.switches.effective),
         "loadout": snapshot.state.loadout,
         "initial_toolkits": list(agent.initial_toolkits),
         "lease": lease,
-        "set_by_yourself": {**dict.fromkeys(own.off, False), **own.values},
+        "set_by_yourself": {**dict.fromkeys(names_off(own), False), **values_of(own)},
         "may_change": list(agent.self_config),
     }
-    if whole.off or whole.values:
-        document["set_for_every_principal"] = {**dict.fromkeys(whole.off, False), **whole.values}
     text = json.dumps(document, ensure_ascii=False, sort_keys=True)
     return CallAnswer(status="ok", result=text_result(text), tool=tool)
 
@@ -138,15 +145,13 @@ async def _set_switch(services: Services, snapshot: Snapshot, tool: Tool, name: 
     if value is not None and not isinstance(value, bool):
         return snapshot, answer("invalid_arguments", "A switch is true or false.", tool=tool)
     shown = one_line(name, limit=100)
-    whole = own_settings(await _of_all(services, snapshot)).off
-    own = (*own_settings(await _own(services, snapshot)).off, *whole)
+    own, setting = names_off(await _own(services, snapshot)), OwnSetting("off", name)
     if value is False:
         if lookup(snapshot.permissions, name) is None and name not in own:
             return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
-        return await _stored(services, snapshot, tool, {f"{OFF}{name}": False}, f"'{shown}' is off.")
+        return await _stored(services, snapshot, tool, setting, OFF, f"'{shown}' is off.")
     if name in own:
-        message = f"'{shown}' is as it was given to you."
-        return await _stored(services, snapshot, tool, {f"{OFF}{name}": None}, message, of_all=name in whole)
+        return await _stored(services, snapshot, tool, setting, None, f"'{shown}' is as it was given to you.")
     if value is None or lookup(snapshot.permissions, name) is not None:
         return snapshot, _done(tool, f"You have not taken '{shown}' away; nothing has changed.")
     return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
@@ -155,14 +160,9 @@ async def _set_switch(services: Services, snapshot: Snapshot, tool: Tool, name: 
 async def _set_value(services: Services, snapshot: Snapshot, tool: Tool, setting: str, value: Any) -> Answered:
     if value is not None and (fault := _unfit(snapshot, setting, value)):
         return snapshot, answer("invalid_arguments", fault, tool=tool)
-    whole = [name for name in await _of_all(services, snapshot) if name.startswith(f"{SELF}{setting}:")]
-    before = [name for name in await _own(services, snapshot) if name.startswith(f"{SELF}{setting}:")]
-    if value is None and whole:
-        snapshot, _ = await _stored(services, snapshot, tool, dict.fromkeys(whole), "", of_all=True)
-    fresh = {stored_value(setting, value): True} if value is not None else {}
-    changes = {**fresh, **{name: None for name in before if name not in fresh}}
+    text = json.dumps(value, sort_keys=True) if value is not None else None
     done = "is set" if value is not None else "is as your operator has it"
-    return await _stored(services, snapshot, tool, changes, f"'{setting}' {done}.")
+    return await _stored(services, snapshot, tool, OwnSetting("value", setting), text, f"'{setting}' {done}.")
 
 
 def _unfit(snapshot: Snapshot, setting: str, value: Any) -> str:
@@ -194,53 +194,32 @@ async def _set_loadout(services: Services, snapshot: Snapshot, tool: Tool, value
     return after, _done(tool, outcome.message)
 
 
-async def _own(services: Services, snapshot: Snapshot) -> Mapping[str, bool]:
+async def _own(services: Services, snapshot: Snapshot) -> OwnSettings:
     """Return what the agent has set for itself, for this principal, or for this child alone (P10)."""
     info = snapshot.info
     if info.parent is not None:
         return info.settings
-    return (await services.store.principal_switches()).get(info.key.agent, {}).get(info.key.principal, {})
-
-
-async def _of_all(services: Services, snapshot: Snapshot) -> Mapping[str, bool]:
-    """Return what it has set for every principal, in a store of before; a child has no part in that."""
-    if snapshot.info.parent is not None:
-        return {}
-    stored = (await services.store.all_switches()).get(snapshot.info.key.agent, {})
-    return {name: on for name, on in stored.items() if name.startswith(SELF)}
+    return (await services.store.own_settings()).get(info.key.agent, {}).get(info.key.principal, {})
 
 
 async def _stored(
-    services: Services,
-    snapshot: Snapshot,
-    tool: Tool,
-    changes: Mapping[str, bool | None],
-    message: str,
-    *,
-    of_all: bool = False,
+    services: Services, snapshot: Snapshot, tool: Tool, setting: OwnSetting, value: str | None, message: str
 ) -> Answered:
-    """Store settings of the agent for its principal, or of a child for itself, each with its record (P10, X4)."""
-    key, child = snapshot.info.key, snapshot.info.parent is not None
-    for name, value in changes.items():
-        state = "unset" if value is None else "on" if value else "off"
-        by = f"agent {key.agent}"
-        record = services.recorder.entry(key, snapshot.state.turn, "permission", name, state, by=by)
-        if child:
-            await services.recorder.note(record)
-            _set(snapshot.info.settings, name, value)
-            services.compiler.note_settings()
-        else:
-            whose = None if of_all else key.principal
-            await services.store.set_switch(key.agent, name, value, principal=whose, audit=[record])
-        services.events.emit("permissions_changed", {"agent": key.agent, "subject": name, "by": by})
-    return await read(services, snapshot.info), _done(tool, message)
-
-
-def _set(settings: dict[str, bool], name: str, value: bool | None) -> None:
-    if value is None:
-        settings.pop(name, None)
+    """Store a setting of the agent for its principal, or of a child for itself, with its record (P10, X4)."""
+    key, settings = snapshot.info.key, snapshot.info.settings
+    state, by = "unset" if value is None else "off" if setting.kind == "off" else "set", f"agent {key.agent}"
+    record = services.recorder.entry(
+        key, snapshot.state.turn, "permission", setting.name, state, reason=_BY_ITSELF, by=by
+    )
+    if snapshot.info.parent is not None:
+        await services.recorder.note(record)
+        settings.pop(setting, None)
+        settings.update({} if value is None else {setting: value})
+        services.compiler.note_settings()
     else:
-        settings[name] = value
+        await services.store.set_own(key.agent, key.principal, {setting: value}, audit=[record])
+    services.events.emit("permissions_changed", {"agent": key.agent, "subject": setting.name, "by": by})
+    return await read(services, snapshot.info), _done(tool, message)
 
 
 def _done(tool: Tool, message: str) -> CallAnswer:

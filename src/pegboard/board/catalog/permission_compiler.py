@@ -10,9 +10,15 @@ from time import monotonic
 
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
-from pegboard.core.access.pauses import pauses_of
+from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses, with_pause
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
-from pegboard.core.access.settings.own_settings import joined, self_denied, switches_of, with_own, with_switch
+from pegboard.core.access.settings.own_settings import (
+    NO_SETTINGS,
+    OwnSettings,
+    with_own_off,
+    with_own_values,
+    with_switch,
+)
 from pegboard.core.access.switches import ToolkitEntries
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
@@ -32,6 +38,8 @@ class PermissionCompiler:
         self._other_pins = False  # some have changed that nothing was compiled with
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._personal: Mapping[str, Mapping[str, Mapping[str, bool]]] = {}
+        self._own: Mapping[str, Mapping[str, OwnSettings]] = {}
+        self._pauses: Mapping[str, Pauses] = {}
         self._looked_up = ToolkitEntries(self.world)
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
         self._before: dict[tuple[object, ...], CompiledPermissions] = {}
@@ -69,22 +77,19 @@ class PermissionCompiler:
     async def _take_up(self, token: ChangeToken) -> None:
         if self._token is None or token.permissions != self._token.permissions:
             self._other_pins = await self._pins.refresh() or self._other_pins
-            switches, personal = await self._store.all_switches(), await self._store.principal_switches()
-            before, self._switches = self._switches, switches  # all of it was read, or nothing is taken
-            own, self._personal = self._personal, personal
+            store = self._store
+            switches, personal = await store.all_switches(), await store.principal_switches()
+            own, pauses = await store.own_settings(), await store.pauses()
+            before = self._switches, self._personal, self._own, self._pauses
+            now = switches, personal, own, pauses  # all of it was read, or nothing is taken
+            self._switches, self._personal, self._own, self._pauses = now
             other_pins, self._other_pins = self._other_pins, False
             if other_pins or self._token is None:
                 self._outdate()
             else:
-                agents = before.keys() | self._switches.keys() | own.keys() | self._personal.keys()
-                self._outdate(
-                    {
-                        one
-                        for one in agents
-                        if before.get(one, EMPTY) != self._switches.get(one, EMPTY)
-                        or own.get(one, EMPTY) != self._personal.get(one, EMPTY)
-                    }
-                )
+                agents = {agent for each in (*before, *now) for agent in each}
+                pairs = tuple(zip(before, now, strict=True))
+                self._outdate({one for one in agents if any(old.get(one) != new.get(one) for old, new in pairs)})
         self._token = token
         self._as_of = object()
 
@@ -117,16 +122,25 @@ class PermissionCompiler:
             parent = self._parent(info.parent, narrowed_above)
             if not (info.delegated and info.key.agent in delegates(parent)):
                 constraints = replace(constraints, parent=parent)
-        personal = self.personal(info.key.agent, info.key.principal)
-        return self._compile(info.key.agent, constraints, personal, info.settings)
+        agent, principal = info.key.agent, info.key.principal
+        personal, own = self.personal(agent, principal), self.own_settings(agent, principal)
+        return self._compile(agent, constraints, personal, own, info.settings)
 
     def note_settings(self) -> None:
         """Note that a child has set something for itself, which is stored nowhere."""
         self._as_of = object()
 
     def personal(self, agent: str, principal: str) -> Mapping[str, bool]:
-        """Return the stored switches of an agent for one principal alone, its own settings among them."""
+        """Return the stored switches of an agent for one principal alone."""
         return self._personal.get(agent, EMPTY).get(principal, EMPTY)
+
+    def own_settings(self, agent: str, principal: str) -> OwnSettings:
+        """Return what an agent has set for itself for one principal."""
+        return self._own.get(agent, {}).get(principal, NO_SETTINGS)
+
+    def pauses(self, agent: str) -> Pauses:
+        """Return what is paused of an agent, as of the last refresh."""
+        return self._pauses.get(agent, NOTHING_PAUSED)
 
     def _parent(self, info: SessionInfo, narrowed: tuple[str | None, ...]) -> CompiledPermissions:
         own, *above = narrowed
@@ -135,20 +149,24 @@ class PermissionCompiler:
 
     def of_agent(self, agent: str, principal: str | None = None) -> CompiledPermissions:
         """Return what an agent may outside of any session, for one principal or anybody, as of the last refresh."""
-        return self._compile(agent, SessionConstraints(), self.personal(agent, principal) if principal else EMPTY)
+        if principal is None:
+            return self._compile(agent, SessionConstraints())
+        personal, own = self.personal(agent, principal), self.own_settings(agent, principal)
+        return self._compile(agent, SessionConstraints(), personal, own)
 
-    def of_agent_with(self, agent: str, personal: Mapping[str, bool]) -> CompiledPermissions:
-        """Return what an agent may outside of any session, with these switches for one principal."""
-        return self._compile(agent, SessionConstraints(), personal)
+    def of_agent_with(
+        self, agent: str, personal: Mapping[str, bool], own: OwnSettings = NO_SETTINGS
+    ) -> CompiledPermissions:
+        """Return what an agent may outside of any session, with these switches and own settings for one principal."""
+        return self._compile(agent, SessionConstraints(), personal, own)
 
     def principals(self, agent: str) -> tuple[str, ...]:
-        """Return the principals that have switches of an agent for themselves alone, as of the last refresh."""
-        return tuple(self._personal.get(agent, EMPTY))
+        """Return the principals that have switches of an agent, or settings of its own, for themselves alone."""
+        return tuple({**self._personal.get(agent, EMPTY), **self._own.get(agent, EMPTY)})
 
     def without_switches(self, agent: str) -> CompiledPermissions:
         """Return what an agent would be permitted without any switch, as of the last refresh."""
-        profile = with_own(agent_of(self.world, agent), self.stored(agent))
-        profile = replace(profile, switches=EMPTY, switch_places=EMPTY)
+        profile = replace(agent_of(self.world, agent), switches=EMPTY, switch_places=EMPTY)
         known = self._bare.get(agent)
         if known is None or known.world is not self.world or known.agent != profile:
             known = self._bare[agent] = CompiledPermissions(
@@ -158,16 +176,24 @@ class PermissionCompiler:
 
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
-        return self.supposing_switches(agent, with_switch(self._switches.get(agent, {}), name, value, self.world))
+        stored = with_switch(self._switches.get(agent, {}), name, value, self.world)
+        return self._supposing(agent, stored, self.pauses(agent))
+
+    def supposing_pause(self, agent: str, plugin: str | None, *, on: bool) -> PermissionCompiler:
+        """Return a compiler of the same moment for which an agent, or a plugin of it, is paused or resumed."""
+        return self._supposing(agent, self.stored(agent), with_pause(self.pauses(agent), plugin, on=on))
 
     def supposing_switches(self, agent: str, stored: Mapping[str, bool]) -> PermissionCompiler:
-        """Return a compiler of the same moment for which these are all the stored switches of an agent."""
-        switches = {**self._switches, agent: stored}
+        """Return a compiler of the same moment for which an agent has these stored switches alone, and no pause."""
+        return self._supposing(agent, stored, NOTHING_PAUSED)
+
+    def _supposing(self, agent: str, stored: Mapping[str, bool], pauses: Pauses) -> PermissionCompiler:
         before = {
             key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
         }
         other = copy(self)
-        other._begin(switches, before, self.world)  # noqa: SLF001 - the same class
+        other._pauses = {**self._pauses, agent: pauses}  # noqa: SLF001 - the same class
+        other._begin({**self._switches, agent: stored}, before, self.world)  # noqa: SLF001 - the same class
         return other
 
     def supposing_world(self, world: World) -> PermissionCompiler:
@@ -186,7 +212,7 @@ class PermissionCompiler:
         self._bare, self.world = {}, world
 
     def stored(self, agent: str) -> Mapping[str, bool]:
-        """Return the stored switches of an agent, its own settings among them, as of the last refresh."""
+        """Return the stored switches of an agent, as of the last refresh."""
         return self._switches.get(agent, {})
 
     def _compile(
@@ -194,21 +220,20 @@ class PermissionCompiler:
         agent: str,
         constraints: SessionConstraints,
         personal: Mapping[str, bool] = EMPTY,
-        of_child: Mapping[str, bool] = EMPTY,
+        settings: OwnSettings = NO_SETTINGS,
+        of_child: OwnSettings = NO_SETTINGS,
     ) -> CompiledPermissions:
         c = constraints
-        own = (*personal.items(), *of_child.items())
+        own = tuple(personal.items()), tuple(settings.items()), tuple(of_child.items())
         key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent, own
         known = self._compiled.get(key)
         if known is None:
-            switches = self._switches.get(agent, {})
-            profile = with_own(agent_of(self.world, agent), {**switches, **personal, **of_child})
+            profile = with_own_values(agent_of(self.world, agent), {**settings, **of_child})
             stored = replace(
                 constraints,
-                stored=switches_of(switches),
-                personal=joined(personal, of_child),
-                self_denied=self_denied(switches),
-                pauses=pauses_of(switches),
+                stored=self.stored(agent),
+                personal=with_own_off(personal, settings, of_child),
+                pauses=self.pauses(agent),
             )
             known = self._compiled[key] = CompiledPermissions(
                 self.world, profile, stored, before=self._before.pop(key, None), looked_up=self._looked_up

@@ -1,17 +1,9 @@
-"""Agents and plugins that an operator has paused, as they stand among the stored switches (P4).
-
-A pause is a row of its own beside the switches: it denies, and taking it away leaves every switch as it was.
-"""
+"""Agents and plugins that an operator has paused (P4): a pause denies, and leaves every switch as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-
-PAUSE: Final = "pause:"
-PAUSED_AGENT: Final = "pause:agent"
-_PLUGIN: Final = "pause:plugin:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +14,16 @@ class Pauses:
     plugins: frozenset[str] = frozenset()
 
 
-def pauses_of(stored: Iterable[str]) -> Pauses:
-    """Return what is paused, by the names of an agent's stored switches."""
-    names = [name for name in stored if name.startswith(PAUSE)]
-    plugins = (name.removeprefix(_PLUGIN) for name in names if name.startswith(_PLUGIN))
-    return Pauses(agent=PAUSED_AGENT in names, plugins=frozenset(plugins))
+NOTHING_PAUSED: Final = Pauses()
 
 
-def pause_name(plugin: str | None) -> str:
-    """Return the name under which a pause is stored: of a plugin, or of the whole agent."""
-    return PAUSED_AGENT if plugin is None else f"{_PLUGIN}{plugin}"
+def is_paused(pauses: Pauses, plugin: str | None) -> bool:
+    """Return whether a plugin, or with None the whole agent, is paused."""
+    return pauses.agent if plugin is None else plugin in pauses.plugins
 
 
-def paused_plugin(name: str) -> str | None:
-    """Return the plugin that a pause is about, None for the whole agent."""
-    return name.removeprefix(_PLUGIN) if name.startswith(_PLUGIN) else None
+def with_pause(pauses: Pauses, plugin: str | None, *, on: bool) -> Pauses:
+    """Return pauses once a plugin, or with None the whole agent, is paused or resumed."""
+    if plugin is None:
+        return Pauses(agent=on, plugins=pauses.plugins)
+    return Pauses(agent=pauses.agent, plugins=pauses.plugins | {plugin} if on else pauses.plugins - {plugin})

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
 from pegboard.core.access.entries import AgentEntries
-from pegboard.core.access.pauses import Pauses
+from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses
 from pegboard.core.access.plugin_permissions import PluginPermissions
 from pegboard.core.access.switches import Derived, Switches, ToolkitEntries
 from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
@@ -61,18 +61,16 @@ def once_per_permissions(compute: Callable[Concatenate[S, P], T]) -> Callable[Co
 class SessionConstraints:
     """What a session adds to its agent's profile.
 
-    ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone, ``self_denied``
-    stored ones that the agent took from itself for every principal, ``pauses`` what an operator has paused;
-    ``parent`` are the permissions of the session that
-    this one is a child of (P8), in which ``narrowed`` is that session's active loadout. With
+    ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone,
+    ``pauses`` what an operator has paused; ``parent`` are the permissions of the session that this one is a child of
+    (P8), in which ``narrowed`` is that session's active loadout. With
     ``everything``, all that is permitted is loaded from the start, where a host's cache makes that
     cheapest (F4); with ``draws_ui``, every tool with a user interface, where the host draws it (G4).
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
     personal: Mapping[str, bool] = field(default=EMPTY)
-    self_denied: frozenset[str] = frozenset()
-    pauses: Pauses = Pauses()  # noqa: RUF009 - it never changes
+    pauses: Pauses = NOTHING_PAUSED
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
@@ -117,7 +115,6 @@ class CompiledPermissions:
             agent,
             constraints.stored,
             personal=constraints.personal,
-            self_denied=constraints.self_denied,
             pauses=constraints.pauses,
         )
         self.entries = AgentEntries(looked_up, agent, self.switches, sub_app=constraints.sub_app)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from pegboard.core.access.pauses import Pauses
+from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import Entry, find
@@ -37,7 +37,6 @@ Derived = dict[tuple[Hashable, ...], Any]
 """What was computed from a value that never changes, by function and further arguments."""
 
 OF_PRINCIPAL: Final = " for this principal"
-SELF_DENIED: Final = " by the agent itself, for every principal,"
 
 
 class ToolkitEntries:
@@ -60,9 +59,9 @@ class Switches:
     """The booleans that are in force for an agent in a world.
 
     One set at run time replaces the file's for the same subject; a category stands for its plugins.
-    ``personal`` are those for one principal, off of either wins; ``self_denied`` are names of stored
-    ones that the agent took from itself; ``pauses`` are what is paused, which no switch undoes. Where one layer
-    names a subject twice, or where a bare name that is off means several tools, off wins: deny beats grant (P1).
+    ``personal`` are those for one principal, which count beside: off of either wins. ``pauses`` are what is paused,
+    which no switch undoes. Where one layer names a subject twice, or where a bare name that is off means several
+    tools, off wins: deny beats grant (P1).
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class Switches:
         stored: Mapping[str, bool],
         *,
         personal: Mapping[str, bool] = EMPTY,
-        self_denied: Container[str] = (),
-        pauses: Pauses | None = None,
+        pauses: Pauses = NOTHING_PAUSED,
     ) -> None:
-        self.pauses = pauses or Pauses()
+        self.pauses = pauses
         self._looked_up = looked_up
         self._world = world = looked_up.world
         self._names = {**agent.switches, **stored}
@@ -88,10 +86,7 @@ class Switches:
                 place = None if at_run_time else agent.switch_places.get(name)
                 for ref in meaning(world, name, on=on):
                     if ref not in own or not on:
-                        whose = SELF_DENIED if at_run_time and name in self_denied else ""
-                        own[ref] = Switch(
-                            name=name, subject=ref, on=on, at_run_time=at_run_time, place=place, whose=whose
-                        )
+                        own[ref] = Switch(name=name, subject=ref, on=on, at_run_time=at_run_time, place=place)
             found.update(own)
         for name, on in personal.items():
             for ref in meaning(world, name, on=on):

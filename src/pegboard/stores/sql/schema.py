@@ -27,6 +27,11 @@ _TABLES: Final = {
     "session_data": f"{_SESSION}, name text, text text, PRIMARY KEY (principal, agent, session, name)",
     "switch": "agent text, name text, value int, PRIMARY KEY (agent, name)",
     "principal_switch": "agent text, principal text, name text, value int, PRIMARY KEY (agent, principal, name)",
+    "paused_agent": "agent text, PRIMARY KEY (agent)",
+    "paused_plugin": "agent text, plugin text, PRIMARY KEY (agent, plugin)",
+    "own_setting": (
+        "agent text, principal text, kind text, name text, value text, PRIMARY KEY (agent, principal, kind, name)"
+    ),
     "switch_action": "id id, mark text, subject text, at real, by text, changes text",
     "manifest": "id id, plugin text, fingerprint text, text text, UNIQUE (plugin, fingerprint)",
     "pinned_server": "plugin text, version int, revision int, PRIMARY KEY (plugin)",

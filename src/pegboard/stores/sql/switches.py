@@ -1,4 +1,4 @@
-"""The switches set at run time: one by one, for one principal alone, and many together (P2)."""
+"""Switches and pauses set at run time, one by one or together, and what agents set for themselves (P2, P4, P10)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses, with_pause
+from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
 from pegboard.ports import ACTIONS_KEPT, UNCHECKED, AuditRecord, SwitchAction, SwitchChange, Unchecked
 from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import RaceLostError, Transaction, insert
@@ -13,11 +15,18 @@ from pegboard.stores.sql.database import RaceLostError, Transaction, insert
 PERMISSIONS: Final = "permissions"
 """The lock of what changes what agents may."""
 _ACTION: Final = ("mark", "subject", "at", "by", "changes")
-_COLUMNS: Final = {"switch": ("agent", "name"), "principal_switch": ("agent", "principal", "name")}
+_OWN_SETTING: Final = ("agent", "principal", "kind", "name")
+_KEYS: Final = {
+    "switch": ("agent", "name"),
+    "principal_switch": ("agent", "principal", "name"),
+    "paused_agent": ("agent",),
+    "paused_plugin": ("agent", "plugin"),
+}
+"""The tables whose rows are set and removed: switches have a value, what is paused has a row."""
 
 
 class Switches(StoreBase):
-    """The part of the store that keeps switches."""
+    """The part of the store that keeps switches, pauses and own settings."""
 
     async def set_switch(
         self,
@@ -38,6 +47,9 @@ class Switches(StoreBase):
                 await _require(transaction, table, (*owner, name), expected)
             for other in replaces:
                 await _put(transaction, table, (*owner, other), None)
+            if principal is not None:
+                for each in (name, *replaces):
+                    await _put_own(transaction, (agent, principal, "off", each), None)
             await _put(transaction, table, (*owner, name), value)
             transaction.announce(permissions=True)
             return True
@@ -46,13 +58,13 @@ class Switches(StoreBase):
 
     async def set_together(self, action: SwitchAction, *, audit: Sequence[AuditRecord] = ()) -> bool:
         """Store switches with their action and records, if all are as expected; return whether."""
-        changes = json.dumps([(one.agent, one.name, one.value, one.expected) for one in action.changes])
+        changes = json.dumps([(one.agent, one.name, one.value, one.expected, one.kind) for one in action.changes])
 
         async def change(transaction: Transaction) -> bool:
             for one in action.changes:
-                await _require(transaction, "switch", (one.agent, one.name), one.expected)
+                await _require(transaction, *_row_of(one), one.expected)
             for one in action.changes:
-                await _put(transaction, "switch", (one.agent, one.name), one.value)
+                await _put(transaction, *_row_of(one), one.value)
             row = action.mark, action.subject, action.at, action.by, changes
             await transaction.run(insert("switch_action", _ACTION), *row)
             surplus = "DELETE FROM main.switch_action WHERE id <= (SELECT max(id) FROM main.switch_action) - ?"
@@ -72,8 +84,8 @@ class Switches(StoreBase):
                 at=at,
                 by=by,
                 changes=[
-                    SwitchChange(agent=agent, name=name, value=value, expected=expected)
-                    for agent, name, value, expected in json.loads(changes)
+                    SwitchChange(agent=agent, name=name, value=value, expected=expected, kind=kind)
+                    for agent, name, value, expected, kind in json.loads(changes)
                 ],
             )
             for mark, subject, at, by, changes in await self._db.rows(query)
@@ -96,21 +108,80 @@ class Switches(StoreBase):
             found.setdefault(agent, {}).setdefault(principal, {})[name] = bool(value)
         return found
 
+    async def pauses(self) -> Mapping[str, Pauses]:
+        """Return what is paused, by agent."""
+        found: dict[str, Pauses] = {}
+        query = "SELECT agent, NULL FROM main.paused_agent UNION ALL SELECT agent, plugin FROM main.paused_plugin"
+        for agent, plugin in await self._db.rows(query):
+            found[agent] = with_pause(found.get(agent, NOTHING_PAUSED), plugin, on=True)
+        return found
 
-def _own(table: str) -> str:
-    return " AND ".join(f"{name} = ?" for name in _COLUMNS[table])
+    async def own_settings(self) -> Mapping[str, Mapping[str, OwnSettings]]:
+        """Return what agents have set for themselves, by agent and principal."""
+        query = "SELECT agent, principal, kind, name, value FROM main.own_setting ORDER BY agent, principal, kind, name"
+        found: dict[str, dict[str, dict[OwnSetting, str]]] = {}
+        for agent, principal, kind, name, value in await self._db.rows(query):
+            found.setdefault(agent, {}).setdefault(principal, {})[OwnSetting(kind, name)] = value
+        return found
+
+    async def set_own(
+        self,
+        agent: str,
+        principal: str,
+        changes: Mapping[OwnSetting, str | None],
+        *,
+        audit: Sequence[AuditRecord] = (),
+    ) -> None:
+        """Store what an agent sets for itself for one principal, with its records."""
+
+        async def change(transaction: Transaction) -> None:
+            for (kind, name), value in changes.items():
+                await _put_own(transaction, (agent, principal, kind, name), value)
+            transaction.announce(permissions=True)
+
+        await self._write(change, PERMISSIONS, audit=audit)
+
+
+def _row_of(change: SwitchChange) -> tuple[str, Sequence[str]]:
+    """Return the table of what is changed, and the key of its row."""
+    match change.kind:
+        case "switch":
+            return "switch", (change.agent, change.name)
+        case "agent_pause":
+            return "paused_agent", (change.agent,)
+        case "plugin_pause":
+            return "paused_plugin", (change.agent, change.name)
+
+
+def _where(table: str) -> str:
+    return " AND ".join(f"{name} = ?" for name in _KEYS[table])
+
+
+def _has_value(table: str) -> bool:
+    return table in ("switch", "principal_switch")
 
 
 async def _require(transaction: Transaction, table: str, own: Sequence[str], expected: bool | Unchecked | None) -> None:
-    """Give up unless a stored boolean (None where none is stored) is as expected."""
-    rows = await transaction.rows(f"SELECT value FROM main.{table} WHERE {_own(table)}", *own)  # noqa: S608 - constants
+    """Give up unless a stored boolean (None where none is stored) is as expected; a pause is False."""
+    value = "value" if _has_value(table) else "0"
+    rows = await transaction.rows(f"SELECT {value} FROM main.{table} WHERE {_where(table)}", *own)  # noqa: S608 - constants
     if (bool(rows[0][0]) if rows else None) is not expected:
         raise RaceLostError
 
 
 async def _put(transaction: Transaction, table: str, own: Sequence[str], value: bool | None) -> None:
+    keys = _KEYS[table]
     if value is None:
-        await transaction.run(f"DELETE FROM main.{table} WHERE {_own(table)}", *own)  # noqa: S608 - constants
+        await transaction.run(f"DELETE FROM main.{table} WHERE {_where(table)}", *own)  # noqa: S608 - constants
+    elif _has_value(table):
+        await transaction.run(insert(table, (*keys, "value"), key=keys), *own, int(value))
     else:
-        names = _COLUMNS[table]
-        await transaction.run(insert(table, (*names, "value"), key=names), *own, int(value))
+        await transaction.run(insert(table, keys, key=keys), *own)
+
+
+async def _put_own(transaction: Transaction, own: Sequence[str], value: str | None) -> None:
+    if value is None:
+        conditions = " AND ".join(f"{name} = ?" for name in _OWN_SETTING)
+        await transaction.run(f"DELETE FROM main.own_setting WHERE {conditions}", *own)  # noqa: S608 - constants
+    else:
+        await transaction.run(insert("own_setting", (*_OWN_SETTING, "value"), key=_OWN_SETTING), *own, value)

@@ -1,96 +1,79 @@
-"""What an agent has set for itself through ``self_config``, as it stands among the stored switches.
-
-Each setting is a switch whose name begins with ``self:``: ``self:off:NAME`` takes a toolkit, plugin or tool away,
-``self:initial_toolkits:[…]`` and ``self:lease:{…}`` hold their value as JSON. None of them grants anything.
-"""
+"""What an agent has set for itself through ``self_config``, for one principal. None of it grants anything."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from pegboard.core.access.pauses import PAUSE
 from pegboard.core.access.switches import other_spellings
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
-from pegboard.core.model.tools import EMPTY
 
-SELF: Final = "self:"
-OFF: Final = "self:off:"
 MOST_TURNS: Final = 10_000
 VALUES: Final = ("initial_toolkits", "lease")
 """The settings that hold a value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSettings:
-    """The settings of one agent: what it has taken away from itself, and its values by their names."""
+class OwnSetting(NamedTuple):
+    """One setting: a toolkit, plugin or tool that the agent has switched off, or one of :data:`VALUES`."""
 
-    off: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-def own_settings(stored: Mapping[str, bool]) -> OwnSettings:
-    """Return the settings among the stored switches of an agent; what cannot be read is as if it were not there."""
-    off = tuple(name.removeprefix(OFF) for name in stored if name.startswith(OFF))
-    return OwnSettings(off=off, values=dict(_values(stored)))
+    kind: Literal["off", "value"]
+    name: str
 
 
-def _values(stored: Mapping[str, bool]) -> Iterator[tuple[str, Any]]:
-    for name in stored:
-        key, colon, text = name.removeprefix(SELF).partition(":")
-        if name.startswith(SELF) and key in VALUES and colon:
+OwnSettings = Mapping[OwnSetting, str]
+"""Settings with their values as JSON."""
+NO_SETTINGS: Final[OwnSettings] = MappingProxyType({})
+OFF: Final = json.dumps(False)
+"""The value of what is switched off."""
+
+
+def names_off(settings: OwnSettings) -> tuple[str, ...]:
+    """Return what the agent has switched off."""
+    return tuple(one.name for one in settings if one.kind == "off")
+
+
+def values_of(settings: OwnSettings) -> Mapping[str, Any]:
+    """Return the values that the agent has set, by their names; one that cannot be read is left out."""
+    return dict(_values(settings))
+
+
+def _values(settings: OwnSettings) -> Iterator[tuple[str, Any]]:
+    for (kind, name), text in settings.items():
+        if kind == "value" and name in VALUES:
             try:
-                yield key, json.loads(text)
+                yield name, json.loads(text)
             except (ValueError, RecursionError):
                 continue
 
 
-def stored_value(name: str, value: object) -> str:
-    """Return the name under which a value is stored."""
-    return f"{SELF}{name}:{json.dumps(value, sort_keys=True)}"
-
-
-def switches_of(stored: Mapping[str, bool]) -> Mapping[str, bool]:
-    """Return the switches that are in force: those of operators, and off whatever the agent took from itself."""
-    if not any(name.startswith((SELF, PAUSE)) for name in stored):
-        return stored
-    operators = {name: on for name, on in stored.items() if not name.startswith((SELF, PAUSE))}
-    return {**operators, **dict.fromkeys(own_settings(stored).off, False)}
-
-
-def replaced_by(name: str, world: World, stored: Iterable[str]) -> tuple[str, ...]:
-    """Return the stored names that go when an operator sets a switch: the agent's own setting, other spellings."""
-    others = other_spellings(world, name, stored)
-    return (*others, *(f"{OFF}{each}" for each in (name, *others)))
-
-
 def with_switch(stored: Mapping[str, bool], name: str, value: bool | None, world: World) -> Mapping[str, bool]:
     """Return the stored switches of an agent as they are once an operator has set this one; None removes it."""
-    gone = (name, *replaced_by(name, world, stored))
+    gone = (name, *other_spellings(world, name, stored))
     rest = {other: on for other, on in stored.items() if other not in gone}
     return rest if value is None else {**rest, name: value}
 
 
-def self_denied(stored: Mapping[str, bool]) -> frozenset[str]:
-    """Return what the agent has taken from itself for every principal, as stores of before have it (P10)."""
-    return frozenset(own_settings(stored).off)
+def without_off(settings: OwnSettings, name: str, world: World) -> OwnSettings:
+    """Return settings without what the agent has switched off under this name, or another name of the same."""
+    gone = (name, *other_spellings(world, name, names_off(settings)))
+    return {one: value for one, value in settings.items() if one.kind != "off" or one.name not in gone}
 
 
-def joined(*layers: Mapping[str, bool]) -> Mapping[str, bool]:
-    """Return switches that count beside each other: false of any denies."""
-    found: dict[str, bool] = {}
-    for layer in layers:
-        for name, on in switches_of(layer).items():
-            found[name] = on and found.get(name, True)
-    return found
+def with_own_off(switches: Mapping[str, bool], *settings: OwnSettings) -> Mapping[str, bool]:
+    """Return switches, with what the agent has switched off itself."""
+    off = [name for each in settings for name in names_off(each)]
+    return {**switches, **dict.fromkeys(off, False)} if off else switches
 
 
-def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
+def with_own_values(agent: Agent, settings: OwnSettings) -> Agent:
     """Return the profile with the values that the agent has set, as far as its file still allows them."""
-    values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.host_tools else EMPTY
+    if not settings or "self_config" not in agent.host_tools:
+        return agent
+    values = values_of(settings)
     initial, term = values.get("initial_toolkits"), lease_of(values.get("lease"))
     if isinstance(initial, list) and "initial_toolkits" in agent.self_config:
         names = [name for name in cast("list[Any]", initial) if name in agent.allowed_toolkits]
