@@ -117,7 +117,7 @@ def test_every_command_that_widens_asks_and_shows_what_it_is_about(run: Run, dis
     assert "Switch 'disk' on for agent 'assistant'? [y/N] y\n" in terminal.asked
     assert "Take the stored switch of 'disk' back for agent 'assistant'? [y/N] y\n" in terminal.asked
     assert "'up__wipe' of server 'up': changed, waits" in terminal.asked
-    assert "  /annotations/readOnlyHint: read-only claim turned" in terminal.asked
+    assert '+    "readOnlyHint": true' in terminal.asked
     assert "Let 1 tool count as it is now? [y/N] y\n" in terminal.asked
 
 
