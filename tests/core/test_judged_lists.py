@@ -20,7 +20,6 @@ from pegboard.core.access.pins import (
     listed_as,
     of_definition,
 )
-from pegboard.core.access.read_only import Claims
 from pegboard.core.model.tools import CHANGED, Tool
 
 LISTS = st.dictionaries(st.sampled_from("abcd"), st.tuples(st.sampled_from("xyz"), st.booleans(), st.booleans()))
@@ -95,7 +94,7 @@ def test_a_first_list_is_pinned_as_it_stands() -> None:
 
 def test_pins_of_another_version_are_made_anew_and_claims_stay_what_they_were() -> None:
     """A4, G6: what did not count before does not begin to."""
-    old = ServerPins(version=0, claims=Claims(read_only=frozenset({"look"})))
+    old = ServerPins(version=0, pins={"look": Pin("look", "old", read_only=True)})
     both = Listed("a", read_only=True, harmless=True)
     found = judge(old, {"look": both, "wipe": both}, "additions")
     assert found.first

@@ -96,7 +96,7 @@ class DefinitionPins:
             pins = known.pins.values()
             read_only = frozenset(pin.tool for pin in pins if pin.read_only)
             found = Claims(read_only=read_only, harmless=frozenset(pin.tool for pin in pins if pin.harmless))
-            cached = self._claims[plugin] = known, found if known.compares else known.claims or _NONE
+            cached = self._claims[plugin] = known, found
         return cached[1]
 
     def reads_only(self, plugin: Plugin, tool: Tool) -> bool:

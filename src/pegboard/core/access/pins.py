@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from pegboard.core.access.read_only import Claims
 from pegboard.core.model.tools import ANY_OBJECT, CHANGED, EMPTY, Frozen, JsonObject, Manifest, Tool
 
 Policy = Literal["additions", "ask", "trust"]
@@ -44,14 +43,12 @@ class Pin(NamedTuple):
 class ServerPins(NamedTuple):
     """The pins of one server, by the names of its tools.
 
-    ``revision`` is another one after every change. ``claims`` is what counted before definitions were pinned, for the
-    first list after that; None where the server had never been seen.
+    ``revision`` is another one after every change.
     """
 
     version: int = VERSION
     revision: int = 0
     pins: Mapping[str, Pin] = EMPTY
-    claims: Claims | None = None
 
     @property
     def compares(self) -> bool:
@@ -229,8 +226,7 @@ def judge(
     ('log',)
     """
     if known is None or not known.compares:
-        before = known.claims if known is not None else None
-        rows = tuple(_first(name, one, before) for name, one in listed.items())
+        rows = tuple(_first(name, one, known) for name, one in listed.items())
         return Judgement(rows=rows, first=True, added=tuple(listed))
     pins, found = known.pins, _Found()
     renamed = policy != "trust" and any(pin.digest and name not in listed for name, pin in pins.items())
@@ -247,10 +243,12 @@ def judge(
     return found.judgement()
 
 
-def _first(name: str, one: Listed, before: Claims | None) -> Pin:
-    read_only = one.read_only and (before is None or name in before.read_only)
-    harmless = one.harmless and (before is None or name in before.harmless)
-    return Pin(name, one.digest, "", read_only, harmless)
+def _first(name: str, one: Listed, known: ServerPins | None) -> Pin:
+    """Return the first pin of a tool; of a server with pins of another version, what did not count still does not."""
+    if known is None:
+        return Pin(name, one.digest, "", one.read_only, one.harmless)
+    before = known.pins.get(name, Pin(name))
+    return Pin(name, one.digest, "", one.read_only and before.read_only, one.harmless and before.harmless)
 
 
 class _Found:
