@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from pegboard.board.observability.usage import UsageTally
+from pegboard.ports.usage import DAY
+
 from benchmarks.spans import CONFIG
 from pegboard import Pegboard, Session
 from pegboard.board.observability.call_texts import CallTexts
-from pegboard.board.observability.usage import UsageTally
 from pegboard.ports import SessionKey, UsageCounts, UsageRecord
-from pegboard.ports.usage import DAY
 from pegboard.stores.sql import SqliteStore
 
 CALLS = 2_000

@@ -20,8 +20,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +30,7 @@ from unittest.mock import patch
 from benchmarks.spans import CONFIG
 from pegboard import Pegboard
 from pegboard.board.board import Board
-from pegboard.ports import SessionKey, Store
+from pegboard.ports import AuditRecord, SessionKey, Store
 from pegboard.stores.sql import PostgresStore, SqliteStore
 from pegboard.stores.sql.postgres_database import PostgresDatabase
 
@@ -41,10 +42,7 @@ ROUNDS, CALLS, STARTS, AGENTS = 500, 200, 25, 1_000
 FEW = 10
 BAR = 3.0
 """Milliseconds that reading or writing a session may take."""
-RECORDS = """INSERT INTO {table}
-    (at, kind, principal, agent, session, turn, subject, decision, reason, outcome, arguments, by, moment)
-    SELECT '2026-07-28T09:30:00+00:00', 'call', 'local', 'assistant', 'session ' || (n % {sessions}), 1, 'echo',
-    'allowed', '', 'ok', 'digest', '', 1785231000.0 FROM {numbers}"""
+AT_ONCE = 10_000
 
 
 @dataclass
@@ -205,19 +203,13 @@ async def _fill(place: Place, sessions: int, records: int) -> None:
         for number in range(sessions):
             key = SessionKey(principal="local", agent="assistant", session=f"of before {number}")
             await store.save(key, TEXT, expected=0)
+        at = datetime(2026, 7, 28, 9, 30, tzinfo=UTC)
+        for first in range(0, records, AT_ONCE):
+            names = (f"session {number % sessions}" for number in range(first, min(first + AT_ONCE, records)))
+            called = (AuditRecord(at, "call", "local", "assistant", name, 1, "echo", "allowed") for name in names)
+            await store.record(*called)
         if isinstance(store, PostgresStore):
-            query = RECORDS.format(table="main.audit", sessions=sessions, numbers=f"generate_series(1, {records}) AS n")
-            with patch("pegboard.stores.sql.postgres_database.ANSWER_SECONDS", 600):
-                await store._db.rows(query)
-                await store._db.rows("ANALYZE main.audit")
-            return
-    if place.kind == "SQLite":
-        numbers = (
-            f"(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {records}) SELECT n FROM c)"
-        )
-        with closing(sqlite3.connect(place.url.removeprefix("sqlite:///"))) as file:
-            file.execute(RECORDS.format(table="audit", sessions=sessions, numbers=numbers))
-            file.commit()
+            await store._db.rows("ANALYZE main.request")
 
 
 async def _agents(place: Place) -> list[dict[str, object]]:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
 from pegboard.ports.usage import LATENCY_LIMITS
+
+from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
 from pegboard.stores.sql import SqliteStore
 
 STEP = 900

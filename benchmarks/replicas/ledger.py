@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pegboard.ports import Store
+from pegboard.ports.counts import SESSION_DAY
 
 BATCH: Final = 0.25
 """For how long before a kill the record of an answered call, and its count, may have waited, in seconds (S2: 50 ms)."""
@@ -173,7 +174,8 @@ async def recorded(
         page = await store.trail(after=after)
         found.update((record.principal, record.kind) for record in page.entries if _counts(record))
         after = page.next
-    billed = {one.principal: one.counts.calls for one in (await store.bill_sums(by=("principal",))).records}
+    sums = await store.sums(SESSION_DAY, since=0, until=2**40, by=("principal",))
+    billed = {one.principal: one.counts.calls for one in sums.records}
     problems: list[str] = []
     may_lack = 0
     for one in ledger.principals:

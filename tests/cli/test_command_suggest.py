@@ -165,10 +165,10 @@ def test_what_is_loaded_together_becomes_a_toolkit_and_git_applies_it(written: P
 def spread(path: Path) -> None:
     """Put a minute between the records of a trail, as a model takes its time."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        rows = connection.execute("SELECT id FROM audit ORDER BY id").fetchall()
+        rows = connection.execute("SELECT id FROM request ORDER BY id").fetchall()
         start = datetime.now(UTC) - timedelta(days=1)
-        moved = [((start + timedelta(minutes=n)).isoformat(), key) for n, (key,) in enumerate(rows)]
-        connection.executemany("UPDATE audit SET at = ? WHERE id = ?", moved)
+        moved = [(round((start + timedelta(minutes=n)).timestamp() * 1e6), key) for n, (key,) in enumerate(rows)]
+        connection.executemany("UPDATE request SET at = ? WHERE id = ?", moved)
 
 
 def test_too_little_on_record_is_an_answer(written: Path, run: Run) -> None:
@@ -205,8 +205,8 @@ def test_an_agent_that_is_not_there_is_refused(written: Path, run: Run) -> None:
 def test_damaged_records_are_counted_and_the_rest_is_read(written: Path, run: Run, project: Path) -> None:
     used("assistant", "+writing", "pad", sessions=6)
     with closing(sqlite3.connect(project / "state" / "pegboard.db")) as connection, connection:
-        connection.execute("UPDATE audit SET at = 'yesterday' WHERE id = 1")
-        connection.execute("UPDATE audit SET turn = 'one' WHERE id = 4")
+        connection.execute("UPDATE request SET at = 'yesterday' WHERE id = 1")
+        connection.execute("UPDATE request SET turn = 'one' WHERE id = 4")
     found = run("suggest", "--agent", "assistant", "--json").json
     assert (found["trail"]["records"], found["trail"]["damaged"]) == (10, 2)
     assert "2 records could not be read" in run("suggest").out
@@ -224,11 +224,11 @@ def test_sessions_of_more_kinds_than_are_followed_are_reported(
     assert "too many kinds of sessions are on the trail: 2 sessions." in run("suggest", "--agent", "assistant").out
 
 
-@pytest.mark.parametrize("change", ["duration = 'long'", "subject = x'fffe'", "at = 7"])
+@pytest.mark.parametrize("change", ["duration = 'long'", "subject = x'fffe'", "at = 1.5"])
 def test_no_damage_of_a_record_ends_the_reading(written: Path, run: Run, project: Path, change: str) -> None:
     used("assistant", "+writing", "pad", sessions=6)
     with closing(sqlite3.connect(project / "state" / "pegboard.db")) as connection, connection:
-        connection.execute(f"UPDATE audit SET {change} WHERE id = 2")
+        connection.execute(f"UPDATE request SET {change} WHERE id = 2")
     found = run("suggest", "--json").json
     assert (found["trail"]["records"], found["trail"]["damaged"]) == (11, 1)
     assert written.exists()

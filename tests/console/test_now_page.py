@@ -13,7 +13,8 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import edit
 from pegboard import Pegboard
-from pegboard.ports import UsageCounts, UsageRecord
+from pegboard.ports import CountRecord, Counts
+from pegboard.ports.counts import bucket_of
 
 from .browser import opened, shot, tab_to
 from .programs import program, serving
@@ -101,13 +102,13 @@ async def work(board: Pegboard, agent: str = "assistant", session: str = "weekly
 def past(board: Pegboard) -> None:
     """Count what is made up for the picture: a day of work."""
     for back in range(24):
-        start, busy, names = int(time.time()) - back * 3_600, 3 + (back * 7) % 11, ("assistant", "notes", SEARCH)
-        counts = UsageCounts(calls=busy, within_3=busy - 2, within_30=1, within_300=1)
-        listed = UsageCounts(busy, 900 * busy, 2_500 * busy)
-        board.services.store.usage_later(
-            UsageRecord(start, *names, "ok", counts),
-            UsageRecord(start, *names, "error", UsageCounts(calls=back % 3, within_100=back % 3)),
-            UsageRecord(start, "assistant", "", "", "listed", listed),
+        start, busy = int(time.time()) - back * 3_600, 3 + (back * 7) % 11
+        names = start, "ada", "assistant", "thread", "notes", SEARCH
+        took = {bucket_of(2.0): busy - 2, bucket_of(20.0): 1, bucket_of(200.0): 1}
+        board.services.store.count_later(
+            CountRecord(*names, "ok", Counts(calls=busy), took),
+            CountRecord(*names, "error", Counts(calls=back % 3), {bucket_of(70.0): back % 3}),
+            CountRecord(*names[:4], outcome="listed", counts=Counts(busy, 900 * busy, 2_500 * busy)),
         )
 
 

@@ -1,14 +1,14 @@
 """The screenshots of docs/console.md of one call, the matrix, the palette, the bill and a tool on trial."""
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
-from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
+from pegboard.ports import CountRecord, Counts
+from pegboard.ports.counts import bucket_of
 
 from .browser import opened, shot
 from .running import running
@@ -52,14 +52,11 @@ async def act(board: Pegboard) -> int:
         for agent, part in (("assistant", 3), ("coder", 2), ("reviewer", 1)):
             busy = part * (2 + (back * 7) % 11)
             texts = {"arguments": 60 * busy, "results": 700 * busy}
-            called, listed = UsageCounts(busy, within_30=busy, **texts), UsageCounts(busy, 900 * busy, 2_500 * busy)
-            board.services.store.usage_later(
-                UsageRecord(start, agent, "notes", "notes__notes_search", "ok", called),
-                UsageRecord(start, agent, "", "", "listed", listed),
+            names, called = (start, "ada", agent, "weekly-report"), Counts(calls=busy, **texts)
+            board.services.store.count_later(
+                CountRecord(*names, "notes", "notes__notes_search", "ok", called, {bucket_of(20.0): busy}),
+                CountRecord(*names, outcome="listed", counts=Counts(busy, 900 * busy, 2_500 * busy)),
             )
-            sums = BillCounts(busy, 900 * busy, 2_500 * busy, calls=busy, **texts)
-            day = datetime.fromtimestamp(start, UTC).date().isoformat()
-            board.services.store.bill_later(BillRecord(day, "ada", agent, "weekly-report", sums))
     session = await board.session(agent="assistant", session_id="weekly-report", principal="ada")
     await session.surface(message="Send the minutes to everyone.")
     await session.call("mail__list_messages", {})

@@ -9,8 +9,8 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.board.observability.bill import EVERY
-from pegboard.ports import Store
-from pegboard.ports.usage import STEP
+from pegboard.ports import CountFilter, Store
+from pegboard.ports.counts import SESSION_DAY, STEP
 from postgres_server import PostgresServer
 
 from .clients import HANDSHAKE, connected
@@ -35,16 +35,19 @@ async def test_a_call_is_counted_at_once_and_stays_so_though_its_replica_is_kill
             assert await pegboard.text("note_add", text="one") == "added one"
             await counted_soon(store, "calls")
             await killed.end(signal.SIGKILL)
-        (billed,) = (await store.bill(session="kept")).records
+        (billed,) = (await store.sums(SESSION_DAY, since=0, until=2**40, by=(), of=CountFilter(session="kept"))).records
         assert (billed.counts.calls, billed.counts.loads) == (1, 1)
-        counted = await store.usage(STEP, since=0, until=2**40, by=("tool",))
+        counted = await store.sums(STEP, since=0, until=2**40, by=("tool",))
         assert [(one.tool, one.counts.calls) for one in counted.records if one.tool] == [("note_add", 1)]
 
 
 async def counted_soon(store: Store, name: str) -> None:
     """Wait until something is on the bill, which is sooner than what is counted in tokens."""
     async with asyncio.timeout(EVERY - 1):
-        while not sum(getattr(one.counts, name) for one in (await store.bill()).records):
+        while True:
+            sums = await store.sums(SESSION_DAY, since=0, until=2**40, by=())
+            if sum(getattr(one.counts, name) for one in sums.records):
+                return
             await store.changed(await store.change_token(), 0.05)
 
 

@@ -17,8 +17,9 @@ from pegboard.core.model.delivery import COMMAND, Cache, Host
 from pegboard.operators import bill as bill_of_operators
 from pegboard.operators.bill import Bill, BillQuery, BillReader, BillRow
 from pegboard.operators.subjects import make_subjects
-from pegboard.ports import BillCounts, BillRecord, BillSums, SessionKey
+from pegboard.ports import CountRecord, Counts, CountSums, SessionKey
 from pegboard.ports.adapters import Adapters
+from pegboard.ports.counts import SESSION_DAY
 from pegboard.stores.sql import SqliteStore
 from pegboard.testing import MemoryStore
 
@@ -61,9 +62,14 @@ async def only(board: Pegboard, **wanted: object) -> BillRow:
     return row
 
 
+def _start(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
 async def until(board: Pegboard) -> None:
     """Wait until something is in the store."""
-    while not (await board.services.store.bill()).records:  # noqa: ASYNC110 - nobody tells of it
+    store = board.services.store
+    while not (await store.sums(SESSION_DAY, since=0, until=2**40, by=())).records:  # noqa: ASYNC110 - nothing tells
         await asyncio.sleep(0.01)
 
 
@@ -233,7 +239,7 @@ async def test_what_comes_today_is_on_the_next_bill_and_what_comes_late_of_a_day
     monkeypatch.setattr(bill_of_operators, "LATE", 0.0)
 
     async def tokens_after(day: date) -> list[int]:
-        store.bill_later(BillRecord(day.isoformat(), "ada", "all", "s", BillCounts(requests=1, tokens=10)))
+        store.count_later(CountRecord(_start(day), "ada", "all", "s", counts=Counts(requests=1, tokens=10)))
         bills = [await subjects.bills.bill(BillQuery(by=unit)) for unit in ("day", "agent", "principal", "session")]
         return [bill.totals.tokens for bill in bills]
 
@@ -255,8 +261,8 @@ async def test_a_bill_that_is_kept_is_given_at_once_and_read_anew_beside_that(
     subjects, store = make_subjects(board.services), board.services.store
 
     def count() -> None:
-        today = datetime.now(UTC).date().isoformat()
-        store.bill_later(BillRecord(today, "ada", "all", "s", BillCounts(requests=1, tokens=10)))
+        today = _start(datetime.now(UTC).date())
+        store.count_later(CountRecord(today, "ada", "all", "s", counts=Counts(requests=1, tokens=10)))
 
     async def tokens(kept: float) -> int:
         return (await subjects.bills.bill(BillQuery(by="session"), kept)).totals.tokens
@@ -265,13 +271,13 @@ async def test_a_bill_that_is_kept_is_given_at_once_and_read_anew_beside_that(
     assert await tokens(60.0) == 10
     count()
     assert await tokens(60.0) == 10
-    read_sums, may_read = store.bill_sums, asyncio.Event()
+    read_sums, may_read = store.sums, asyncio.Event()
 
-    async def slow(**wanted: Any) -> BillSums:
+    async def slow(*unit: Any, **wanted: Any) -> CountSums:
         await may_read.wait()
-        return await read_sums(**wanted)
+        return await read_sums(*unit, **wanted)
 
-    monkeypatch.setattr(store, "bill_sums", slow)
+    monkeypatch.setattr(store, "sums", slow)
     assert await tokens(1e-9) == 10
     may_read.set()
     monkeypatch.setattr(bill_of_operators, "SOON", 60.0)

@@ -1,6 +1,8 @@
 """What went on, as operators read it: calls of a library's sessions by outcome, time, agent, server and tool."""
 
 import asyncio
+import math
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -10,8 +12,8 @@ import pytest
 from pegboard import Pegboard, StoreError
 from pegboard.board.observability.bill import Billing
 from pegboard.operators.usage import PERIODS, Usage, UsageQuery, UsageReader, UsageRow, percentile
-from pegboard.ports import SessionKey, UsageCounts, UsageRecord
-from pegboard.ports.usage import LATENCY_LIMITS, OTHER
+from pegboard.ports import CountRecord, Counts, SessionKey
+from pegboard.ports.counts import OTHER, bucket_of
 
 CONFIG = """
 plugins:
@@ -38,6 +40,7 @@ def send(to: str) -> str:
 '''
 HOUR, DAY = PERIODS["hour"], PERIODS["day"]
 NOON = 20_660 * 86_400 + 12 * 3_600
+NOTE = CountRecord(NOON, "ada", "all", "s", "notes", "note", "ok", Counts(calls=1))
 
 
 @pytest.fixture
@@ -152,8 +155,7 @@ async def test_every_time_has_steps_that_cover_it_up_to_now(
     board: Pegboard, seconds: int, length: int, steps: int
 ) -> None:
     """F4: they follow each other, and now is in the last one."""
-    store = board.services.store
-    store.usage_later(UsageRecord(NOON, "all", "notes", "note", "ok", UsageCounts(calls=1, within_3=1)))
+    board.services.store.count_later(NOTE)
     found = await at_noon(board, UsageQuery(seconds=seconds))
     assert (found.seconds, len(found.steps)) == (length, steps)
     assert [one.end for one in found.steps[:-1]] == [one.start for one in found.steps[1:]]
@@ -168,7 +170,7 @@ async def test_what_was_counted_ahead_of_a_clock_that_was_set_back_is_not_of_now
 ) -> None:
     """F4: it is counted once its time has come."""
     for start in (NOON + ahead, NOON):
-        board.services.store.usage_later(UsageRecord(start, "all", "notes", "note", "ok", UsageCounts(calls=1)))
+        board.services.store.count_later(NOTE._replace(start=start))
     assert (await at_noon(board, UsageQuery(seconds=seconds))).totals.ok == 1
 
 
@@ -193,10 +195,9 @@ async def test_a_clock_that_jumps_back_counts_on(board: Pegboard) -> None:
 
 async def test_what_is_rare_stands_behind_the_busiest(board: Pegboard) -> None:
     """F4: with how many are not listed."""
-    ok = UsageCounts(calls=5, within_10=5)
-    names = [("notes", f"tool-{number}") for number in range(7)]
-    rare = UsageRecord(NOON, "all", "notes", OTHER, "ok", UsageCounts(calls=100, within_10=100))
-    board.services.store.usage_later(rare, *(UsageRecord(NOON, "all", *name, "ok", ok) for name in names))
+    rare = NOTE._replace(tool=OTHER, counts=Counts(calls=100))
+    busy = [NOTE._replace(tool=f"tool-{number}", counts=Counts(calls=5)) for number in range(7)]
+    board.services.store.count_later(rare, *busy)
     found = await at_noon(board, UsageQuery(seconds=HOUR, limit=3))
     assert [one.name for one in found.tools] == ["tool-0", "tool-1", "tool-2", OTHER]
     assert (found.more_tools, row(found.servers, "notes").calls) == (4, 135)
@@ -219,9 +220,8 @@ async def test_the_answer_for_long_times_is_given_again_for_some_seconds(board: 
     """F4: a page that is asked for again and again reads the last hours anew, not the last weeks."""
     now = NOON + 60.0
     reader, week = UsageReader(board.services, lambda: now), UsageQuery(seconds=7 * DAY)
-    record = UsageRecord(NOON, "all", "notes", "note", "ok", UsageCounts(calls=1))
     assert (await reader.usage(week)).totals.ok == 0
-    board.services.store.usage_later(record)
+    board.services.store.count_later(NOTE)
     known = await reader.usage(week)
     assert (known.totals.ok, known.again_at) == (0, now + 10.0)
     hour = await reader.usage(UsageQuery(seconds=HOUR))
@@ -232,7 +232,7 @@ async def test_the_answer_for_long_times_is_given_again_for_some_seconds(board: 
         await asyncio.sleep(0)
     assert known.totals.ok == 1
     now -= 5_000.0  # the clock is set back
-    board.services.store.usage_later(record._replace(start=NOON - 7_200, counts=UsageCounts(calls=7)))
+    board.services.store.count_later(NOTE._replace(start=NOON - 7_200, counts=Counts(calls=7)))
     assert (await reader.usage(week)).totals.ok == 7
     await reader.aclose()
 
@@ -263,20 +263,21 @@ async def test_names_that_hold_a_secret_are_shown_with_marks(config_with_a_secre
     assert agent.calls == 1
 
 
-def test_percentiles_are_where_evenly_spread_calls_would_be() -> None:
-    """F4: within the limits of the bucket; behind the last limit it is the limit."""
-    none = [0] * (len(LATENCY_LIMITS) + 1)
-    assert percentile(none, 0.5) is None
-    ten_within_10 = [0, 0, 10, *none[3:]]
-    assert percentile(ten_within_10, 0.5) == 3 + (10 - 3) * 0.5
-    assert percentile([1, 0, 0, 1, *none[4:]], 0.95) == 10 + (30 - 10) * 0.9
-    assert percentile([*none[:-1], 3], 0.5) == LATENCY_LIMITS[-1]
-    assert percentile([100, *none[1:]], 1.0) == 1.0
+def test_percentiles_are_within_a_twentieth_of_what_calls_took() -> None:
+    """F4: also of one call, of microseconds and of hours."""
+    assert percentile({}, 0.5) is None
+    for took in (0.002, 0.9, 1.0, 4.2, 6_500.0, 59_999.0, 7_200_000.0):
+        for share in (0.5, 0.95, 1.0):
+            assert percentile({bucket_of(took): 1}, share) == pytest.approx(took, rel=0.05)
+    times = [1.07**step for step in range(200)]
+    durations = Counter(map(bucket_of, times))
+    for share in (0.5, 0.95):
+        assert percentile(durations, share) == pytest.approx(times[math.ceil(share * 200) - 1], rel=0.05)
 
 
 async def test_many_names_between_two_bills_take_bounded_memory(board: Pegboard) -> None:
     """F4: what is refused may have any name, ten thousand of them are told apart until the next bill."""
-    recorder, tally = board.services.recorder, board.services.metrics.usage
+    recorder, tally = board.services.recorder, board.services.metrics.tally
     key = SessionKey(principal="ada", agent="all", session="s")
     for number in range(10_500):
         recorder.emit("denied", recorder.entry(key, 1, "deny", f"name-{number}", "refused"))
@@ -284,7 +285,7 @@ async def test_many_names_between_two_bills_take_bounded_memory(board: Pegboard)
             await asyncio.sleep(0)
     records = [*tally.take(NOON, lambda _: None)]
     assert len(records) <= 10_001
-    assert sum(one.counts.calls for one in records) == 10_500
+    assert sum(one.counts.denials for one in records) == 10_500
 
 
 async def test_every_call_is_counted_when_somebody_asks(board: Pegboard) -> None:
@@ -299,5 +300,8 @@ async def test_every_call_is_counted_when_somebody_asks(board: Pegboard) -> None
     assert (metrics.totals["called", "all", "ok"], metrics.totals["called", "all", "invalid_arguments"]) == (303, 1)
     rows = metrics.report(lambda _: 0, len, lambda _: None)
     assert [(row["session"], row["calls"]) for row in rows] == [("two", 2), ("one", 302)]
-    used = {record.outcome: record.counts for record in metrics.usage.take(NOON, lambda _: "calc")}
-    assert (used["ok"].calls, used["ok"].within_3, used["refused"].calls) == (303, 303, 1)
+    used: Counter[str] = Counter()
+    for record in metrics.tally.take(NOON, lambda _: "calc"):
+        used[record.outcome] += record.counts.calls
+        assert record.durations == ({} if record.outcome == "refused" else {bucket_of(2.0): record.counts.calls})
+    assert used == {"ok": 303, "refused": 1}

@@ -11,21 +11,20 @@ from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.tools import Manifest, Tool
 from pegboard.ports import (
     AuditRecord,
-    BillCounts,
-    BillRecord,
     CallDetails,
+    CallNumbers,
+    CountRecord,
+    Counts,
     PinChange,
     SessionKey,
     StateChange,
     Store,
     SwitchAction,
     SwitchChange,
-    UsageCounts,
-    UsageRecord,
     UseRecord,
 )
 from pegboard.ports.audit_filter import AuditFilter
-from pegboard.ports.usage import UNITS
+from pegboard.ports.counts import UNITS
 
 STRANGE = ["plain", "", "ключ 鍵", "two\nlines", "lone \ud800 surrogate", "NUL\0inside", "'; --", "\\x00", '{"a": 1}']
 NOW = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
@@ -54,11 +53,10 @@ async def fill(store: Store) -> None:
         )
         waits = Approval(id=f"{number:012x}", tool="t", binding=binding, asked="a", asked_at=5.0, expires_at=LATER)
         await store.add_approval(waits, audit=[record(number, text, "approval")])
-        await store.record(record(number, text), details=CallDetails(text, LATER))
+        await store.record(record(number, text), details=CallDetails(CallNumbers(0.5, None, 1.5, number), text, LATER))
         store.remember_later(UseRecord(LATER - number, "local", "agent", f"need {text}", text))
-        store.bill_later(BillRecord("2026-11-26", text, "agent", text, BillCounts(*range(number, number + 18))))
-        counts = UsageCounts(*range(number, number + 23))
-        store.usage_later(UsageRecord(1_795_680_000, "agent", text, text, "ok", counts))
+        counts = Counts(*range(number, number + 19))
+        store.count_later(CountRecord(1_795_680_000, text, "agent", text, text, text, "ok", counts, {number: 2}))
     own = SessionKey(principal="b", agent="c", session="d")
     await store.save_together([StateChange(key=own, text="state", expected=0)])
     change = SwitchChange(agent="agent", name="together", value=True, expected=None)
@@ -91,7 +89,8 @@ async def answers(store: Store) -> dict[str, Any]:
         "trail": await store.part(AuditFilter(), limit=1000),
         "details": [await store.call_details(number) for number in range(1, 40)],
         "uses": await store.uses("local", "agent"),
-        "bill": await store.bill(limit=1000),
-        "usage": [await store.usage(unit, since=0, until=2**40, by=("start", "server", "tool")) for unit in UNITS],
+        "counts": [
+            sorted((await store.sums(unit, since=0, until=2**40, by=("start", *unit.names))).records) for unit in UNITS
+        ],
         "key": await store.digest_key(),
     }

@@ -12,12 +12,14 @@ from relays import Pooler, Relay, relayed
 from test_store_contract import ENTRY, KEY, USE, pin
 
 from pegboard.errors import StoreBusyError, StoreUnavailableError
-from pegboard.ports import PinChange, StateChange, UsageCounts, UsageRecord
-from pegboard.ports.usage import HOUR
+from pegboard.ports import CountRecord, Counts, PinChange, StateChange
+from pegboard.ports.counts import HOUR
 from pegboard.stores.sql import PostgresStore
 from pegboard.stores.sql.postgres_database import CONNECTIONS, PostgresDatabase
 from pegboard.support.backoff import wait_until
 from postgres_server import PostgresServer
+
+CALLED = CountRecord(3_600_000, "ada", "a", "thread", "s", "t", "ok", Counts(calls=1))
 
 
 @pytest.fixture
@@ -151,7 +153,7 @@ async def test_of_many_writers_in_two_processes_none_loses_anything(store: Postg
                 ]
                 if await mine.save_together(changes, audit=[ENTRY]) is not None:
                     break
-        mine.usage_later(UsageRecord(3_600_000, "a", "s", "t", "ok", UsageCounts(calls=1)))
+        mine.count_later(CALLED)
 
     await asyncio.gather(*(add(mine, f"n{number}") for number in range(10) for mine in (store, peer)))
     await store.record()
@@ -159,7 +161,7 @@ async def test_of_many_writers_in_two_processes_none_loses_anything(store: Postg
     state = await peer.load(KEY)
     assert state is not None
     assert len(state.text.split()) == 40
-    (usage,) = (await store.usage(HOUR, since=0, until=2**40, by=("agent",))).records
+    (usage,) = (await store.sums(HOUR, since=0, until=2**40, by=("agent",))).records
     assert usage.counts.calls == 20
     assert len(await store.entries(limit=1000)) == 40
 
@@ -247,7 +249,7 @@ async def test_what_many_wait_for_at_once_is_written_in_two_messages(postgres: P
         relay.asked.clear()
         relay.delay = 0.02
         await asyncio.gather(*(store.record(ENTRY._replace(subject=f"{number}")) for number in range(30)))
-        assert len([one for one in relay.asked if b"INTO" in one and b".audit" in one]) == 2
+        assert len([one for one in relay.asked if b"INTO" in one and b".request" in one]) == 2
         assert len(await store.entries(limit=100)) == 30
 
 
@@ -319,7 +321,7 @@ async def test_what_waited_is_stored_once_where_the_answer_to_it_was_lost(postgr
     """X4, F4: neither lost nor counted twice."""
     async with relayed(Relay(postgres.folder)) as relay, opened(url) as peer, opened(relay.address(url)) as store:
         relay.delay = 0.3
-        store.usage_later(UsageRecord(3_600_000, "a", "s", "t", "ok", UsageCounts(calls=1)))
+        store.count_later(CALLED)
         writing = asyncio.create_task(store.record(ENTRY))
         assert await wait_for_entries(peer)
         relay.cut()
@@ -328,7 +330,7 @@ async def test_what_waited_is_stored_once_where_the_answer_to_it_was_lost(postgr
         relay.delay = 0
         await store.record(ENTRY._replace(subject="later"))
         assert [entry.subject for entry in await peer.entries()] == ["later", ENTRY.subject]
-        (usage,) = (await peer.usage(HOUR, since=0, until=2**40, by=("agent",))).records
+        (usage,) = (await peer.sums(HOUR, since=0, until=2**40, by=("agent",))).records
         assert usage.counts.calls == 1
 
 

@@ -93,7 +93,7 @@ async def test_s2_a_copy_of_a_server_is_of_one_moment(url: str, filled: Postgres
     "fault",
     [
         CopiedRecord("switch", ["agent", "new", 1], 8),
-        CopiedRecord("audit", [1, "2026-11-26T00:00:00+00:00", *[None] * 13], 8),
+        CopiedRecord("request", [1, 1, 1, *[None] * 19], 8),
         CopiedRecord("session", ["a", "b", "c", 2**70, 1.0, ""], 8),
         CopiedRecord("session", ["a", "b", b"\xff", 1, 1.0, ""], 8),
         CopiedRecord("numbering", ["nothing", 1], 8),
@@ -164,9 +164,9 @@ async def test_a_server_is_looked_over(url: str, filled: PostgresStore, monkeypa
 async def test_numbers_that_would_be_given_twice_are_a_fault(
     postgres: PostgresServer, url: str, filled: PostgresStore
 ) -> None:
-    rows(postgres, url, "SELECT setval('{s}.audit_id_seq', 1)")
+    rows(postgres, url, "SELECT setval('{s}.request_id_seq', 1)")
     found = await PostgresCopies(url).check()
-    assert (found.sound, found.faults) == (False, ["numbers of the kind 'audit' would be given twice"])
+    assert (found.sound, found.faults) == (False, ["numbers of the kind 'request' would be given twice"])
     assert (await PostgresCopies(url).check(thorough=False)).sound
 
 

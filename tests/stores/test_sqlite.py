@@ -131,18 +131,18 @@ async def test_the_change_token_as_of_a_moment_is_not_read_twice(store: SqliteSt
 async def test_a_decision_is_in_the_file_when_record_returns(store: SqliteStore) -> None:
     """S2, X4: decisions are audited at once."""
     await store.record(ENTRY)
-    assert in_file(store.path, "SELECT subject FROM audit") == [("git/log",)]
+    assert in_file(store.path, "SELECT subject FROM request") == [("git/log",)]
 
 
 async def test_calls_are_in_the_file_within_50_ms(store: SqliteStore) -> None:
     """S2: audit of calls may be batched for 50 ms; each connection that looks costs some of the time allowed here."""
     for number in range(3):
         store.record_later(ENTRY._replace(subject=str(number)))
-    assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
-    await until("SELECT count(*) = 3 FROM audit", store.path, within=0.5)
-    assert in_file(store.path, "SELECT subject FROM audit ORDER BY id") == [("0",), ("1",), ("2",)]
+    assert in_file(store.path, "SELECT count(*) FROM request") == [(0,)]
+    await until("SELECT count(*) = 3 FROM request", store.path, within=0.5)
+    assert in_file(store.path, "SELECT subject FROM request ORDER BY id") == [("0",), ("1",), ("2",)]
     store.record_later(ENTRY._replace(subject="again"))
-    await until("SELECT count(*) = 4 FROM audit", store.path, within=0.5)
+    await until("SELECT count(*) = 4 FROM request", store.path, within=0.5)
 
 
 async def test_calls_are_written_once_a_long_lock_ends(store: SqliteStore, blocker: sqlite3.Connection) -> None:
@@ -154,10 +154,10 @@ async def test_calls_are_written_once_a_long_lock_ends(store: SqliteStore, block
     assert not done
     for number in range(26, 50):
         store.record_later(ENTRY._replace(subject=str(number)))
-    assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
+    assert in_file(store.path, "SELECT count(*) FROM request") == [(0,)]
     blocker.execute("COMMIT")
     await asyncio.wait_for(deciding, 5)
-    await until("SELECT count(*) = 50 FROM audit", store.path, within=5)
+    await until("SELECT count(*) = 50 FROM request", store.path, within=5)
     assert [entry.subject for entry in await store.entries()] == [str(number) for number in range(49, -1, -1)]
 
 
@@ -172,10 +172,10 @@ def test_calls_recorded_without_a_running_loop_are_written_by_the_next_operation
 
     asyncio.run(in_a_loop_that_ends_at_once())
     asyncio.run(store.save(KEY, "text", expected=0))
-    assert in_file(path, "SELECT subject FROM audit ORDER BY id") == [("git/log",), ("second",)]
+    assert in_file(path, "SELECT subject FROM request ORDER BY id") == [("git/log",), ("second",)]
     store.record_later(ENTRY._replace(subject="third"))
     asyncio.run(store.aclose())
-    assert in_file(path, "SELECT count(*) FROM audit") == [(3,)]
+    assert in_file(path, "SELECT count(*) FROM request") == [(3,)]
 
 
 async def test_only_about_the_newest_entries_are_kept(path: Path) -> None:

@@ -168,7 +168,7 @@ async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
     store = SqliteStore(path)
     await store.open()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE audit")
+        connection.execute("DROP TABLE request")
     with pytest.raises(StoreError):
         await store.set_switch("assistant", "git", False, audit=[ENTRY])
     assert await store.all_switches() == {}

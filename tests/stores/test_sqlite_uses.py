@@ -33,7 +33,7 @@ async def test_a_use_is_stored_soon_without_anybody_waiting_for_it(store: Sqlite
     store.record_later(ENTRY)
     store.remember_later(USE._replace(need="who wrote this"), USE._replace(need="when"))
     await written(store.path, 3)
-    assert in_file(store.path, "SELECT count(*) FROM audit") == [(1,)]
+    assert in_file(store.path, "SELECT count(*) FROM request") == [(1,)]
 
 
 async def test_closing_stores_the_uses_that_wait(path: Path) -> None:

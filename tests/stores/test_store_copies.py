@@ -118,7 +118,7 @@ async def test_s2_what_fails_in_the_middle_leaves_the_store_as_it_was(filled: Sq
     faults: list[Callable[[], AsyncIterator[Sequence[CopiedRecord]]]] = [
         lambda: batches_of(good, then=StoreError("The copy was changed.", code="copy_not_valid")),
         lambda: batches_of(good, good._replace(line=8)),
-        lambda: batches_of(good, CopiedRecord("audit", [1, *[None] * 14], 8)),
+        lambda: batches_of(good, CopiedRecord("request", [1, *[None] * 21], 8)),
         lambda: batches_of(good, CopiedRecord("session", ["a", "b", "c", 2**70, 1.0, ""], 8)),
         lambda: batches_of(good, CopiedRecord("numbering", ["nothing", 1], 8)),
     ]
@@ -184,12 +184,12 @@ async def test_x4_numbers_go_on_behind_those_of_records_that_are_gone(store: Sql
     """X4: no number of the trail is given twice, also where the last was removed before the copy."""
     await store.record(record(1, "first"), record(2, "second"))
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM audit WHERE id = 2")
+        connection.execute("DELETE FROM request WHERE id = 2")
     await put_in(SqliteCopies(tmp_path / "new.db"), await copied(SqliteCopies(store.path)))
     new = SqliteStore(tmp_path / "new.db")
     await new.open()
     await new.record(record(3, "third"))
-    assert [row[0] for row in rows(new.path, "audit")] == [1, 3]
+    assert [row[0] for row in rows(new.path, "request")] == [1, 3]
     await new.aclose()
 
 
@@ -213,7 +213,7 @@ async def test_a_long_trail_is_copied_and_put_in_within_little_memory(store: Sql
     tracemalloc.stop()
     assert copy.stat().st_size > 30 * 1024 * 1024
     assert most < 20 * 1024 * 1024
-    assert reader.end.counts["audit"] == 5_000
+    assert reader.end.counts["request"] == 5_000
 
 
 # -- lines that are not as they were written --------------------------------------------------------
@@ -329,7 +329,7 @@ async def test_what_this_pegboard_does_not_know_is_refused(
 async def test_a_sound_store_is_counted_and_its_key_opens_what_is_sealed(filled: SqliteStore) -> None:
     found = await SqliteCopies(filled.path).check()
     assert (found.sound, found.faults, found.read_only, found.schema) == (True, [], "", found.understood)
-    assert (found.counts["session"], found.counts["sealed"], found.counts["call"]) == (10, 9, 9)
+    assert (found.counts["session"], found.counts["sealed"], found.counts["request"]) == (10, 9, 27)
     assert (found.sealed.place, found.sealed.there, found.sealed.unopened) == ("variable", 9, 0)
     assert found.bytes > 0
 

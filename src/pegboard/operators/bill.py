@@ -18,8 +18,8 @@ from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, AgentWithoutPrices, Money, Till, without_prices
-from pegboard.ports import BillCounts, BillName, BillRecord, BillSums, UsageCounts
-from pegboard.ports.usage import HOUR
+from pegboard.ports import CountFilter, CountName, CountRecord, Counts, CountSums
+from pegboard.ports.counts import HOUR, SESSION_DAY
 from pegboard.support.background import BackgroundComputations
 
 BillUnit = Literal["day", "agent", "principal", "session"]
@@ -36,9 +36,11 @@ MOST_DAYS_BEFORE: Final = 100
 """Of how many periods and agents such sums are kept."""
 MOST_STEPS: Final = 100
 """How many steps the curve of a bill has at most."""
-_DAY: Final = 86_400
-_NAMES: Final[Mapping[BillUnit, tuple[BillName, ...]]] = {
-    "day": ("day", "agent"),
+_DAY: Final = SESSION_DAY.seconds
+_ALWAYS: Final = 2**40
+"""Behind every start."""
+_NAMES: Final[Mapping[BillUnit, tuple[CountName, ...]]] = {
+    "day": ("start", "agent"),
     "agent": ("agent",),
     "principal": ("principal", "agent"),
     "session": ("principal", "agent", "session"),
@@ -147,7 +149,7 @@ class _OfDaysBefore:
 
     day: date
     at: float
-    sums: BillSums
+    sums: CountSums
 
 
 class BillReader:
@@ -217,7 +219,7 @@ class BillReader:
         )
         return masked(found, await shown_names(services))
 
-    async def _by_day(self, query: BillQuery) -> BillSums:
+    async def _by_day(self, query: BillQuery) -> CountSums:
         """Return the sums by day and agent; of the days before today they are read anew after ``MOST_DAYS_KEPT``."""
         today = _today()
         if query.until is not None or query.principal is not None or query.session is not None:
@@ -232,28 +234,27 @@ class BillReader:
             self._days_before[whole] = known
         since = today if query.since is None else max(today, query.since)
         newest = await self._sums(replace(whole, since=since), _NAMES["day"])
-        return BillSums([*known.sums.records, *newest.records], known.sums.damaged + newest.damaged)
+        return CountSums([*known.sums.records, *newest.records], known.sums.damaged + newest.damaged)
 
-    async def _sums(self, query: BillQuery, by: Sequence[BillName], greatest: int | None = None) -> BillSums:
-        return await self._services.store.bill_sums(
+    async def _sums(self, query: BillQuery, by: Sequence[CountName], greatest: int | None = None) -> CountSums:
+        until = _ALWAYS if query.until is None else _start(query.until) + _DAY
+        return await self._services.store.sums(
+            SESSION_DAY,
+            since=0 if query.since is None else _start(query.since),
+            until=until,
             by=by,
-            since=_iso(query.since),
-            until=_iso(query.until),
-            principal=query.principal,
-            agent=query.agent,
-            session=query.session,
-            agents=query.agents,
+            of=CountFilter(query.principal, query.agent, query.session, query.agents),
             greatest=greatest,
         )
 
 
-def _left(whole: BillSums, rows: BillSums) -> BillCounts:
+def _left(whole: CountSums, rows: CountSums) -> Counts:
     """Return what is left of the whole without some rows of it."""
-    left = BillCounts()
+    left = Counts()
     for record in whole.records:
         left = left.plus(record.counts)
     for record in rows.records:
-        left = left.plus(BillCounts(*(-one for one in record.counts)))
+        left = left.minus(record.counts)
     return left
 
 
@@ -265,10 +266,10 @@ def _today() -> date:
     return datetime.fromtimestamp(time.time(), UTC).date()
 
 
-def _unit(record: BillRecord, by: BillUnit) -> Unit:
+def _unit(record: CountRecord, by: BillUnit) -> Unit:
     match by:
         case "day":
-            return record.day, None, None, None
+            return _day(record), None, None, None
         case "agent":
             return None, None, record.agent, None
         case "principal":
@@ -277,11 +278,11 @@ def _unit(record: BillRecord, by: BillUnit) -> Unit:
             return None, record.principal, record.agent, record.session
 
 
-def _listed(query: BillQuery, rows: BillSums, whole: Sequence[BillRecord], agents: Mapping[str, Agent]) -> _Listed:
+def _listed(query: BillQuery, rows: CountSums, whole: Sequence[CountRecord], agents: Mapping[str, Agent]) -> _Listed:
     """Return the dearest or greatest rows, or the newest days, and what the others came to together."""
-    sums: dict[Unit, BillCounts] = {}
+    sums: dict[Unit, Counts] = {}
     tills: dict[Unit, Till] = {}
-    parts: dict[Unit, list[BillRecord]] = {}
+    parts: dict[Unit, list[CountRecord]] = {}
     for record in rows.records:
         unit = _unit(record, query.by)
         sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
@@ -296,22 +297,25 @@ def _listed(query: BillQuery, rows: BillSums, whole: Sequence[BillRecord], agent
 
     shown = nsmallest(max(query.limit, 0), sums, key=place)
     totals, rest = Till(agents), Till(agents)
-    counts = BillCounts()
+    counts = Counts()
     for record in whole:
         counts = counts.plus(record.counts)
         totals.add(record.agent, record.counts)
         rest.add(record.agent, record.counts)
     left = counts
     for record in (record for unit in shown for record in parts[unit]):
-        less = BillCounts(*(-one for one in record.counts))
-        left = left.plus(less)
-        rest.add(record.agent, less)
+        left = left.minus(record.counts)
+        rest.add(record.agent, Counts().minus(record.counts))
     return _Listed(
         rows=tuple(_row(unit, sums[unit], tills[unit]) for unit in shown),
         others=len(sums) - len(shown) + rows.more,
         rest=_row(_ALL, left, rest),
         totals=_row(_ALL, counts, totals),
     )
+
+
+def _day(record: CountRecord) -> str:
+    return datetime.fromtimestamp(record.start, UTC).date().isoformat()
 
 
 class _Listed(TypedDict):
@@ -324,32 +328,35 @@ class _Listed(TypedDict):
 
 
 _ALL: Final[Unit] = (None, None, None, None)
+_BILLED: Final = frozenset(Counts._fields) - {"waits"}
+"""The counts that a row has: a person who is asked costs no tokens."""
 
 
-def _row(unit: Unit, counts: BillCounts, till: Till) -> BillRow:
+def _row(unit: Unit, counts: Counts, till: Till) -> BillRow:
     day, principal, agent, session = unit
     return BillRow(
         day=day,
         principal=principal,
         agent=agent,
         session=session,
-        **counts._asdict(),
+        **{name: count for name, count in counts._asdict().items() if name in _BILLED},
         money=till.money(),
         unpriced=till.without,
     )
 
 
 async def _steps(
-    services: Services, query: BillQuery, days: Sequence[BillRecord], *, by_hours: bool
+    services: Services, query: BillQuery, days: Sequence[CountRecord], *, by_hours: bool
 ) -> tuple[BillStep, ...]:
     """Return the curve: by hours where that is wanted and known, else by days."""
-    known = [(_start(date.fromisoformat(one.day)), one.agent, one.counts) for one in days if one.day]
+    known = [(one.start, one.agent, one.counts) for one in days if one.start]
     until = _start(query.until or _today()) + _DAY
     since = _start(query.since) if query.since is not None else min((at for at, _, _ in known), default=until - _DAY)
     length = _DAY * max(1, math.ceil((until - since) / _DAY / MOST_STEPS))
     if by_hours and query.step_hours is not None:
         agents = query.agents if query.agent is None else frozenset({query.agent}) & (query.agents or {query.agent})
-        sums = await services.store.usage(HOUR, since=since, until=until, by=("start", "agent"), agents=agents)
+        of = CountFilter(agents=agents)
+        sums = await services.store.sums(HOUR, since=since, until=until, by=("start", "agent"), of=of)
         counted = [(one.start, one.agent, one.counts) for one in sums.records]
         return _curve(services, counted, since, until, 3_600 * query.step_hours)
     return _curve(services, known, until - math.ceil((until - since) / length) * length, until, length)
@@ -357,7 +364,7 @@ async def _steps(
 
 def _curve(
     services: Services,
-    counted: Sequence[tuple[int, str, BillCounts | UsageCounts]],
+    counted: Sequence[tuple[int, str, Counts]],
     since: int,
     until: int,
     length: int,

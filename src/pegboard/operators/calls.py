@@ -9,11 +9,12 @@ from typing import Any, Final, cast
 
 from pegboard.board.observability.call_details import KeptCall, call_of_text, tokens_of_call
 from pegboard.board.services import Services
+from pegboard.core.model.recording import UNLESS_STATED
 from pegboard.errors import UsageError
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.timeline import CALLS, TimelineLine, line_of
 from pegboard.operators.trying import ToolTrial, make_trial_call, waiting_session
-from pegboard.ports import AuditRecord, SessionKey
+from pegboard.ports import AuditRecord, CallDetails, CallNumbers, SessionKey
 
 BESIDE: Final = 4
 """How many records before and after a call are shown."""
@@ -127,7 +128,7 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
     Raises:
         UsageError: there is none of this number, not any more, or the operator does not see its agent.
     """
-    record, kept = await _found(services, number, sees)
+    record, numbers, kept = await _found(services, number, sees)
     key = SessionKey(principal=record.principal, agent=record.agent, session=record.session)
     before = await services.store.session_trail(key, before=number, limit=BESIDE)
     after = await services.store.session_trail(key, after=number, limit=BESIDE)
@@ -152,7 +153,10 @@ async def call(services: Services, number: int, sees: Sees) -> CallOverview:
         not_again=_not_again(services, record, kept),
         before=tuple(map(line_of, before)),
         after=tuple(map(line_of, after)),
-        **_of_kept(services, record, kept),
+        queued=numbers.queued,
+        waited=numbers.waited,
+        upstream=numbers.upstream,
+        **_of_kept(services, record, numbers, kept),
     )
     return masked(found, await shown_names(services))
 
@@ -174,7 +178,7 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
         UnknownAgentError: its agent is not configured any more.
         StoreError: something cannot be read or stored.
     """
-    record, kept = await _found(services, number, sees)
+    record, _, kept = await _found(services, number, sees)
     if why := _not_again(services, record, kept):
         raise UsageError(f"This call cannot be made again: {why}", code="not_again", hint="Its page says what is kept.")
     assert kept is not None
@@ -183,11 +187,12 @@ async def call_again(services: Services, number: int, sees: Sees, *, by: str) ->
     return await make_trial_call(services, record.agent, kept.tool, arguments, by=by, session=session)
 
 
-async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, KeptCall | None]:
+async def _found(services: Services, number: int, sees: Sees) -> tuple[AuditRecord, CallNumbers, KeptCall | None]:
     record = await services.store.numbered(number) if 0 < number < 2**63 else None
     if record is None or record.kind not in CALLS or not sees(record.agent):
         raise unknown_call()
-    return record, call_of_text(await services.store.call_details(number))
+    details = await services.store.call_details(number) or CallDetails()
+    return record, details.numbers, call_of_text(details.text)
 
 
 def unknown_call() -> UsageError:
@@ -199,45 +204,37 @@ def unknown_call() -> UsageError:
     )
 
 
-def _of_kept(services: Services, record: AuditRecord, kept: KeptCall | None) -> dict[str, Any]:
+def _of_kept(services: Services, record: AuditRecord, numbers: CallNumbers, kept: KeptCall | None) -> dict[str, Any]:
     """Return what is shown of what is kept, and what would keep the rest."""
     ran = record.decision == "allowed" and record.outcome == "ok"
-    if kept is None:
-        return _nothing(_nothing_kept(services, record, ran=ran))
+    missing = _nothing_kept(services, record, ran=ran) if kept is None else ""
+    kept = kept or KeptCall(kept=UNLESS_STATED)
     blocks = _blocks(kept.result)
     whole = "\n".join(block.text for block in blocks)
     exact = blocks and not kept.result_cut and all(block.bytes is None for block in blocks)
     tokens = tokens_of_call(
         services.counter,
-        kept.arguments if kept.arguments and not kept.arguments_cut else kept.sent,
-        whole if exact else kept.error if kept.error and not kept.error_cut else kept.received,
+        kept.arguments if kept.arguments and not kept.arguments_cut else numbers.sent,
+        whole if exact else kept.error if kept.error and not kept.error_cut else numbers.received,
     )
+    why_no_arguments = missing or f"Not kept. {_keeps(services, record, kept, 'arguments')}"
+    why_no_answer = f"Not kept. {_keeps(services, record, kept, 'results')}" if ran and not missing else ""
     return {
         "because": kept.because,
         "where": kept.where,
         "approval": kept.approval,
-        "queued": kept.times.queued,
-        "waited": kept.times.waited,
-        "upstream": kept.times.upstream,
         "sent_tokens": tokens.sent,
         "received_tokens": tokens.received,
         "estimated": tokens.estimated,
         "arguments": kept.arguments,
         "arguments_cut": kept.arguments_cut,
-        "arguments_missing": "" if kept.arguments else f"Not kept. {_keeps(services, record, kept, 'arguments')}",
+        "arguments_missing": "" if kept.arguments else why_no_arguments,
         "error": kept.error,
         "error_cut": kept.error_cut,
         "answer": blocks,
         "answer_cut": kept.result_cut,
-        "answer_missing": f"Not kept. {_keeps(services, record, kept, 'results')}" if ran and not kept.result else "",
+        "answer_missing": "" if kept.result else why_no_answer,
     }
-
-
-def _nothing(why: str) -> dict[str, Any]:
-    texts = dict.fromkeys(("because", "where", "approval", "arguments", "error"), "")
-    numbers = dict.fromkeys(("queued", "waited", "upstream", "sent_tokens", "received_tokens"))
-    cut = dict.fromkeys(("estimated", "arguments_cut", "error_cut", "answer_cut"), False)
-    return {**texts, **numbers, **cut, "answer": (), "arguments_missing": why, "answer_missing": ""}
 
 
 def _nothing_kept(services: Services, record: AuditRecord, *, ran: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.prices import PLACES, Prices, Tokens, amount, cost
 from pegboard.operators.masked import Name, Verbatim
-from pegboard.ports import BillCounts, UsageCounts
+from pegboard.ports import Counts
 
 MoneyPart = Literal["lists", "arguments", "results", "total", "saved"]
 
@@ -62,7 +62,7 @@ class Till:
         self.without = 0
         """How many tokens have no price."""
 
-    def add(self, agent: str, counts: BillCounts | UsageCounts) -> None:
+    def add(self, agent: str, counts: Counts) -> None:
         """Add what an agent came to."""
         known = self._agents.get(agent)
         prices = known.prices if known is not None else None
@@ -92,7 +92,7 @@ class Till:
         return sum(lists + arguments + results for lists, arguments, results, _ in self._sums.values())
 
 
-def costs_of(counts: BillCounts | UsageCounts, prices: Prices) -> tuple[int, int, int, int]:
+def costs_of(counts: Counts, prices: Prices) -> tuple[int, int, int, int]:
     """Return what lists, arguments and results cost, and what was saved; see :func:`cost`."""
     sent = Tokens(input=counts.tokens - counts.written - counts.cached, cached=counts.cached, written=counts.written)
     saved = Tokens(

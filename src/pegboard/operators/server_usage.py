@@ -10,8 +10,8 @@ from typing import Final
 from pegboard.board.services import Services
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.usage import percentile
-from pegboard.ports import UsageCounts
-from pegboard.ports.usage import HOUR, OTHER, start_of
+from pegboard.ports import CountRecord
+from pegboard.ports.counts import HOUR, OTHER, start_of
 
 HOURS: Final = 24
 
@@ -44,30 +44,30 @@ async def server_usage(services: Services, clock: Callable[[], float] = time.tim
     await services.billing.flush()
     until = start_of(HOUR, clock()) + HOUR.seconds
     since = until - HOURS * HOUR.seconds
-    sums = await services.store.usage(HOUR, since=since, until=until, by=("start", "server", "outcome"))
-    ran: dict[str, list[UsageCounts]] = {}
+    sums = await services.store.sums(HOUR, since=since, until=until, by=("start", "server", "outcome"))
+    ran: dict[str, list[CountRecord]] = {}
     errors: dict[str, int] = {}
     for one in sums.records:
         if one.server and one.server != OTHER and one.outcome in ("ok", "error"):
-            hours = ran.setdefault(one.server, [UsageCounts()] * HOURS)
+            hours = ran.setdefault(one.server, [CountRecord()] * HOURS)
             at = (one.start - since) // HOUR.seconds
-            hours[at] = hours[at].plus(one.counts)
+            hours[at] = hours[at].plus(one)
             errors[one.server] = errors.get(one.server, 0) + (one.counts.calls if one.outcome == "error" else 0)
     found = [_of(name, hours, errors[name]) for name, hours in ran.items()]
     found.sort(key=lambda one: (-one.calls, one.name))
     return masked(tuple(found), await shown_names(services))
 
 
-def _of(name: str, hours: list[UsageCounts], errors: int) -> ServerUsage:
-    whole = UsageCounts()
+def _of(name: str, hours: list[CountRecord], errors: int) -> ServerUsage:
+    whole = CountRecord()
     for one in hours:
         whole = whole.plus(one)
     return ServerUsage(
         name=name,
-        calls=whole.calls,
+        calls=whole.counts.calls,
         errors=errors,
-        p50=percentile(whole.latencies, 0.50),
-        p95=percentile(whole.latencies, 0.95),
-        hourly=tuple(percentile(one.latencies, 0.95) for one in hours),
-        results=whole.results,
+        p50=percentile(whole.durations, 0.50),
+        p95=percentile(whole.durations, 0.95),
+        hourly=tuple(percentile(one.durations, 0.95) for one in hours),
+        results=whole.counts.results,
     )

@@ -18,8 +18,8 @@ from pegboard.errors import StoreError
 from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, Money, Till
-from pegboard.ports import UsageCounts, UsageOutcome, UsageUnit
-from pegboard.ports.usage import DAY, HOUR, LATENCY_LIMITS, OTHER, STEP, Names, start_of
+from pegboard.ports import CountFilter, CountRecord, CountUnit, UsageOutcome
+from pegboard.ports.counts import DAY, HOUR, OTHER, STEP, Durations, milliseconds_of, start_of
 from pegboard.support.background import BackgroundComputations
 
 UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
@@ -40,7 +40,7 @@ FRESH: Final = 10.0
 """For how many seconds the answer for more than two hours is given again."""
 STALE: Final = 120.0
 """For how many seconds it is given while it is read anew, which takes up to a second."""
-_COARSEST_OF: Final[Sequence[tuple[int, UsageUnit, int]]] = (
+_COARSEST_OF: Final[Sequence[tuple[int, CountUnit, int]]] = (
     (2 * 3_600, STEP, 1),
     (2 * 86_400, HOUR, 1),
     (8 * 86_400, HOUR, 6),
@@ -162,10 +162,10 @@ class UsageQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What was read: counts by start and outcome, and by agent, server, tool and outcome."""
+    """What was read: by start and outcome, and by agent, server, tool and outcome."""
 
-    by_step: dict[tuple[int, str], UsageCounts]
-    by_names: dict[tuple[str, str, str, str], UsageCounts]
+    by_step: dict[tuple[int, str], CountRecord]
+    by_names: dict[Names, CountRecord]
     damaged: int
 
 
@@ -221,26 +221,24 @@ class UsageReader:
             self._kept[query] = now, found
         return found
 
-    async def _sums(self, unit: UsageUnit, since: int, until: int, agents: frozenset[str] | None) -> _Sums:
+    async def _sums(self, unit: CountUnit, since: int, until: int, agents: frozenset[str] | None) -> _Sums:
         store, part = self._services.store, PART * unit.seconds if unit is not DAY else 4 * unit.seconds
-        by_step: dict[tuple[int, str], UsageCounts] = {}
-        by_names: dict[tuple[str, str, str, str], UsageCounts] = {}
+        by_step: dict[tuple[int, str], CountRecord] = {}
+        by_names: dict[Names, CountRecord] = {}
         damaged = 0
         for start in range(since, until, part):
-            end = min(start + part, until)
-            steps = await store.usage(unit, since=start, until=end, by=("start", "outcome"), agents=agents)
-            for one in steps.records:
-                by_step[one.start, one.outcome] = one.counts
-            names = ("agent", "server", "tool", "outcome")
-            named = await store.usage(unit, since=start, until=end, by=names, agents=agents)
+            read = partial(store.sums, unit, since=start, until=min(start + part, until), of=CountFilter(agents=agents))
+            for one in (await read(by=("start", "outcome"))).records:
+                by_step[one.start, one.outcome] = one
+            named = await read(by=("agent", "server", "tool", "outcome"))
             for one in named.records:
-                _add(by_names, one[1:5], one.counts)
+                _add(by_names, (one.agent, one.server, one.tool, one.outcome), one)
             damaged += named.damaged
             await asyncio.sleep(0)
         return _Sums(by_step, by_names, damaged)
 
 
-def _steps_of(seconds: int) -> tuple[UsageUnit, int]:
+def _steps_of(seconds: int) -> tuple[CountUnit, int]:
     """Return by which unit a time is shown, and how many of it are a step."""
     for most, unit, count in _COARSEST_OF:
         if seconds <= most:
@@ -251,15 +249,15 @@ def _steps_of(seconds: int) -> tuple[UsageUnit, int]:
 def _usage(
     query: UsageQuery, sums: _Sums, since: int, length: int, steps: int, configured: Mapping[str, Agent]
 ) -> Usage:
-    by_step: list[dict[str, UsageCounts]] = [{} for _ in range(steps)]
-    totals: dict[str, UsageCounts] = {}
-    for (start, outcome), counts in sums.by_step.items():
-        _add(by_step[(start - since) // length], outcome, counts)
-        _add(totals, outcome, counts)
+    by_step: list[dict[str, CountRecord]] = [{} for _ in range(steps)]
+    totals: dict[str, CountRecord] = {}
+    for (start, outcome), one in sums.by_step.items():
+        _add(by_step[(start - since) // length], outcome, one)
+        _add(totals, outcome, one)
     whole = Till(configured)
-    for names, counts in sums.by_names.items():
-        whole.add(names[0], counts)
-    of_calls = {names: counts for names, counts in sums.by_names.items() if names[2]}
+    for names, one in sums.by_names.items():
+        whole.add(names[0], one.counts)
+    of_calls = {names: one for names, one in sums.by_names.items() if names[2]}
     agents, more_agents = _busiest(query.limit, sums.by_names, lambda names: (names[0], ""), configured)
     servers, more_servers = _busiest(query.limit, of_calls, lambda names: (names[1], ""), configured)
     tools, more_tools = _busiest(query.limit, of_calls, lambda names: (names[2], names[1]), configured)
@@ -282,23 +280,25 @@ def _usage(
 
 
 _Key = TypeVar("_Key")
-_None: Final = UsageCounts()
-_ByOutcome = Mapping[str, UsageCounts]
-_ByNames = Mapping[Names, UsageCounts]
+Names = tuple[str, str, str, str]
+"""Agent, server, tool, outcome."""
+_NONE: Final = CountRecord()
+_ByOutcome = Mapping[str, CountRecord]
+_ByNames = Mapping[Names, CountRecord]
 _NameOf = Callable[[Names], tuple[str, str]]
 _OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
 
 
-def _add(sums: dict[_Key, UsageCounts], key: _Key, counts: UsageCounts) -> None:
-    sums[key] = sums[key].plus(counts) if key in sums else counts
+def _add(sums: dict[_Key, CountRecord], key: _Key, one: CountRecord) -> None:
+    sums[key] = sums[key].plus(one) if key in sums else one
 
 
-def _told_apart(by_names: _ByNames, name_of: _NameOf) -> dict[tuple[str, str], dict[str, UsageCounts]]:
-    """Return counts by outcome for each name, with what it is of; nothing has no name."""
-    found: dict[tuple[str, str], dict[str, UsageCounts]] = {}
-    for names, counts in by_names.items():
+def _told_apart(by_names: _ByNames, name_of: _NameOf) -> dict[tuple[str, str], dict[str, CountRecord]]:
+    """Return what came by outcome for each name, with what it is of; nothing has no name."""
+    found: dict[tuple[str, str], dict[str, CountRecord]] = {}
+    for names, one in by_names.items():
         if (name := name_of(names))[0]:
-            _add(found.setdefault(name, {}), names[3], counts)
+            _add(found.setdefault(name, {}), names[3], one)
     return found
 
 
@@ -307,26 +307,26 @@ def _busiest(
 ) -> tuple[tuple[UsageRow, ...], int]:
     """Return the rows of the busiest, what was too rare to be told apart behind them, and how many more there are."""
     found = _told_apart(by_names, name_of)
-    rest: dict[str, UsageCounts] = {}
+    rest: dict[str, CountRecord] = {}
     names: list[tuple[str, str]] = []
-    for name, counts in found.items():
+    for name, of_name in found.items():
         if name[0] != OTHER:
             names.append(name)
             continue
-        for outcome, of_outcome in counts.items():
+        for outcome, of_outcome in of_name.items():
             _add(rest, outcome, of_outcome)
 
     def busy(name: tuple[str, str]) -> tuple[int, ...]:
-        ok, error, refused, waits, listed = (found[name].get(one, _None) for one in _OUTCOMES)
-        return ok.calls + error.calls, refused.calls + waits.calls, listed.tokens
+        ok, error, refused, waits, listed = (found[name].get(one, _NONE).counts for one in _OUTCOMES)
+        return ok.times + error.times, refused.times + waits.times, listed.tokens
 
     shown = nlargest(limit, names, key=busy)
     tills = {name: Till(configured) for name in shown}
     others = Till(configured)
-    for of, counts in by_names.items():
+    for of, one in by_names.items():
         name = name_of(of)
         if (till := tills.get(name) or (others if name[0] == OTHER else None)) is not None:
-            till.add(of[0], counts)
+            till.add(of[0], one.counts)
     rows = [_row(*name, found[name], tills[name]) for name in shown]
     return (*rows, *([_row(OTHER, "", rest, others)] if rest else [])), len(names) - len(shown)
 
@@ -351,39 +351,33 @@ def _row(name: str, server: str, counts: _ByOutcome, till: Till) -> UsageRow:
     )
 
 
-def _step(start: int, length: int, counts: _ByOutcome) -> UsageStep:
-    ok, errors, listed = (counts.get(name, _None) for name in ("ok", "error", "listed"))
-    latencies = ok.plus(errors).latencies
+def _step(start: int, length: int, by_outcome: _ByOutcome) -> UsageStep:
+    ok, errors, listed = (by_outcome.get(name, _NONE) for name in ("ok", "error", "listed"))
+    durations = ok.plus(errors).durations
     return UsageStep(
         start=start,
         end=start + length,
-        ok=ok.calls,
-        errors=errors.calls,
-        refused=counts.get("refused", _None).calls,
-        waits=counts.get("waits", _None).calls,
-        p50=percentile(latencies, 0.50),
-        p95=percentile(latencies, 0.95),
-        lists=listed.calls,
-        tokens=listed.tokens,
-        saved=listed.saved,
-        unknown=listed.unknown,
-        arguments=sum(one.arguments for one in counts.values()),
-        results=sum(one.results for one in counts.values()),
-        estimated=sum(one.estimated for one in counts.values()),
+        ok=ok.counts.times,
+        errors=errors.counts.times,
+        refused=by_outcome.get("refused", _NONE).counts.times,
+        waits=by_outcome.get("waits", _NONE).counts.times,
+        p50=percentile(durations, 0.50),
+        p95=percentile(durations, 0.95),
+        lists=listed.counts.requests,
+        tokens=listed.counts.tokens,
+        saved=listed.counts.saved,
+        unknown=listed.counts.unknown,
+        arguments=sum(one.counts.arguments for one in by_outcome.values()),
+        results=sum(one.counts.results for one in by_outcome.values()),
+        estimated=sum(one.counts.estimated for one in by_outcome.values()),
     )
 
 
-def percentile(latencies: Sequence[int], share: float) -> float | None:
-    """Return up to how many milliseconds a share of calls took, as far as it is known; None where there are none.
-
-    Within the limits that a call is between, calls are taken to be spread evenly. Of those behind the last limit it is
-    known only that they took longer: for them it is the limit.
-    """
-    wanted, below, least = share * sum(latencies), 0, 0.0
-    if not wanted:
-        return None
-    for limit, count in zip(LATENCY_LIMITS, latencies, strict=False):
-        if count and below + count >= wanted:
-            return round(least + (limit - least) * (wanted - below) / count, 3)
-        below, least = below + count, float(limit)
-    return least
+def percentile(durations: Durations, share: float) -> float | None:
+    """Return up to how many milliseconds a share of calls took, within 5%; None where there are none."""
+    wanted, below = share * sum(durations.values()), 0
+    for bucket in sorted(durations):
+        below += durations[bucket]
+        if below >= wanted:
+            return milliseconds_of(bucket)
+    return None

@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import APPROVALS_KEPT, ApprovalStore, HasHooks, HookAnswer
-from pegboard.ports.audit_trail import (
-    PART,
-    AuditKind,
-    AuditLog,
-    AuditPart,
-    AuditRecord,
-    NumberedRecord,
-    TrailPage,
-    mentions,
-)
-from pegboard.ports.call_details import MOST_DETAILS, MOST_UNWRITTEN, CallDetails
 from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
+from pegboard.ports.counts import CountFilter, CountName, CountRecord, Counts, CountSums, CountUnit, UsageOutcome
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.own_files import OwnFiles
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
@@ -32,6 +22,20 @@ from pegboard.ports.ranking import (
     Ranked,
     Ranker,
     Ranking,
+)
+from pegboard.ports.requests import (
+    MOST_DETAILS,
+    MOST_UNWRITTEN,
+    PART,
+    AuditKind,
+    AuditPart,
+    AuditRecord,
+    CallDetails,
+    CallNumbers,
+    NumberedRecord,
+    RequestStore,
+    TrailPage,
+    mentions,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import (
@@ -47,7 +51,6 @@ from pegboard.ports.stores import (
     ACTIONS_KEPT,
     UNCHECKED,
     UNREAD,
-    CallLog,
     ChangeToken,
     GrantStore,
     ManifestStore,
@@ -66,17 +69,7 @@ from pegboard.ports.stores import (
     Unchecked,
     Unread,
 )
-from pegboard.ports.tokens import (
-    BILL_DAYS,
-    BillCounts,
-    BillName,
-    BillPage,
-    BillRecord,
-    BillStore,
-    BillSums,
-    TokenCounter,
-)
-from pegboard.ports.usage import UsageCounts, UsageOutcome, UsageRecord, UsageStore, UsageSums, UsageUnit
+from pegboard.ports.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
@@ -99,7 +92,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIONS_KEPT",
     "APPROVALS_KEPT",
-    "BILL_DAYS",
     "LOG_LEVELS",
     "MOST_DETAILS",
     "MOST_UNWRITTEN",
@@ -115,24 +107,23 @@ __all__ = [
     "AskRefusedError",
     "AuditFilter",
     "AuditKind",
-    "AuditLog",
     "AuditPart",
     "AuditRecord",
-    "BillCounts",
-    "BillName",
-    "BillPage",
-    "BillRecord",
-    "BillStore",
-    "BillSums",
     "CallContext",
     "CallDetails",
-    "CallLog",
+    "CallNumbers",
     "ChangeToken",
     "Client",
     "CodeSource",
     "ConditionalSource",
     "ConnectionPhase",
     "ConnectionState",
+    "CountFilter",
+    "CountName",
+    "CountRecord",
+    "CountSums",
+    "CountUnit",
+    "Counts",
     "DueSchedule",
     "Evidence",
     "Excluded",
@@ -167,6 +158,7 @@ __all__ = [
     "RefusedKind",
     "Replica",
     "ReplicaStore",
+    "RequestStore",
     "ResourceSource",
     "Restartable",
     "ScheduleSource",
@@ -193,12 +185,7 @@ __all__ = [
     "TrailPage",
     "Unchecked",
     "Unread",
-    "UsageCounts",
     "UsageOutcome",
-    "UsageRecord",
-    "UsageStore",
-    "UsageSums",
-    "UsageUnit",
     "UseRecord",
     "UseStore",
     "mentions",

@@ -9,8 +9,8 @@ from typing import Final, Protocol, runtime_checkable
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.ports.audit_trail import AuditRecord
 from pegboard.ports.calls import CallContext
+from pegboard.ports.requests import AuditRecord
 
 APPROVALS_KEPT: Final = 24 * 3600.0
 """For how many seconds an approval is kept after it has expired."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from pegboard.ports.audit_trail import AuditRecord
+from pegboard.ports.requests import AuditRecord
 
 SealedKind = Literal["grant", "identity", "login"]
 """What a secret is: the tokens of a login, what a client is known as to an issuer, a login that is not completed."""

@@ -12,12 +12,10 @@ from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
-from pegboard.ports.audit_trail import AuditLog, AuditRecord, NumberedRecord
 from pegboard.ports.past_uses import UseStore
 from pegboard.ports.replicas import ReplicaStore
+from pegboard.ports.requests import AuditRecord, RequestStore
 from pegboard.ports.sealed import SealedStore
-from pegboard.ports.tokens import BillStore
-from pegboard.ports.usage import UsageStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,41 +337,6 @@ class ChangeToken(NamedTuple):
     others: Hashable = None
 
 
-class CallLog(Protocol):
-    """What is kept of calls: each under the number of its record, no longer than that is there."""
-
-    async def numbered(self, number: int) -> AuditRecord | None:
-        """Return a record of the audit trail, None where there is none, or one that cannot be read."""
-        ...
-
-    async def call_details(self, number: int) -> str | None:
-        """Return what is kept of a call beside its record, under the number of that."""
-        ...
-
-    async def session_trail(
-        self,
-        key: SessionKey,
-        *,
-        before: int | None = None,
-        after: int | None = None,
-        kinds: Collection[str] = (),
-        limit: int = 100,
-    ) -> Sequence[NumberedRecord]:
-        """Return records of one session, found by an index.
-
-        Args:
-            key: Whose session it is.
-            before: Only those with a smaller number, newest first; None begins with the newest.
-            after: Only those with a greater number, oldest first, instead.
-            kinds: Only records of these kinds; none is all.
-            limit: How many at most.
-
-        Returns:
-            The records that can be read.
-        """
-        ...
-
-
 class Store(
     SessionStore,
     SessionDataStore,
@@ -382,11 +345,8 @@ class Store(
     ManifestStore,
     PinStore,
     GrantStore,
-    AuditLog,
-    CallLog,
+    RequestStore,
     UseStore,
-    BillStore,
-    UsageStore,
     SealedStore,
     ReplicaStore,
     Protocol,

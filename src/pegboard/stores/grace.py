@@ -23,6 +23,7 @@ from pegboard.ports import (
     MOST_UNWRITTEN,
     UNREAD,
     AuditRecord,
+    CallDetails,
     ChangeToken,
     SessionKey,
     StateChange,
@@ -49,7 +50,7 @@ MOST_WAITING: Final = 100_000
 """How many records wait at most; the oldest give way."""
 _PERMISSIONS: Final = frozenset({"set_switch", "set_together", "set_own", "change_pins", "accept"})
 """The requests that change what ``ChangeToken.permissions`` tells of."""
-_LATER: Final = frozenset({"record_later", "bill_later", "usage_later", "remember_later"})
+_LATER: Final = frozenset({"record_later", "count_later", "remember_later"})
 
 log = logging.getLogger("pegboard")
 
@@ -111,9 +112,10 @@ class GraceStore:
         size, records = 0, len(given)
         if name == "record_later":
             (record, details), records = (*given, None)[:2], 1
-            if details is not None and self._characters + len(details.text) <= MOST_UNWRITTEN:
-                size = len(details.text)
-            given = record, details if size else None
+            if details is not None and self._characters + len(details.text) > MOST_UNWRITTEN:
+                details = CallDetails(details.numbers)
+            size = len(details.text) if details is not None else 0
+            given = record, details
         self._unwritten.append((partial(write, *given), records, size))
         self._characters += size
         self._waiting += records

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of
+from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -17,7 +17,7 @@ from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import Client, Progress
+from pegboard.ports import CallNumbers, Client, Progress
 
 Answered = tuple[Snapshot, CallAnswer]
 """The session after a call, and what came of it."""
@@ -86,17 +86,16 @@ class CallRequest:
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)
 
-    def times(self, ran: float | None = None) -> CallTimes:
-        """Return where its time went; it has ended now.
+    def numbers(self, ran: float | None = None) -> CallNumbers:
+        """Return where its time went, and how long its arguments are; it has ended now.
 
         ``ran`` is when it was handed to its plugin (``time.monotonic()``), None where it was not.
         """
         now, waited = time.monotonic(), self.waited
         until = now if ran is None else ran
         queued = max(0.0, (until - self.came) * 1000 - (waited or 0.0))
-        return CallTimes(
-            queued=round(queued, 3), waited=waited, upstream=None if ran is None else round((now - ran) * 1000, 3)
-        )
+        upstream = None if ran is None else round((now - ran) * 1000, 3)
+        return CallNumbers(round(queued, 3), waited, upstream, self.sent)
 
 
 async def fits(call: CallRequest, tool: Tool) -> bool:
@@ -127,7 +126,7 @@ async def denied(
     """
     tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:
-        ended = EndedCall(tool.id if tool is not None else "", call.arguments, call.times(), because=reason)
+        ended = EndedCall(tool.id if tool is not None else "", call.arguments, call.numbers(), because=reason)
         await services.recorder.denied(
             snapshot.info.key,
             snapshot.state.turn,

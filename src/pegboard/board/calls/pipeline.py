@@ -13,7 +13,7 @@ from pegboard.board.calls.commands import carry_out, used
 from pegboard.board.calls.login_gate import after_login, missing_logins, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
-from pegboard.board.observability.call_details import EndedCall, details_of
+from pegboard.board.observability.call_details import EndedCall, details_of, numbers_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
@@ -45,7 +45,7 @@ from pegboard.core.state.transitions import used as with_use
 from pegboard.core.surface.explanations import loaded_because
 from pegboard.dialects.names import schema_of
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
-from pegboard.ports import CallContext, OtherDefinitionError
+from pegboard.ports import CallContext, CallDetails, OtherDefinitionError
 
 MOST_DECIDED: Final = 4096
 """How many decided calls a session object keeps."""
@@ -432,13 +432,13 @@ def _called(
         info.key, snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
         duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
-    result, details = None if answer is None else answer.result, None
+    result = None if answer is None else answer.result
+    ended = EndedCall(tool.id, call.arguments, call.numbers(call.ran), decided.because, call.approved, error, result)
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
-    if not (worked and asked_nobody) or kept.arguments or kept.results:  # else the trail has all that is wanted
-        ended = EndedCall(
-            tool.id, call.arguments, call.times(call.ran), call.sent, decided.because, call.approved, error, result
-        )
+    if worked and asked_nobody and not (kept.arguments or kept.results):  # the line has all that is wanted
+        details = CallDetails(numbers_of(ended))
+    else:
         details = details_of(recorder.masker, kept, ended)
     recorder.note_later(entry, "called", details)
 

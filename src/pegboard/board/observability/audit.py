@@ -12,7 +12,7 @@ from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
-from pegboard.ports import AuditKind, AuditLog, AuditRecord, CallDetails, SessionKey
+from pegboard.ports import AuditKind, AuditRecord, CallDetails, RequestStore, SessionKey
 from pegboard.support.json_encoding import encoding_by
 
 _SUBJECT = 300
@@ -25,8 +25,8 @@ _encoded = encoding_by(json.JSONEncoder(sort_keys=True, default=str))
 class Recorder:
     """The audit trail of one board; no secret and no argument gets into it (X5)."""
 
-    def __init__(self, audit: AuditLog, metrics: SessionMetrics, events: Events, masker: Masker) -> None:
-        self._audit = audit
+    def __init__(self, store: RequestStore, metrics: SessionMetrics, events: Events, masker: Masker) -> None:
+        self._store = store
         self._metrics = metrics
         self._events = events
         self._rendered: dict[str, str] = {}
@@ -49,7 +49,7 @@ class Recorder:
 
     async def take_key(self) -> hashlib.blake2b:
         """Return an empty digest with the key of the store, which ``keyed`` is from then on."""
-        self.keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
+        self.keyed = hashlib.blake2b(key=await self._store.digest_key(), digest_size=8)
         return self.keyed
 
     def measured(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
@@ -100,18 +100,18 @@ class Recorder:
         return one_line(self._masker.beginning(text, _READ), limit=_SUBJECT)
 
     async def note(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
-        """Store a decision at once, with what is kept of it where it is a call, then emit its event."""
-        await self._audit.record(record, details=details)
+        """Store a decision at once, with the details of it where it is a call, then emit its event."""
+        await self._store.record(record, details=details)
         self.emit(event, record)
 
     async def note_all(self, records: Sequence[AuditRecord]) -> None:
         """Store decisions at once that have no event of their own."""
         if records:
-            await self._audit.record(*records)
+            await self._store.record(*records)
 
     def note_later(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
-        """Store a call within 50 ms (S2), with what is kept of it, and emit its event."""
-        self._audit.record_later(record, details)
+        """Store a call within 50 ms (S2), with its details, and emit its event."""
+        self._store.record_later(record, details)
         if event is not None:
             self._metrics.recorded(event, record)
             self._events.emit_record(event, record)

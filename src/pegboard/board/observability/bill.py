@@ -1,23 +1,22 @@
-"""Put what sessions came to on the bill, and into the counts by time: some seconds later, while no model waits (F4)."""
+"""Price what models were sent, and hand what was counted to the store, while no model waits (F4)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from pegboard.board.observability.call_texts import CallTotals, CountMany
 from pegboard.board.observability.metrics import SentList, SessionMetrics
-from pegboard.board.observability.usage import PluginOf, of_lists
+from pegboard.board.observability.tally import PluginOf
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.ports import BillCounts, BillRecord, BillStore, UsageCounts, UsageRecord, UsageStore
-from pegboard.ports.usage import STEP, start_of
+from pegboard.ports import CountRecord, Counts, RequestStore
+from pegboard.ports.counts import STEP, start_of
 
 Price = Callable[[Sequence[Tool]], int]
 
@@ -27,10 +26,6 @@ AT_ONCE: Final = 64
 """How many tools are priced before others may go on: one that is new takes some 30 microseconds."""
 
 log = logging.getLogger("pegboard")
-
-
-class CountStore(BillStore, UsageStore, Protocol):
-    """Where the bill and the counts by time are kept."""
 
 
 class Billing:
@@ -43,7 +38,7 @@ class Billing:
     def __init__(
         self,
         metrics: SessionMetrics,
-        store: CountStore,
+        store: RequestStore,
         price: Price,
         count: Callable[[str], int],
         plugin_of: PluginOf,
@@ -75,17 +70,14 @@ class Billing:
         """
         async with self._flushing:
             self._hand_over()
-            day, start = self._day(), start_of(STEP, self._since)
-            news = self._metrics.take_news()
-            of_calls = [*await self._metrics.call_texts.take(None if at_once else self._count_apart)]
-            if used := [*self._of_calls(start, of_calls)]:
-                self._store.usage_later(*used)
-            records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
-            records += [BillRecord(day, *one.key, BillCounts(**_texts(one))) for one in of_calls]
-            if records:
-                self._store.bill_later(*records)
-            if listed := [one for record in records if (one := of_lists(start, record.agent, record.counts))]:
-                self._store.usage_later(*listed)
+            start = start_of(STEP, self._since)
+            sent = self._metrics.take_sent()
+            of_calls = await self._metrics.call_texts.take(None if at_once else self._count_apart)
+            records = [self._of_texts(start, one) for one in of_calls]
+            for key, lists in sent:
+                if (counts := await self._priced(lists)).requests:
+                    records.append(CountRecord(start, *key, outcome="listed", counts=counts))
+            self._store.count_later(*records)
 
     async def aclose(self) -> None:
         """Flush what is left, where it outlives the process."""
@@ -94,9 +86,6 @@ class Billing:
             await asyncio.wait([self._task])
         if self._store.lasts:
             await self.flush(at_once=True)
-
-    def _day(self) -> str:
-        return datetime.fromtimestamp(self._since, UTC).date().isoformat()
 
     def _begin(self) -> None:
         """Flush in some seconds, at the end of the step at the latest: what is counted until then is of one."""
@@ -110,11 +99,7 @@ class Billing:
 
     def _hand_over(self) -> None:
         """Hand what was done to the store; what it took in tokens is counted later, and what was sent."""
-        day = self._day()
-        if used := [*self._metrics.usage.take(start_of(STEP, self._since), self._plugin_of)]:
-            self._store.usage_later(*used)
-        if done := [BillRecord(day, *key, counts) for key, counts in self._metrics.take_counts()]:
-            self._store.bill_later(*done)
+        self._store.count_later(*self._metrics.tally.take(start_of(STEP, self._since), self._plugin_of))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -131,12 +116,10 @@ class Billing:
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 
-    def _of_calls(self, start: int, of_calls: Iterable[CallTotals]) -> Iterator[UsageRecord]:
-        for one in of_calls:
-            counts = UsageCounts(**_texts(one))
-            plugin = self._plugin_of(one.tool) if one.tool else None
-            tool = self._rendered(one.tool) if one.tool else ""
-            yield UsageRecord(start, one.key[1], plugin or "", tool, one.outcome, counts)
+    def _of_texts(self, start: int, one: CallTotals) -> CountRecord:
+        counts = Counts(arguments=one.arguments, results=one.results, estimated=one.estimated)
+        plugin, tool = (self._plugin_of(one.tool), self._rendered(one.tool)) if one.tool else (None, "")
+        return CountRecord(start, *one.key, plugin or "", tool, one.outcome, counts)
 
     async def _count_in_turns(self, texts: Sequence[str]) -> Sequence[int]:
         found: list[int] = []
@@ -145,8 +128,9 @@ class Billing:
             await asyncio.sleep(0)
         return found
 
-    async def _priced(self, counts: BillCounts, sent: Sequence[SentList]) -> BillCounts:
-        for one in sent:
+    async def _priced(self, lists: Sequence[SentList]) -> Counts:
+        counts = Counts()
+        for one in lists:
             if not one.requests:
                 continue
             texts = sum(map(self._count, one.texts))
@@ -172,7 +156,7 @@ class Billing:
         return total
 
 
-def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None) -> BillCounts:
+def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None) -> Counts:
     """Return what a list came to; under a prompt cache one that is new is written once, and read from then on.
 
     Everything listed would never change: it would be written once in a session.
@@ -180,7 +164,7 @@ def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None)
     requests = sent.requests
     fresh, begins = (int(sent.fresh), int(sent.begins)) if sent.cached else (0, 0)
     written, cached = of_list * fresh, of_list * (requests - fresh) if sent.cached else 0
-    found = BillCounts(tokens=of_list * requests, texts=texts * requests, written=written, cached=cached)
+    found = Counts(requests=requests, tokens=of_list * requests, texts=texts * requests, written=written, cached=cached)
     if everything is None:
         return found._replace(unknown=requests)
     all_cached = everything * (requests - begins) if sent.cached else 0
@@ -189,14 +173,6 @@ def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None)
         saved_written=everything * begins - written,
         saved_cached=all_cached - cached,
     )
-
-
-def _texts(of_calls: CallTotals) -> dict[str, int]:
-    return {
-        "arguments": of_calls.arguments,
-        "results": of_calls.results,
-        "estimated": of_calls.estimated,
-    }
 
 
 @dataclass(slots=True)

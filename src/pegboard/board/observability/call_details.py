@@ -1,4 +1,4 @@
-"""What is kept of a call beside its record: as much as the configuration says, masked, then cut (X4, X5).
+"""What is kept of a call in its record: as much as the configuration says, masked, then cut (X4, X5).
 
 What it costs is bounded by what is kept: a result of 50 MB that is not kept is only measured.
 """
@@ -16,7 +16,8 @@ from pegboard.core.model.kept_values import kept_blocks, kept_json, kept_text
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.recording import MOST_ARGUMENTS, MOST_ERROR, Recording
 from pegboard.core.model.tools import CallResult, JsonObject
-from pegboard.ports import CallDetails, TokenCounter
+from pegboard.ports import CallDetails, CallNumbers, TokenCounter
+from pegboard.ports.requests import NOT_MEASURED
 
 _DAY: Final = 86_400
 SAMPLE: Final = 4_000
@@ -25,30 +26,12 @@ CHARACTERS: Final = 4
 """How many characters a token is taken to have where the text is not kept."""
 
 
-@dataclass(slots=True, kw_only=True)
-class CallTimes:
-    """Where the time of a call went, in milliseconds; None where it was not measured.
-
-    Attributes:
-        queued: from its arrival until it ran or was refused, a person's time excluded.
-        waited: for a person who was asked through the client.
-        upstream: in the plugin that answered it.
-    """
-
-    queued: float | None = None
-    waited: float | None = None
-    upstream: float | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCall:
-    """What is kept of one call.
+    """What is kept of one call for some days.
 
     Attributes:
         tool: the id of the tool, or nothing.
-        times: where its time went.
-        sent: how many characters its arguments have, as JSON.
-        received: how many its answer has for the model, None where nothing answered.
         because: why it ran or did not, as ``explain`` says it.
         where: the place of that.
         approval: the id of the approval that let it run, or nothing.
@@ -63,9 +46,6 @@ class KeptCall:
     """
 
     tool: str = ""
-    times: CallTimes
-    sent: int | None = None
-    received: int | None = None
     because: str = ""
     where: str = ""
     approval: str = ""
@@ -84,8 +64,7 @@ class EndedCall(NamedTuple):
 
     tool: str
     arguments: JsonObject
-    times: CallTimes
-    sent: int | None = None
+    numbers: CallNumbers = NOT_MEASURED
     because: Reason | None = None
     approval: str = ""
     error: str = ""
@@ -96,9 +75,14 @@ _TEXTS: Final = frozenset({"tool", "because", "where", "approval", "error", "arg
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
+def numbers_of(call: EndedCall) -> CallNumbers:
+    """Return what was measured of a call, with how many characters its answer has."""
+    return call.numbers if call.result is None else call.numbers._replace(received=_size_of(call.result))
+
+
 def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
-    """Return what is kept of a call, as the fields of :class:`KeptCall` that are not as by default."""
-    times, result = call.times, call.result
+    """Return what is kept of a call: its numbers, and the fields of :class:`KeptCall` that are not as by default."""
+    result = call.result
     found: dict[str, Any] = {}
     if call.approval:
         found["approval"] = call.approval
@@ -107,17 +91,12 @@ def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
     if kept.arguments:
         arguments = kept_json(masker, call.arguments, MOST_ARGUMENTS)
         found["arguments"], found["arguments_cut"], found["exact"] = arguments.text, arguments.cut, arguments.exact
-    received = "null" if result is None else _number(_size_of(result))
     if result is not None and kept.results and not result.is_error:
         answer = kept_blocks(masker, result.content, result.structured, kept.results)
         found["result"], found["result_cut"] = answer.text, answer.cut
-    measured = (
-        f'"times": {{"queued": {_number(times.queued)}, "waited": {_number(times.waited)}, '
-        f'"upstream": {_number(times.upstream)}}}, "sent": {_number(call.sent)}, "received": {received}'
-    )
-    text = f"{_standing(masker, masker.forms, call.tool, kept, call.because)}, {measured}"
     more = f", {_ENCODER.encode(found)[1:-1]}" if found else ""
-    return CallDetails(f"{{{text}{more}}}", time.time() + kept.days * _DAY)
+    text = f"{{{_standing(masker, masker.forms, call.tool, kept, call.because)}{more}}}"
+    return CallDetails(numbers_of(call), text, time.time() + kept.days * _DAY)
 
 
 @lru_cache(maxsize=1_024)
@@ -134,20 +113,13 @@ def _standing(masker: Masker, forms: frozenset[str], tool: str, kept: Recording,
     return _ENCODER.encode(found)[1:-1]
 
 
-def _number(value: float | None) -> str:
-    return "null" if value is None else repr(value)
-
-
-def call_of_text(text: str | None) -> KeptCall | None:
+def call_of_text(text: str) -> KeptCall | None:
     """Return what is kept of a call, of the text that a store has; None where it has none, or something else."""
-    if text is None:
-        return None
     try:
         found: Any = json.loads(text)
         values = {field.name: found[field.name] for field in fields(KeptCall) if field.name in found}
         if any(type(value) is not str for name, value in values.items() if name in _TEXTS):
             return None
-        values["times"] = CallTimes(**values.get("times", {}))
         values["kept"] = Recording(**values.get("kept", {}))
         return KeptCall(**values)
     except (ValueError, TypeError, AttributeError, RecursionError):

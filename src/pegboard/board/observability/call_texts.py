@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pegboard.board.observability.tally import Key
 from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.ports import UsageOutcome
@@ -14,9 +15,6 @@ from pegboard.support.json_encoding import encoding_by
 
 CountMany = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 """Counts the tokens of some texts while no call waits for it."""
-Key = tuple[str, str, str]
-"""Principal, agent and session id."""
-
 COUNTED: Final = 50_000
 """How many characters of a tool's arguments and results are counted in a process; what comes then is estimated."""
 KEPT: Final = 200

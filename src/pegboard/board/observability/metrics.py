@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from pegboard.board.observability.call_texts import CallTexts
 from pegboard.board.observability.sent_steps import SentStep, SentSteps
-from pegboard.board.observability.usage import UsageTally
+from pegboard.board.observability.tally import Key, Tally
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
-from pegboard.ports import AuditRecord, BillCounts, SessionKey
+from pegboard.ports import AuditRecord, SessionKey, UsageOutcome
 
 Price = Callable[[Iterable[Tool]], int]
 SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
@@ -47,9 +47,9 @@ class SentList:
 
 @dataclass(slots=True, eq=False)
 class Counted:
-    """The numbers of one session since the board was opened; ``billed`` are those of them that are billed."""
+    """The numbers of one session since the board was opened, and the lists it was sent that are not priced yet."""
 
-    key: tuple[str, str, str]
+    key: Key
     loads: int = 0
     unloads: int = 0
     evictions: int = 0
@@ -57,10 +57,7 @@ class Counted:
     calls: int = 0
     turns: int = 0
     surfaces: int = 0
-    searches: int = 0
-    meta_calls: int = 0
     sent: list[SentList] = field(default_factory=list[SentList])
-    billed: tuple[int, ...] = (0,) * 6
     tools: tuple[Tool, ...] | None = None
     texts: tuple[str, ...] = ()
     newest: Surface | None = None
@@ -73,35 +70,31 @@ _OF: Final[Mapping[str, str]] = {
     "evicted": "evictions",
     "denied": "denials",
 }
+_BILLED: Final = frozenset({"loads", "unloads", "denials"})
 AT_ONCE: Final = 256
 """How many calls are counted at once."""
-
-
-News = tuple[tuple[str, str, str], BillCounts, Sequence[SentList]]
-"""What came of a session: principal, agent and session id, the counts, and what was sent."""
 
 
 class SessionMetrics:
     """The numbers of every session that a board has seen."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
+        self._sessions: OrderedDict[Key, Counted] = OrderedDict()
         self._totals: Counter[tuple[str, str, str]] = Counter()
         self._calls: list[AuditRecord] = []
         """Calls that are not counted yet: many at once take less than one by one."""
         self.on_news: Callable[[], object] = lambda: None
-        """Called when something is counted for the first time since the last bill."""
+        """Called when something is counted for the first time since :meth:`take_sent`."""
         self.on_decided: Callable[[], object] = lambda: None
         """Called when a load or a refusal is counted, which is on the trail by then."""
-        self._news: set[Counted] = set()
-        self._sent: set[Counted] = set()
-        """Whose counts were taken, and not what they were sent."""
-        self._usage = UsageTally()
+        self._sent: dict[Key, Counted] = {}
+        """The sessions that were sent something that is not priced yet."""
+        self._tally = Tally()
         self.call_texts = CallTexts()
-        """What models wrote to call and were answered since the last bill."""
+        """What models wrote to call and were answered that is not on the bill yet."""
         self.steps = SentSteps()
         """The lists that were sent lately."""
-        self._told = False
+        self._has_news = False
 
     @property
     def totals(self) -> Counter[tuple[str, str, str]]:
@@ -110,10 +103,10 @@ class SessionMetrics:
         return self._totals
 
     @property
-    def usage(self) -> UsageTally:
-        """Return the calls by agent, tool and outcome since the last bill."""
+    def tally(self) -> Tally:
+        """Return what was done that is not handed to the store yet."""
         self._count_calls()
-        return self._usage
+        return self._tally
 
     def recorded(self, event: str, record: AuditRecord) -> None:
         """Count an event of the audit trail, where it is one of the numbers."""
@@ -121,42 +114,47 @@ class SessionMetrics:
             self._calls.append(record)
             if len(self._calls) >= AT_ONCE:
                 self._count_calls()
-            if not self._told:
+            if not self._has_news:
                 self._tell()
             return
-        if self._usage.add(event, record) and not self._told:
-            self._tell()
-        name = _OF.get(event)
-        if name is None:
+        key = record.principal, record.agent, record.session
+        if event == "approval_asked":
+            self._count(key, "waits", tool=record.subject, outcome="waits")
+        if (name := _OF.get(event)) is None:
             return
         self._totals[event, record.agent, record.outcome if event == "denied" else ""] += 1
-        counted = self._counted((record.principal, record.agent, record.session))
+        counted = self._counted(key)
         setattr(counted, name, getattr(counted, name) + 1)
-        self._is_news(counted)
+        if event == "denied" and record.kind != "load":  # a load that is refused is no call
+            self._count(key, name, tool=record.subject, outcome="refused")
+        elif name in _BILLED:
+            self._count(key, name)
         self.on_decided()
+
+    def _count(self, key: Key, name: str, *, tool: str = "", outcome: UsageOutcome | None = None) -> None:
+        self._tally.add(key, name, tool=tool, outcome=outcome)
+        if not self._has_news:
+            self._tell()
 
     def _count_calls(self) -> None:
         """Count the calls that wait for it."""
         if not self._calls:
             return
         records, self._calls = self._calls, []
-        self._usage.add_calls(records)
+        self._tally.add_calls(records)
         counts: dict[tuple[str, str, str, str], int] = {}
         for record in records:
             names = record.principal, record.agent, record.session, record.outcome
             counts[names] = counts.pop(names, 0) + 1  # the session with the newest call is the last
         for (principal, agent, session, outcome), number in counts.items():
             self._totals["called", agent, outcome] += number
-            counted = self._counted((principal, agent, session))
-            counted.calls += number
-            self._is_news(counted)
+            self._counted((principal, agent, session)).calls += number
 
     def turn_ended(self, key: SessionKey) -> None:
         """Count the end of a turn."""
         self.totals["turn_ended", key.agent, ""] += 1
         counted = self._counted((key.principal, key.agent, key.session))
         counted.turns += 1
-        self._is_news(counted)
 
     def surfaced(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
@@ -193,7 +191,9 @@ class SessionMetrics:
             counted.sent.append(last)
             last.step = self.steps.note(key, tools, texts, counted.newest)
         last.requests += 1
-        self._is_news(counted)
+        self._sent[counted.key] = counted
+        if not self._has_news:
+            self._tell()
         return last
 
     def withdraw(self, key: SessionKey, sent: SentList) -> bool:
@@ -206,15 +206,11 @@ class SessionMetrics:
 
     def searched(self, key: SessionKey) -> None:
         """Count a search."""
-        counted = self._counted((key.principal, key.agent, key.session))
-        counted.searches += 1
-        self._is_news(counted)
+        self._count((key.principal, key.agent, key.session), "searches")
 
     def meta_called(self, key: SessionKey) -> None:
         """Count a call of a meta-tool."""
-        counted = self._counted((key.principal, key.agent, key.session))
-        counted.meta_calls += 1
-        self._is_news(counted)
+        self._count((key.principal, key.agent, key.session), "meta_calls")
 
     def texts_of_call(
         self,
@@ -227,30 +223,16 @@ class SessionMetrics:
     ) -> None:
         """Note what a model wrote to call and was answered, as :meth:`CallTexts.add`: counted with the next bill."""
         self.call_texts.add((key.principal, key.agent, key.session), arguments, answered, meta=meta, sent=sent)
-        if not self._told:
+        if not self._has_news:
             self._tell()
 
-    def take_counts(self) -> list[tuple[tuple[str, str, str], BillCounts]]:
-        """Return what was done since this or :meth:`take_news` was called last; what was sent waits for that."""
-        self._count_calls()
-        news, self._news = self._news, set()
-        self._sent |= {counted for counted in news if counted.sent}
-        return [(counted.key, counts) for counted in news if any(counts := _done_since(counted))]
-
-    def take_news(self) -> list[News]:
-        """Return what has come since this was called last; its counts have no price."""
-        self._count_calls()
-        news, self._news, self._told = self._news | self._sent, set(), False
-        self._sent.clear()
-        return [_news_of(counted) for counted in news]
-
-    def _is_news(self, counted: Counted) -> None:
-        if not self._told:
-            self._tell()
-        self._news.add(counted)
+    def take_sent(self) -> list[tuple[Key, Sequence[SentList]]]:
+        """Return the lists that models were sent since this was called last; they are billed with this."""
+        taken, self._sent, self._has_news = self._sent, {}, False
+        return [(key, _billed(counted)) for key, counted in taken.items()]
 
     def _tell(self) -> None:
-        self._told = True
+        self._has_news = True
         self.on_news()
 
     def report(
@@ -272,7 +254,7 @@ class SessionMetrics:
             found.append(_record(key, counted, tokens, saved))
         return found
 
-    def _counted(self, key: tuple[str, str, str]) -> Counted:
+    def _counted(self, key: Key) -> Counted:
         self._count_calls()
         counted = self._sessions.get(key)
         if counted is not None:
@@ -284,30 +266,18 @@ class SessionMetrics:
         return counted
 
 
-def _done_since(counted: Counted) -> BillCounts:
-    """Return what was done in a session since it was billed last, which it is with this."""
-    now = (counted.loads, counted.unloads, counted.searches, counted.calls, counted.meta_calls, counted.denials)
-    loads, unloads, searches, calls, meta_calls, denials = (
-        count - before for count, before in zip(now, counted.billed, strict=True)
-    )
-    counted.billed = now
-    return BillCounts(
-        loads=loads, unloads=unloads, searches=searches, calls=calls, meta_calls=meta_calls, denials=denials
-    )
-
-
-def _news_of(counted: Counted) -> News:
+def _billed(counted: Counted) -> Sequence[SentList]:
+    """Return the lists of a session that are not billed yet, which they are with this."""
     sent, counted.sent = counted.sent, []
     for one in sent:
         one.billed = True
         if one.cached and one.requests:
             one.begins, one.fresh = counted.in_cache is None, counted.in_cache != (one.tools, one.texts)
             counted.in_cache = one.tools, one.texts
-    counts = _done_since(counted)._replace(requests=sum(one.requests for one in sent))
-    return counted.key, counts, sent
+    return sent
 
 
-def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:
+def _record(key: Key, counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:
     return {
         "principal": key[0],
         "agent": key[1],

@@ -326,11 +326,11 @@ def siblings(
 
 def note_search(services: Services, snapshot: Snapshot, needs: Search, found: Found) -> None:
     """Note a search and how much it found, within 50 ms (S2)."""
-    from pegboard.board.observability.call_details import CallTimes, EndedCall, details_of  # no start needs it
+    from pegboard.board.observability.call_details import EndedCall, details_of  # no start needs it
 
     recorder, info = services.recorder, snapshot.info
     outcome = f"{len(found.results)} found"
     entry = recorder.entry(info.key, snapshot.state.turn, "search", "search", "allowed", outcome=outcome, by=info.by)
-    ended = EndedCall("", {"queries": list(needs.queries)}, CallTimes())
+    ended = EndedCall("", {"queries": list(needs.queries)})
     recorder.note_later(entry, details=details_of(services.masker, snapshot.permissions.agent.record, ended))
     services.metrics.searched(info.key)

@@ -1,245 +1,300 @@
-"""The bill and the counts of calls by time: added to in batches, summed by the database (F4)."""
+"""The counts by time: one table of every unit, added to in batches, and sums over it (F4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.ports import (
-    BILL_DAYS,
-    BillCounts,
-    BillPage,
-    BillRecord,
-    BillSums,
-    UsageCounts,
-    UsageRecord,
-    UsageSums,
-    UsageUnit,
+from pegboard.errors import StoreError
+from pegboard.ports.counts import (
+    DAY,
+    EVERYTHING_COUNTED,
+    MOST_GREATEST,
+    NO_DURATIONS,
+    SESSION_DAY,
+    STEP,
+    UNITS,
+    CountFilter,
+    CountName,
+    CountNames,
+    CountRecord,
+    Counts,
+    CountSums,
+    CountUnit,
+    Durations,
+    folded,
+    rows_of,
+    start_of,
 )
-from pegboard.ports.tokens import MOST_GREATEST
-from pegboard.ports.usage import DAY, UNITS, folded, start_of
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import Database, Transaction, insert, one_of, where
+from pegboard.stores.sql.database import key_of, one_of, where
 
 if TYPE_CHECKING:
-    from pegboard.ports import BillName
-    from pegboard.ports.usage import UsageName
+    from pegboard.stores.sql.database import Database, Row, Transaction
 
-BillKey = tuple[str, str, str, str]
-UsageKey = tuple[int, str, str, str, str]
-_BILL: Final = ("day", "principal", "agent", "session")
-_USAGE: Final = ("start", "agent", "server", "tool", "outcome")
-_ADD_BILL: Final = insert("bill", (*_BILL, *BillCounts._fields), key=_BILL, add=True)
-_ADD_USAGE: Final = insert("usage", ("seconds", *_USAGE, *UsageCounts._fields), key=("seconds", *_USAGE), add=True)
+TIDIED_AFTER: Final = 400
+"""After how many rows that were added to it is looked whether there are too many."""
+LONGEST_DURATIONS: Final = 400
+"""How many characters the durations of a row may have before they are added up."""
+REMOVED_AT_ONCE: Final = 500
+"""How many old rows of a unit are removed at once: some milliseconds."""
 
-FOLDED_EVERY: Final = 50
-"""After how many batches, or with how many counts in one, it is looked whether there are too many rows."""
-
-
-class _Taken(NamedTuple):
-    bill: Mapping[BillKey, BillCounts]
-    usage: Mapping[UsageKey, UsageCounts]
+_NAMES: Final = ("principal", "agent", "session", "server", "tool", "outcome")
+_COUNTS: Final = Counts._fields
+_KEY: Final = ("unit", "start", "key")
+_COLUMNS: Final = (*_KEY, *_NAMES, *_COUNTS, "durations")
+_ADD: Final = (
+    f"INSERT INTO main.request_count AS old ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+    f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET"
+    f" {', '.join(f'{name} = old.{name} + excluded.{name}' for name in _COUNTS)},"
+    " durations = old.durations || excluded.durations"
+)
+_SUMS: Final = ", ".join(f"sum({name})" for name in _COUNTS)
+_STRETCH: Final = "unit = ? AND start = ?"
+_EXTENT: Final = f"SELECT count(*), max(length(durations)) FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
+_CELLS: Final = ", ".join((*_NAMES, *_COUNTS, "durations"))
+_ROWS: Final = f"SELECT key, {_CELLS} FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
+_LONG: Final = f"SELECT key, durations FROM main.request_count WHERE {_STRETCH} AND length(durations) > ?"  # noqa: S608
+_SHORTEN: Final = f"UPDATE main.request_count SET durations = ? WHERE {_STRETCH} AND key = ?"  # noqa: S608
+_OLD: Final = (
+    "DELETE FROM main.request_count WHERE (unit, start, key) IN"
+    " (SELECT unit, start, key FROM main.request_count WHERE unit = ? AND start <= ? ORDER BY start LIMIT ?)"
+)
+_NUMBERS_AND_TEXTS: Final = frozenset({int, str, Decimal})
+"""What a sum and its names are made of; PostgreSQL sums whole numbers as decimal ones."""
+Stretch = tuple[CountUnit, int]
 
 
 class WaitingCounts:
-    """Counts that are not stored yet, summed by their names, however long they wait."""
+    """What is to be added to the counts, one record for each step and names, however long it waits."""
 
     def __init__(self) -> None:
-        self._bill: dict[BillKey, BillCounts] = {}
-        self._usage: dict[UsageKey, UsageCounts] = {}
-        self._puts = 0
+        self._waiting: dict[tuple[int, CountNames], CountRecord] = {}
+        self._touched: set[Stretch] = set()
+        self._added = 0  # rows, since it was looked whether there are too many
+        self._tidied = 0  # the newest step when that was
 
     def __len__(self) -> int:
-        """Return whether any wait; they fit into one batch."""
-        return 1 if self._bill or self._usage else 0
+        """Return how many wait."""
+        return len(self._waiting)
 
-    def add_bill(self, records: Iterable[BillRecord]) -> None:
-        """Take what is to be added to the bill."""
-        for *names, counts in records:
-            key = cast("BillKey", tuple(names))
-            self._bill[key] = self._bill.get(key, BillCounts()).plus(counts)
+    def add(self, records: Iterable[CountRecord]) -> None:
+        """Take records."""
+        for record in records:
+            key = start_of(STEP, record.start), record.names
+            known = self._waiting.get(key)
+            self._waiting[key] = record if known is None else known.plus(record)
 
-    def add_usage(self, records: Iterable[UsageRecord]) -> None:
-        """Take what is to be added to the counts by time."""
-        for start, agent, server, tool, outcome, counts in records:
-            key = start_of(UNITS[0], start), agent, server, tool, outcome
-            self._usage[key] = self._usage.get(key, UsageCounts()).plus(counts)
-
-    def take(self, most: int) -> _Taken:  # noqa: ARG002 - they are few
-        """Return what is to be written."""
-        taken, self._bill, self._usage = _Taken(self._bill, self._usage), {}, {}
-        return taken
-
-    async def put(self, transaction: Transaction, taken: _Taken) -> None:
-        """Add to the rows, and remove those that are too old."""
-        if taken.bill:
-            await transaction.many(_ADD_BILL, [(*key, *counts) for key, counts in sorted(taken.bill.items())])
-            oldest = date.fromisoformat(max(taken.bill)[0]) - timedelta(days=BILL_DAYS)
-            await transaction.run("DELETE FROM main.bill WHERE day < ?", oldest.isoformat())
-        for unit in UNITS if taken.usage else ():
-            summed: dict[UsageKey, UsageCounts] = {}
-            for (start, *names), counts in taken.usage.items():
-                key = cast("UsageKey", (start_of(unit, start), *names))
-                summed[key] = summed.get(key, UsageCounts()).plus(counts)
-            await transaction.many(
-                _ADD_USAGE, [(unit.seconds, *key, *counts) for key, counts in sorted(summed.items())]
-            )
-            oldest = max(taken.usage)[0] - unit.kept - unit.seconds
-            await transaction.run("DELETE FROM main.usage WHERE seconds = ? AND start <= ?", unit.seconds, oldest)
-        self._puts += 1
-        if len(taken.usage) >= FOLDED_EVERY or (taken.usage and self._puts % FOLDED_EVERY == 0):
-            await _fold_all(transaction)
-
-    def written(self, taken: _Taken) -> None:
-        """Do nothing more."""
+    def take(self, most: int) -> list[CountRecord]:  # noqa: ARG002 - they are few, and added at once or not at all
+        """Return what waits, which waits no longer."""
+        taken, self._waiting = self._waiting, {}
+        return [*taken.values()]
 
     def drop_surplus(self) -> int:
-        """Keep all: they are few."""
+        """Return 0: what waits adds up."""
         return 0
 
+    def written(self, taken: Sequence[CountRecord]) -> None:
+        """Do nothing more."""
 
-async def _fold_all(transaction: Transaction) -> None:
-    """Sum the smallest rows of each stretch of time that has too many."""
-    most = " ".join(f"WHEN {unit.seconds} THEN {unit.most}" for unit in UNITS)
-    query = f"SELECT seconds, start FROM main.usage GROUP BY seconds, start HAVING count(*) > CASE seconds {most} END"  # noqa: S608
-    mine = "FROM main.usage WHERE seconds = ? AND start = ?"
-    names = ", ".join((*_USAGE[1:], *UsageCounts._fields))
-    for seconds, start in await transaction.rows(query):
-        unit = next(unit for unit in UNITS if unit.seconds == seconds)
-        found = await transaction.rows(f"SELECT {names} {mine}", seconds, start)
-        left = folded({row[:4]: UsageCounts(*row[4:]) for row in found}, unit.most)
-        await transaction.run(f"DELETE {mine}", seconds, start)
-        await transaction.many(_ADD_USAGE, [(seconds, start, *key, *counts) for key, counts in left.items()])
+    async def put(self, transaction: Transaction, taken: Sequence[CountRecord]) -> None:
+        """Add to the rows of every unit, and now and then keep them few."""
+        await transaction.in_order()
+        for unit in UNITS:
+            rows = rows_of(unit, taken).values()
+            await transaction.many(_ADD, sorted(_row(unit, row) for row in rows))
+            self._touched |= {(unit, row.start) for row in rows}
+            self._added += len(rows)
+        newest = max(start_of(STEP, record.start) for record in taken)
+        if newest > self._tidied or self._added >= TIDIED_AFTER:
+            for stretch in sorted(self._touched):
+                await _tidy(transaction, *stretch)
+            for unit in UNITS:
+                await transaction.run(_OLD, unit.number, newest - unit.kept - unit.seconds, REMOVED_AT_ONCE)
+            self._touched, self._added, self._tidied = set(), 0, max(newest, self._tidied)
 
 
-class Counts(StoreBase):
-    """The part of the store that keeps the bill and the counts of calls by time."""
+async def _tidy(transaction: Transaction, unit: CountUnit, start: int) -> None:
+    """Sum the rarest rows of a stretch of time where it has too many, and add durations up that are long."""
+    ((number, longest),) = await transaction.rows(_EXTENT, unit.number, start)
+    if unit.most and number > unit.most:
+        await _fold(transaction, unit, start)
+    if (longest or 0) > LONGEST_DURATIONS:
+        for key, text in await transaction.rows(_LONG, unit.number, start, LONGEST_DURATIONS):
+            await transaction.run(_SHORTEN, _durations_text(_durations(text)), unit.number, start, key)
+
+
+async def _fold(transaction: Transaction, unit: CountUnit, start: int) -> None:
+    """Sum the rarest rows of a stretch of time; one that cannot be read stays."""
+    rows = await transaction.rows(_ROWS, unit.number, start)
+    records = {one.names: (key, one) for key, *row in rows if (one := _sound(start, row)) is not None}
+    moved = folded({names: one.counts.times for names, (_, one) in records.items()}, unit.most)
+    sums: dict[CountNames, CountRecord] = {}
+    gone: list[int] = []
+    for names, whole in moved.items():
+        key, one = records[names]
+        gone.append(key)
+        sums[whole] = sums.get(whole, CountRecord(start, *whole)).plus(one)
+    for at in range(0, len(gone), REMOVED_AT_ONCE):
+        condition, keys = one_of("key", gone[at : at + REMOVED_AT_ONCE])
+        query = f"DELETE FROM main.request_count WHERE {_STRETCH} AND {condition}"  # noqa: S608 - constants
+        await transaction.run(query, unit.number, start, *keys)
+    await transaction.many(_ADD, sorted(_row(unit, row) for row in sums.values()))
+
+
+class RequestCounts(StoreBase):
+    """The part of the store that keeps the counts."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._waiting_counts = WaitingCounts()
-        self._batches.kinds.append(self._waiting_counts)
+        self._counts: Final = WaitingCounts()
+        self._batches.kinds.append(self._counts)
 
-    @property
-    def lasts(self) -> bool:
-        """Return whether what is stored outlives the process."""
-        return self._db.lasts
+    def count_later(self, *records: CountRecord) -> None:
+        """Add to the counts within 50 ms, in a batch; where no loop runs, with the next that is written."""
+        if records:
+            self._require_open()
+            self._counts.add(records)
+            self._batches.schedule()
 
     def fetch_counts(self, hand_over: Callable[[], object]) -> bool:
-        """Have what was counted handed over as a batch is made, where another process may serve on."""
+        """Have what was counted handed over with each batch where others go on when this process is killed."""
         if self._db.answers_get_lost:
             self._batches.before_batch.append(hand_over)
         return self._db.answers_get_lost
 
-    def bill_later(self, *records: BillRecord) -> None:
-        """Add to the bill within 50 ms, in a batch; where no loop runs, with the next that is written."""
-        self._require_open()
-        self._waiting_counts.add_bill(records)
-        self._batches.schedule()
-
-    def usage_later(self, *records: UsageRecord) -> None:
-        """Add to the counts by time within 50 ms, in a batch; where no loop runs, with the next that is written."""
-        self._require_open()
-        self._waiting_counts.add_usage(records)
-        self._batches.schedule()
-
-    async def bill(
+    async def sums(
         self,
+        unit: CountUnit,
         *,
-        since: str | None = None,
-        until: str | None = None,
-        principal: str | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        after: Hashable = None,
-        limit: int = 2000,
-    ) -> BillPage:
-        """Return a part of what is stored, the oldest day first; what waits is written before."""
-        await self._batches.flush()
-        condition, values = _of_bill(since, until, None, principal=principal, agent=agent, session=session)
-        if after is not None:
-            condition = f"{condition or ' WHERE 1 = 1'} AND ({', '.join(_BILL)}) > (?, ?, ?, ?)"
-            values += cast("tuple[str, ...]", after)
-        names = ", ".join((*_BILL, *BillCounts._fields))
-        query = f"SELECT {names} FROM main.bill{condition} ORDER BY {', '.join(_BILL)} LIMIT ?"  # noqa: S608 - constants
-        rows = await self._db.rows(query, *values, limit)
-        records = [record for row in rows if (record := _intact_bill(row)) is not None]
-        return BillPage(records, rows[-1][:4] if rows and len(rows) == limit else None, len(rows) - len(records))
-
-    async def bill_sums(
-        self,
-        *,
-        by: Sequence[BillName],
-        since: str | None = None,
-        until: str | None = None,
-        principal: str | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        agents: Collection[str] | None = None,
+        since: int,
+        until: int,
+        by: Sequence[CountName],
+        of: CountFilter = EVERYTHING_COUNTED,
         greatest: int | None = None,
-    ) -> BillSums:
-        """Return sums of the bill; what waits is written before."""
+    ) -> CountSums:
+        """Return sums of the rows of a unit; what waits is written before."""
         await self._batches.flush()
-        condition, values = _of_bill(since, until, agents, principal=principal, agent=agent, session=session)
-        names = ", ".join(by)
-        query = f"SELECT {names}{', ' if by else ''}{_sums(BillCounts)}, count(*) OVER () FROM main.bill{condition}"  # noqa: S608
+        read = self._db.slow_rows if unit in (DAY, SESSION_DAY) else self._db.rows
+        condition, values = _conditions(unit, since, until, of)
+        found = await self._sums(read, by, condition, values, greatest)
+        if found is None:
+            rows = await read(f"SELECT start, {_CELLS} FROM main.request_count{condition}", *values)  # noqa: S608
+            return _sums_of_sound(by, rows, greatest)
+        if "outcome" not in unit.names:
+            return found
+        wanted = ", ".join((*by, "durations"))
+        query = f"SELECT {wanted} FROM main.request_count{condition} AND durations <> ''"  # noqa: S608 - constants
+        durations = _summed_durations(await read(query, *values))
+        return found._replace(records=[_with_durations(one, by, durations) for one in found.records])
+
+    async def _sums(
+        self,
+        read: Callable[..., Awaitable[list[Row]]],
+        by: Sequence[CountName],
+        condition: str,
+        values: Sequence[Any],
+        greatest: int | None,
+    ) -> CountSums | None:
+        """Return sums as the database makes them; None where something else than numbers is in a row."""
+        names, given = ", ".join(by), list(values)
+        query = (
+            f"SELECT {''.join(f'{name}, ' for name in by)}{_SUMS}, count(*) OVER () FROM main.request_count{condition}"  # noqa: S608
+        )
         query += f" GROUP BY {names}" if by else ""
         if greatest is not None and by:
             query += f" ORDER BY sum(tokens + arguments + results) DESC, {names} LIMIT ?"
-            values.append(max(min(greatest, MOST_GREATEST), 1))
-        elif by:
-            query += f" ORDER BY {names}"
-        rows = [row for row in await self._db.slow_rows(query, *values) if row[len(by)] is not None]
-        kept = rows if greatest is None else rows[: max(greatest, 0)]
-        records = [BillRecord(*_named(_BILL, by, row), BillCounts(*row[len(by) : -1])) for row in kept]
-        return BillSums(records, more=(rows[0][-1] if rows and greatest is not None else len(kept)) - len(kept))
-
-    async def usage(
-        self, unit: UsageUnit, *, since: int, until: int, by: Sequence[UsageName], agents: Collection[str] | None = None
-    ) -> UsageSums:
-        """Return sums over a time; what waits is written before."""
-        await self._batches.flush()
-        condition, values = where({"seconds = ?": unit.seconds, "start >= ?": since, "start < ?": until})
-        if agents is not None:
-            of_agents, given = one_of("agent", agents)
-            condition, values = f"{condition} AND {of_agents}", [*values, *given]
-        names = ", ".join(by)
-        query = f"SELECT {names}{', ' if by else ''}{_sums(UsageCounts)} FROM main.usage{condition}"  # noqa: S608 - constants
-        query += f" GROUP BY {names} ORDER BY {names}" if by else ""
-        read = self._db.slow_rows if unit is DAY else self._db.rows  # days are asked for by the month
-        rows = [row for row in await read(query, *values) if row[len(by)] is not None]
-        return UsageSums([UsageRecord(*_named(_USAGE, by, row), UsageCounts(*row[len(by) :])) for row in rows])
+            given.append(max(min(greatest, MOST_GREATEST), 1))
+        try:
+            rows = [row for row in await read(query, *given) if row[-2] is not None]  # of nothing there is no sum
+        except StoreError as error:
+            if "integer overflow" in error.message:
+                return None
+            raise
+        if any(not _NUMBERS_AND_TEXTS.issuperset(map(type, row)) for row in rows):
+            return None
+        found = [_sum_of(by, row) for row in rows]
+        if greatest is None:
+            return CountSums(found)
+        found = found[:greatest]
+        return CountSums(found, 0, (rows[0][-1] if rows else 0) - len(found))
 
 
-def _sums(counts: Any) -> str:
-    return ", ".join(f"CAST(sum({name}) AS bigint)" for name in counts._fields)
+def _conditions(unit: CountUnit, since: int, until: int, of: CountFilter) -> tuple[str, list[Any]]:
+    given = {"principal = ?": of.principal, "agent = ?": of.agent, "session = ?": of.session}
+    text, values = where({"unit = ?": unit.number, "start >= ?": since, "start < ?": until, **given})
+    if of.agents is None:
+        return text, values
+    condition, agents = one_of("agent", of.agents)
+    return f"{text} AND {condition}", [*values, *agents]
 
 
-def _named(names: Sequence[str], by: Sequence[str], row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the names of a sum in the order of a record's; those that it is not told apart by are empty."""
-    given = dict(zip(by, row, strict=False))
-    return tuple(given.get(name, 0 if name == "start" else "") for name in names)
+def _sum_of(by: Sequence[CountName], row: Row) -> CountRecord:
+    names: dict[str, Any] = dict(zip(by, row, strict=False))
+    return CountRecord(**names, counts=Counts(*map(int, row[len(by) : -1])))
 
 
-def _of_bill(
-    since: str | None, until: str | None, agents: Collection[str] | None, **names: str | None
-) -> tuple[str, list[Any]]:
-    condition, values = where(
-        {**{f"{name} = ?": value for name, value in names.items()}, "day >= ?": since, "day <= ?": until}
-    )
-    if agents is not None:
-        of_agents, given = one_of("agent", agents)
-        condition, values = f"{condition or ' WHERE 1 = 1'} AND {of_agents}", [*values, *given]
-    return condition, values
+def _sums_of_sound(by: Sequence[CountName], rows: Sequence[Row], greatest: int | None) -> CountSums:
+    """Return sums of the rows that can be read, and how many cannot."""
+    sums: dict[tuple[Any, ...], CountRecord] = {}
+    sound = [record for start, *row in rows if (record := _sound(start, row)) is not None]
+    for record in sound:
+        names: dict[str, Any] = {name: getattr(record, name) for name in by}
+        key = tuple(names.values())
+        one = CountRecord(**names, counts=record.counts, durations=record.durations)
+        sums[key] = sums[key].plus(one) if key in sums else one
+    found = sorted(sums.values(), key=lambda one: (-one.counts.all_tokens, one[:7]))
+    shown = found if greatest is None else found[: min(greatest, MOST_GREATEST)]
+    return CountSums(shown, len(rows) - len(sound), len(found) - len(shown))
 
 
-def _intact_bill(row: Sequence[Any]) -> BillRecord | None:
-    """Return a row as a record, or None where a column holds what is never written."""
-    try:
-        date.fromisoformat(row[0])
-    except (TypeError, ValueError):
+def _with_durations(
+    record: CountRecord, by: Sequence[CountName], durations: Mapping[tuple[Any, ...], Durations]
+) -> CountRecord:
+    names = tuple([getattr(record, name) for name in by])
+    return record._replace(durations=durations.get(names, NO_DURATIONS))
+
+
+def _summed_durations(rows: Iterable[Row]) -> dict[tuple[Any, ...], Durations]:
+    texts: dict[tuple[Any, ...], list[str]] = {}
+    for *names, text in rows:
+        texts.setdefault(tuple(names), []).append(text)
+    return {names: _durations("".join(some)) for names, some in texts.items()}
+
+
+def _row(unit: CountUnit, record: CountRecord) -> tuple[Any, ...]:
+    names = record.names
+    key = int.from_bytes(bytes.fromhex(key_of(*names))[:8], signed=True)
+    return unit.number, record.start, key, *names, *record.counts, _durations_text(record.durations)
+
+
+def _sound(start: int, row: Sequence[Any]) -> CountRecord | None:
+    """Return a row as a record, or None where something else than numbers is in it."""
+    names, counts, durations = row[: len(_NAMES)], row[len(_NAMES) : -1], row[-1]
+    if any(type(count) is not int for count in counts) or any(type(text) is not str for text in (*names, durations)):
         return None
-    if any(type(count) is not int for count in row[4:]):
-        return None
-    return BillRecord(row[0], row[1], row[2], row[3], BillCounts(*row[4:]))
+    return CountRecord(start, *names, Counts(*counts), _durations(durations))
+
+
+def _durations_text(durations: Durations) -> str:
+    """Return durations as a text to which others can be appended.
+
+    >>> _durations_text({65: 3, 66: 1})
+    ' 65*3 66'
+    """
+    return "".join(f" {bucket}*{calls}" if calls > 1 else f" {bucket}" for bucket, calls in durations.items())
+
+
+def _durations(text: str) -> Durations:
+    """Return the durations of a text, or of several that stand behind each other.
+
+    >>> _durations(" 65*3 66 65")
+    {65: 4, 66: 1}
+    """
+    found: dict[int, int] = {}
+    for part, times in Counter(text.split()).items():
+        bucket, _, calls = part.partition("*")
+        found[int(bucket)] = found.get(int(bucket), 0) + times * int(calls or 1)
+    return found

@@ -44,6 +44,7 @@ T = TypeVar("T")
 
 TYPES: Final = {
     "int": "bigint NOT NULL",
+    "int?": "bigint",
     "real": "float8 NOT NULL",
     "real?": "float8",
     "text": 'text COLLATE "C" NOT NULL',
@@ -88,6 +89,7 @@ class PostgresTransaction:
         self._queue += [(_LOCK, (number,)) for number in sorted(map(database.lock_number, locks))]
         self.has_begun = False
         self.changes: Final = Changes()
+        self._is_in_order = False
 
     async def _send(self, *statements: Statement) -> tuple[list[Row], int]:
         """Send what waits and these; return the rows of the last one, and how many it has changed."""
@@ -118,7 +120,9 @@ class PostgresTransaction:
 
     async def in_order(self) -> None:
         """Let what is inserted from now on be numbered in the order in which transactions end."""
-        await self.run("UPDATE main.counter SET value = value + 1 WHERE name = 'others'")
+        if not self._is_in_order:
+            self._is_in_order = True
+            await self.run("UPDATE main.counter SET value = value + 1 WHERE name = 'others'")
 
     def announce(
         self,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pegboard.ports import BillCounts, UsageCounts
+from pegboard.ports import Counts
 
 VERSION: Final = 1
 
@@ -46,16 +46,15 @@ _TABLES: Final = {
     "accepted": "configuration text, text text, PRIMARY KEY (configuration)",
     "sealed": "kind text, key text, version int, expires_at real?, sealed bytes, place text, PRIMARY KEY (kind, key)",
     "use": "id id, at real, principal text, agent text, need text, tool text, UNIQUE (principal, agent, need, tool)",
-    "bill": f"day text, {_SESSION}, {_counts(BillCounts._fields)}, PRIMARY KEY (day, principal, agent, session)",
-    "usage": (
-        f"seconds int, start int, agent text, server text, tool text, outcome text, {_counts(UsageCounts._fields)},"
-        " PRIMARY KEY (seconds, start, agent, server, tool, outcome)"
+    "request": (
+        f"id id, of_session int, at int, kind text, {_SESSION}, turn int, subject text, decision text, reason text,"
+        " duration real?, outcome text, arguments text, by text, queued real?, waited real?, upstream real?, sent int?,"
+        " received int?, ends real?, size int, details text"
     ),
-    "audit": (
-        "id id, at text, kind text, principal text, agent text, session text, turn int, subject text, decision text,"
-        " reason text, duration real?, outcome text, arguments text, by text, moment real"
+    "request_count": (
+        f"unit int, start int, key int, {_SESSION}, server text, tool text, outcome text, {_counts(Counts._fields)},"
+        " durations text, PRIMARY KEY (unit, start, key)"
     ),
-    "call": "id int, until real, size int, text text, PRIMARY KEY (id)",
     "lease": "name text, holder text, until real, PRIMARY KEY (name)",
     "replica": "id text, address text, version text, seen_at real, until real, PRIMARY KEY (id)",
     "batch": "writer text, number int, at real, PRIMARY KEY (writer)",
@@ -64,13 +63,13 @@ INDEXES: Final = {
     "approval_by_call": "approval (principal, agent, tool)",
     "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
     "use_by_time": "use (at)",
-    "audit_by_session": "audit (session, agent, principal)",
-    "call_by_end": "call (until)",
+    "request_of_session": "request (of_session, id)",
+    "request_by_end": "request (ends, id, size) WHERE ends IS NOT NULL",
 }
 COUNTERS: Final = ("others", "permissions", "pins", "states")
 NOT_COPIED: Final = frozenset({"lease", "replica", "batch"})
 """Tables of what ends by itself within seconds, or with a process."""
-_LONG_ROWS: Final = frozenset({"session", "call"})
+_LONG_ROWS: Final = frozenset({"session"})
 
 
 class Table(NamedTuple):

@@ -32,6 +32,7 @@ T = TypeVar("T")
 APPLICATION_ID: Final = 0x50454732  # "PEG2": tells our files from those of other programs
 TYPES: Final = {
     "int": "INTEGER NOT NULL",
+    "int?": "INTEGER",
     "real": "REAL NOT NULL",
     "real?": "REAL",
     "text": "TEXT NOT NULL",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.approvals import Approvals
-from pegboard.stores.sql.audit_records import AuditRecords
-from pegboard.stores.sql.counts import Counts
+from pegboard.stores.sql.counts import RequestCounts
 from pegboard.stores.sql.database import Database
 from pegboard.stores.sql.grants import Grants
 from pegboard.stores.sql.manifests import Manifests
 from pegboard.stores.sql.pins import Pins
 from pegboard.stores.sql.replicas import Replicas
+from pegboard.stores.sql.requests import Requests
 from pegboard.stores.sql.sealed import SealedTexts
 from pegboard.stores.sql.session_data import SessionData
 from pegboard.stores.sql.sessions import Sessions
@@ -33,8 +33,8 @@ class SqlStore(
     Manifests,
     Pins,
     Grants,
-    AuditRecords,
-    Counts,
+    Requests,
+    RequestCounts,
     Uses,
     SealedTexts,
     Replicas,
@@ -46,7 +46,7 @@ class SqlStore(
 
     def __init__(self, database: Database, *, audit_keep: int = 100_000) -> None:
         super().__init__(database)
-        self.audit_keep = audit_keep
+        self._records.keep = audit_keep
 
     async def open(self) -> None:
         """Make the tables where they are missing; raises ``StoreError`` as the database says."""

@@ -1,6 +1,6 @@
-"""Add ones to the bill of a store, saying on standard output how many were handed over.
+"""Add ones to the counts of a store, saying on standard output how many were handed over.
 
-Usage: bill_writer.py PATH COUNT. It goes on for ever where COUNT is 0.
+Usage: count_writer.py PATH COUNT. It goes on for ever where COUNT is 0.
 """
 
 import asyncio
@@ -9,10 +9,11 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from pegboard.ports import BillCounts, BillRecord
+from pegboard.ports import CountRecord, Counts
+from pegboard.ports.counts import SESSION_DAY
 from pegboard.stores.sql import SqliteStore
 
-ONE = BillRecord("2026-07-28", "ada", "assistant", "thread", BillCounts(calls=1, tokens=1000))
+ONE = CountRecord(1_784_980_800, "ada", "assistant", "thread", "s", "t", "ok", Counts(calls=1, tokens=1000), {70: 1})
 
 
 async def write(path: Path, most: int) -> None:
@@ -20,10 +21,10 @@ async def write(path: Path, most: int) -> None:
     await store.open()
     for number in range(1, most + 1) if most else count(1):
         os.write(1, f"{number}\n".encode())
-        store.bill_later(ONE)
+        store.count_later(ONE)
         await store.record()
         if number % 7 == 0:
-            await store.bill()
+            await store.sums(SESSION_DAY, since=0, until=2**40, by=())
     await store.aclose()
 
 

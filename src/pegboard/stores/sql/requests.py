@@ -1,0 +1,322 @@
+"""The records of calls and decisions: the audit trail, with what is kept of each call in its row (X4, S2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.ports import (
+    MOST_DETAILS,
+    MOST_UNWRITTEN,
+    PART,
+    AuditPart,
+    AuditRecord,
+    CallDetails,
+    CallNumbers,
+    NumberedRecord,
+    SessionKey,
+    TrailPage,
+    mentions,
+)
+from pegboard.stores.sql.base import StoreBase
+from pegboard.stores.sql.database import insert, key_of, one_of, where
+
+if TYPE_CHECKING:
+    from pegboard.ports import AuditFilter
+    from pegboard.stores.sql.database import Database, Row, Transaction
+
+AUDIT_KEPT: Final = 100_000
+"""About how many of the newest records are kept."""
+AT_ONCE: Final = 256
+"""How many old rows are removed, or lose their details, with one batch: some milliseconds."""
+LOOKED_AT_AFTER: Final = 16 * 1024 * 1024
+"""After how many characters of details it is looked whether they are too many."""
+MOST_WAITING: Final = 100_000
+
+_FIELDS: Final = AuditRecord._fields
+_LINE: Final = ", ".join(_FIELDS)
+_NUMBERS: Final = CallNumbers._fields
+_COLUMNS: Final = ("of_session", *_FIELDS, *_NUMBERS, "ends", "size", "details")
+_INSERT: Final = insert("request", _COLUMNS)
+_SURPLUS: Final = (
+    "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request"
+    " WHERE id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"
+)
+_EMPTY: Final = "UPDATE main.request SET ends = NULL, size = 0, details = '' WHERE "
+_ENDED: Final = f"{_EMPTY}id IN (SELECT id FROM main.request WHERE ends <= ? ORDER BY ends LIMIT ?)"  # noqa: S608
+_SIZE: Final = "SELECT sum(size) FROM main.request WHERE ends IS NOT NULL"
+_ENDING_FIRST: Final = "SELECT id, size FROM main.request WHERE ends IS NOT NULL ORDER BY ends, id LIMIT ?"
+_EXTENT: Final = "SELECT (SELECT min(id) FROM main.request), (SELECT max(id) FROM main.request)"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_NO_DETAILS: Final = CallDetails()
+_TEXT: Final = frozenset({str})
+_TYPES: Final = tuple(
+    {"at": frozenset({int}), "turn": frozenset({int}), "duration": frozenset({int, float, type(None)})}.get(name, _TEXT)
+    for name in _FIELDS
+)
+Waiting = tuple[AuditRecord, CallDetails]
+
+
+class WaitingRecords:
+    """The records that are not written yet; ``keep`` is about how many are kept of all."""
+
+    def __init__(self) -> None:
+        self.keep = AUDIT_KEPT
+        self._waiting: list[Waiting] = []
+        self._waiting_size = 0
+        self._added = 0  # since old ones were removed
+        self._added_size = 0  # since it was looked whether details are too many
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._waiting)
+
+    def add(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
+        """Take a record; of one whose details are too much to wait, the numbers alone are kept."""
+        if details is not None and details.text:
+            if self._waiting_size + len(details.text) > MOST_UNWRITTEN:
+                details = CallDetails(details.numbers)
+            self._waiting_size += len(details.text)
+        self._waiting.append((entry, details or _NO_DETAILS))
+
+    def take(self, most: int) -> list[Waiting]:
+        """Return the oldest, which wait no longer."""
+        taken, self._waiting = self._waiting[:most], self._waiting[most:]
+        self._waiting_size -= sum(len(details.text) for _, details in taken)
+        return taken
+
+    def drop_surplus(self) -> int:
+        """Let the oldest go where too many wait; return how many."""
+        return len(self.take(max(0, len(self._waiting) - MOST_WAITING)))
+
+    def written(self, taken: Sequence[Waiting]) -> None:
+        """Do nothing more."""
+
+    async def put(self, transaction: Transaction, taken: Sequence[Waiting]) -> None:
+        """Write records in their order, and remove some old ones where there are too many."""
+        await transaction.in_order()
+        await transaction.many(_INSERT, [_row(record, details) for record, details in taken])
+        self._added += len(taken)
+        size = sum(len(details.text) for _, details in taken)
+        self._added_size += size
+        if size:
+            await transaction.run(_ENDED, time.time(), AT_ONCE)
+        if self._added >= min(AT_ONCE // 2, max(self.keep // 10, 1)):
+            await transaction.run(_SURPLUS, self.keep, max(AT_ONCE, 2 * self._added))
+            self._added = 0
+        if self._added_size > LOOKED_AT_AFTER:
+            await self._shrink(transaction)
+
+    async def _shrink(self, transaction: Transaction, most: int = MOST_DETAILS) -> None:
+        """Remove details that end first, where all of them are too much; the rest of it with the next batch."""
+        surplus = ((await transaction.rows(_SIZE))[0][0] or 0) - most
+        gone: list[int] = []
+        if surplus > 0:
+            for number, size in await transaction.rows(_ENDING_FIRST, AT_ONCE):
+                gone.append(number)
+                surplus -= size
+                if surplus <= 0:
+                    break
+            condition, values = one_of("id", gone)
+            await transaction.run(f"{_EMPTY}{condition}", *values)
+        if surplus <= 0:
+            self._added_size = 0
+
+
+class Requests(StoreBase):
+    """The part of the store that keeps the records."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._records: Final = WaitingRecords()
+        self._batches.kinds.append(self._records)
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether what is stored outlives the process."""
+        return self._db.lasts
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested."""
+        return await self._secret("digest")
+
+    async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
+        """Store decisions, after the calls that wait, before returning."""
+        self._require_open()
+        for at, entry in enumerate(entries, start=1):
+            self._records.add(entry, details if at == len(entries) else None)
+        if self._db.lasts:
+            await self._batches.flush()
+        else:
+            self._batches.schedule()
+
+    def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
+        """Store a call within 50 ms, in a batch; where no loop runs, with the next that is written."""
+        self._require_open()
+        self._records.add(entry, details)
+        self._batches.schedule()
+
+    def _record_later(self, records: Sequence[AuditRecord]) -> None:
+        for record in records:
+            self._records.add(record)
+        self._batches.schedule()
+
+    async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:
+        await self._records.put(transaction, [(record, _NO_DETAILS) for record in records])
+
+    async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a query once what waits is written."""
+        await self._batches.flush()
+        return await self._db.rows(sql, *values)
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest records first."""
+        conditions, values = where(
+            {"principal = ?": principal, "agent = ?": agent, "session = ?": session, "kind = ?": kind}
+        )
+        query = f"SELECT {_LINE} FROM main.request{conditions} ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
+        rows = await self._written_rows(query, *values, max(limit, 0))
+        return [record for row in rows if (record := _record(row)) is not None]
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first; records that cannot be read are counted."""
+        conditions, values = where({"id > ?": after, "agent = ?": agent})
+        query = f"SELECT id, {_LINE} FROM main.request{conditions} ORDER BY id LIMIT ?"  # noqa: S608 - constants
+        rows = await self._written_rows(query, *values, limit)
+        records = _numbered(rows)
+        next_part = rows[-1][0] if rows and len(rows) == limit else None
+        return TrailPage([one.record for one in records], next_part, len(rows) - len(records))
+
+    async def part(
+        self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
+    ) -> AuditPart:
+        """Return what is wanted of the records with the next ``PART`` numbers."""
+        ((oldest, newest),) = await self._written_rows(_EXTENT)
+        if oldest is None:
+            return AuditPart([], None, after or 0)
+        if after is not None:
+            first = max(min(after, newest) + 1, oldest)
+            last, order = min(first + PART - 1, newest), "ASC"
+        else:
+            last = newest if before is None else min(before - 1, newest)
+            first, order = max(last - PART + 1, oldest), "DESC"
+        rows = await self._wanted(wanted, first, last, order, limit)
+        records = _numbered(rows)
+        end = last if after is not None else first
+        seen = rows[-1][0] if rows and len(rows) == limit else end
+        left = seen < newest if after is not None else seen > oldest
+        return AuditPart(records, seen if left else None, newest, len(rows) - len(records))
+
+    async def _wanted(self, wanted: AuditFilter, first: int, last: int, order: str, limit: int) -> list[Row]:
+        """Return the rows of these numbers that are wanted; a text is looked for here, whatever its letters are."""
+        conditions, values = _conditions(wanted)
+        within = f"FROM main.request{conditions} AND id BETWEEN ? AND ? ORDER BY id {order}"
+        if not wanted.text:
+            query = f"SELECT id, {_LINE} {within} LIMIT ?"
+            return await self._db.rows(query, *values, first, last, limit)
+        text = wanted.text.casefold()
+        rows = await self._db.rows(f"SELECT id, subject, reason, by {within}", *values, first, last)
+        found = [number for number, *cells in rows if mentions(text, *filter(_is_text, cells))][:limit]
+        condition, numbers = one_of("id", found)
+        query = f"SELECT id, {_LINE} FROM main.request WHERE {condition} ORDER BY id {order}"  # noqa: S608 - constants
+        return await self._db.rows(query, *numbers)
+
+    async def numbered(self, number: int) -> AuditRecord | None:
+        """Return a record by its number."""
+        rows = await self._written_rows(f"SELECT {_LINE} FROM main.request WHERE id = ?", number)  # noqa: S608
+        return _record(rows[0]) if rows else None
+
+    async def call_details(self, number: int) -> CallDetails | None:
+        """Return what a record has beside its line; a text that cannot be read is none."""
+        query = f"SELECT {', '.join(_NUMBERS)}, details, ends FROM main.request WHERE id = ?"  # noqa: S608 - constants
+        rows = await self._written_rows(query, number)
+        if not rows:
+            return None
+        *numbers, text, ends = rows[0]
+        kept = ends is not None and ends > time.time() and _is_text(text)
+        return CallDetails(CallNumbers(*numbers), text if kept else "", ends if kept else 0.0)
+
+    async def session_trail(
+        self,
+        key: SessionKey,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        kinds: Collection[str] = (),
+        limit: int = 100,
+    ) -> Sequence[NumberedRecord]:
+        """Return records of one session, newest first, or behind ``after`` oldest first."""
+        names = key.principal, key.agent, key.session
+        given = dict(zip(("principal = ?", "agent = ?", "session = ?"), names, strict=True))
+        conditions, values = where({"of_session = ?": _number_of(*names), **given, "id < ?": before, "id > ?": after})
+        if kinds:
+            condition, wanted = one_of("kind", kinds)
+            conditions, values = f"{conditions} AND {condition}", [*values, *wanted]
+        order = "DESC" if after is None else "ASC"
+        query = f"SELECT id, {_LINE} FROM main.request{conditions} ORDER BY id {order} LIMIT ?"  # noqa: S608 - constants
+        return _numbered(await self._written_rows(query, *values, max(limit, 0)))
+
+
+def _conditions(wanted: AuditFilter) -> tuple[str, list[Any]]:
+    """Return what a row has to fulfil, without its text, and the values of it."""
+    names = ("principal", "agent", "session", "kind", "decision", "outcome")
+    conditions, values = where(
+        {
+            "id > ?": 0,
+            **{f"{name} = ?": getattr(wanted, name) for name in names},
+            "at >= ?": _microseconds(wanted.since) if wanted.since is not None else None,
+            "at < ?": _microseconds(wanted.until) if wanted.until is not None else None,
+        }
+    )
+    if wanted.agents is None:
+        return conditions, values
+    condition, agents = one_of("agent", wanted.agents)
+    return f"{conditions} AND {condition}", [*values, *agents]
+
+
+@lru_cache(maxsize=1024)
+def _number_of(principal: str, agent: str, session: str) -> int:
+    """Return a number of a session that an index finds quickly; another session may have the same."""
+    return int.from_bytes(bytes.fromhex(key_of(principal, agent, session))[:8], signed=True)
+
+
+def _microseconds(at: datetime) -> int:
+    """Return a moment in microseconds since the epoch."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def _row(record: AuditRecord, details: CallDetails) -> tuple[Any, ...]:
+    numbers, text, ends = details
+    of_session = _number_of(record.principal, record.agent, record.session)
+    return of_session, _microseconds(record.at), *record[1:], *numbers, ends if text else None, len(text), text
+
+
+def _record(row: Sequence[Any]) -> AuditRecord | None:
+    """Return a record, or None where a column holds what :func:`_row` never writes."""
+    if any(type(cell) not in types for cell, types in zip(row, _TYPES, strict=True)):
+        return None
+    try:
+        return AuditRecord(_EPOCH + timedelta(microseconds=row[0]), *row[1:])
+    except OverflowError:
+        return None
+
+
+def _numbered(rows: Sequence[Row]) -> list[NumberedRecord]:
+    found = ((number, _record(cells)) for number, *cells in rows)
+    return [NumberedRecord(number, record) for number, record in found if record is not None]
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, str)
