@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from pegboard.board.observability.usage import UsageTally
-from pegboard.ports.usage import DAY
-
 from benchmarks.spans import CONFIG
 from pegboard import Pegboard, Session
 from pegboard.board.observability.call_texts import CallTexts
-from pegboard.ports import SessionKey, UsageCounts, UsageRecord
+from pegboard.board.observability.tally import Tally
+from pegboard.ports import CountRecord, Counts, SessionKey
+from pegboard.ports.counts import DAY, bucket_of
 from pegboard.stores.sql import SqliteStore
 
 CALLS = 2_000
@@ -68,7 +67,7 @@ async def _calls(session: Session) -> float:
 @contextmanager
 def _no_counting() -> Generator[None]:
     with (
-        patch.object(UsageTally, "add", lambda *_: False),
+        patch.object(Tally, "add_calls", lambda *_: None),
         patch.object(CallTexts, "add", lambda *_, **__: None),
     ):
         yield
@@ -76,14 +75,13 @@ def _no_counting() -> Generator[None]:
 
 def _alone(board: Pegboard) -> float:
     """Return what one count takes, in microseconds: the least of many, since nothing makes it quicker than it is."""
-    recorder, tally = board.services.recorder, UsageTally()
+    recorder, tally = board.services.recorder, Tally()
     key = SessionKey(principal="local", agent="assistant", session="s")
     record = recorder.entry(key, 1, "call", "echo", "allowed", duration=1.5, outcome="ok")
     least = float("inf")
     for _ in range(ROUNDS):
         started = time.process_time()
-        for _ in range(CALLS):
-            tally.add("called", record)
+        tally.add_calls([record] * CALLS)
         least = min(least, (time.process_time() - started) / CALLS * 1e6)
     return least
 
@@ -106,19 +104,19 @@ async def _room() -> float:
         try:
             for day in range(DAYS):
                 starts = (day * DAY.seconds + chance.randrange(DAY.seconds) for _ in range(MANY // DAYS))
-                store.usage_later(*(_called(chance, start) for start in starts))
-                await store.usage(DAY, since=0, until=1, by=())  # it writes what waits
+                store.count_later(*(_called(chance, start) for start in starts))
+                await store.sums(DAY, since=0, until=1, by=())  # it writes what waits
         finally:
             await store.aclose()
         return path.stat().st_size / 2**20
 
 
-def _called(chance: random.Random, start: int) -> UsageRecord:
+def _called(chance: random.Random, start: int) -> CountRecord:
     def one_of(count: int) -> int:
         return min(int(chance.paretovariate(0.7)), count) - 1
 
     tool = one_of(TOOLS)
-    counts = UsageCounts(calls=1, within_30=1, arguments=50, results=500)
+    counts = Counts(calls=1, arguments=50, results=500)
     outcome = "ok" if chance.random() < 0.95 else "error"
-    agent, server = f"agent_{one_of(AGENTS)}", f"server_{tool // TOOLS_OF_ONE}"
-    return UsageRecord(start, agent, server, f"tool_{tool}", outcome, counts)
+    names = "ada", f"agent_{one_of(AGENTS)}", f"day {start // DAY.seconds}", f"server_{tool // TOOLS_OF_ONE}"
+    return CountRecord(start, *names, f"tool_{tool}", outcome, counts, {bucket_of(chance.lognormvariate(3.5, 1.5)): 1})

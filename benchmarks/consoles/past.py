@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pegboard.ports.usage import LATENCY_LIMITS
-
-from pegboard.ports import BillCounts, BillRecord, UsageCounts, UsageRecord
 from pegboard.stores.sql import SqliteStore
 
 STEP = 900
@@ -44,15 +41,13 @@ async def filled(
             dice.choices(OUTCOMES, k=wanted),
             strict=True,
         )
-        sent = [UsageRecord(start, agent, "", "", "listed", UsageCounts(5, 9_000, 60_000)) for agent in agents]
-        store.usage_later(
+        store.count_later(
             *(
-                UsageRecord(start, agent, plugin, tool, outcome, _took(dice, outcome, times))
+                CountRecord(start, *_session(start, agent, at), plugin, tool, outcome, *_took(dice, outcome, times))
                 for (agent, (plugin, tool), outcome), times in Counter(chosen).items()
             ),
-            *sent,
+            *_sent(start, agents, at),
         )
-        store.bill_later(*_billed(start, agents, at))
         await store.record()  # writes what waits
         if at % 1000 == 999:
             await _bytes(store)
@@ -64,22 +59,28 @@ async def filled(
     }  # fmt: skip
 
 
-def _billed(start: int, agents: Sequence[str], at: int) -> list[BillRecord]:
-    """Return what the sessions of a quarter of an hour came to: of each agent another one, so that a day has many."""
+def _session(start: int, agent: str, at: int) -> tuple[str, str, str]:
+    """Return whose session it is: of each agent another one every quarter of an hour, so that a day has many."""
     day = datetime.fromtimestamp(start, UTC).date().isoformat()
-    counts = BillCounts(requests=5, tokens=9_000, saved=60_000, calls=4, arguments=160, results=1_600)
-    return [
-        BillRecord(day, f"person-{(at + number) % 40}", agent, f"{day}-{at % 4}", counts)
-        for number, agent in enumerate(agents)
-    ]
+    return f"person-{(at + len(agent)) % 40}", agent, f"{day}-{at % 4}"
 
 
-def _took(dice: random.Random, outcome: str, times: int) -> UsageCounts:
-    places = [0] * (len(LATENCY_LIMITS) + 1)
-    if outcome in ("ok", "error"):
-        for _ in range(times):
-            places[min(int(dice.lognormvariate(1.2, 0.5)), len(places) - 1)] += 1
-    return UsageCounts(times, 0, 0, 0, *places, arguments=40 * times, results=400 * times)
+def _sent(start: int, agents: Sequence[str], at: int) -> list[CountRecord]:
+    """Return what the models of a quarter of an hour were sent."""
+    counts = Counts(requests=5, tokens=9_000, saved=60_000)
+    return [CountRecord(start, *_session(start, agent, at), outcome="listed", counts=counts) for agent in agents]
+
+
+def _took(dice: random.Random, outcome: str, times: int) -> tuple[Counts, Counter[int]]:
+    counts = Counts(arguments=40 * times, results=400 * times)
+    match outcome:
+        case "refused":
+            return counts._replace(denials=times), Counter()
+        case "waits":
+            return counts._replace(waits=times), Counter()
+        case _:
+            took = (dice.lognormvariate(3.5, 1.5) for _ in range(times))
+            return counts._replace(calls=times), Counter(map(bucket_of, took))
 
 
 async def _bytes(store: SqliteStore) -> int:
