@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pegboard.ports import CountRecord, Counts
+from pegboard.ports.counts import bucket_of
 from pegboard.stores.sql import SqliteStore
 
 STEP = 900
