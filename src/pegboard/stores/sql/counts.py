@@ -275,7 +275,7 @@ def _sound(start: int, row: Sequence[Any]) -> CountRecord | None:
     names, counts, durations = row[: len(_NAMES)], row[len(_NAMES) : -1], row[-1]
     if any(type(count) is not int for count in counts) or any(type(text) is not str for text in (*names, durations)):
         return None
-    return CountRecord(start, *names, Counts(*counts), _durations(durations))
+    return CountRecord._make((start, *names, Counts(*counts), _durations(durations)))
 
 
 def _durations_text(durations: Durations) -> str:
