@@ -94,7 +94,7 @@ class _LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of the commands."""
-        TyperGroup(commands=self.commands).format_commands(ctx, formatter)
+        TyperGroup(commands=dict(self.commands)).format_commands(ctx, formatter)
 
 
 app = _typer("Decide which tools a language model sees at each step, why, and what that costs.", _LazyGroup)

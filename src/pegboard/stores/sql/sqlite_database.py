@@ -113,8 +113,8 @@ class SqliteDatabase:
         self._path: Final = path
         self._patience: Final = patience
         self.file_number = 0
-        self.remembers: Final = REMEMBERED if path is None else 0
-        self.lasts: Final = path is not None
+        self.remembers = REMEMBERED if path is None else 0
+        self.lasts = path is not None
         self._open: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._changes = 0  # of what the token shows, through this connection
