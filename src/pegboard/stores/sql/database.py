@@ -70,14 +70,25 @@ class Transaction(Protocol):
 class Database(Protocol):
     """A database that is open, or is to be opened; one event loop uses it."""
 
-    file_number: int
-    """Grows when another file has taken the place of the open one: what was read of it counts no longer."""
-    remembers: int
-    """Of how many sessions what was read is kept; 0 where reading is as quick."""
-    answers_get_lost: bool
-    """Whether a transaction may be committed although an error was raised."""
-    lasts: bool
-    """Whether it outlives the process."""
+    @property
+    def file_number(self) -> int:
+        """Return a number that grows when another file has taken the place of the open one: what was read is void."""
+        ...
+
+    @property
+    def remembers(self) -> int:
+        """Return of how many sessions what was read is kept; 0 where reading is as quick."""
+        ...
+
+    @property
+    def answers_get_lost(self) -> bool:
+        """Return whether a transaction may be committed although an error was raised."""
+        ...
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether it outlives the process."""
+        ...
 
     @property
     def place(self) -> str:
