@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.leases import Lease
     from pegboard.core.state.commands import Outcome
     from pegboard.core.state.sessions import State
-    from pegboard.ports.stores import SessionKey, StoredState
+    from pegboard.ports import SessionKey, StoredState
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
 

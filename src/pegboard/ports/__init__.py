@@ -77,7 +77,8 @@ if TYPE_CHECKING:
     from pegboard.ports.replicas import Replica, ReplicaStore
     from pegboard.ports.schedules import DueSchedule, ScheduleSource
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
-    from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
+    from pegboard.ports.session_key import SessionKey
+from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
     from pegboard.ports.server_states import (
         ConnectionPhase,
         ConnectionState,

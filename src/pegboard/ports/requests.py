@@ -10,7 +10,7 @@ from pegboard.ports.counts import EVERYTHING_COUNTED, CountFilter, CountName, Co
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
-    from pegboard.ports.stores import SessionKey
+    from pegboard.ports.session_key import SessionKey
 
 AuditKind = Literal[
     "load",

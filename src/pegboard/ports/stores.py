@@ -16,15 +16,7 @@ from pegboard.ports.past_uses import UseStore
 from pegboard.ports.replicas import ReplicaStore
 from pegboard.ports.requests import AuditRecord, RequestStore
 from pegboard.ports.sealed import SealedStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKey:
-    """The name of one session's state (S1)."""
-
-    principal: str
-    agent: str
-    session: str
+from pegboard.ports.session_key import SessionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
