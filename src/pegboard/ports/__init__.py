@@ -38,6 +38,7 @@ from pegboard.ports.requests import (
     mentions,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
+from pegboard.ports.session_key import SessionKey
 from pegboard.ports.sources import (
     CodeSource,
     Fingerprint,
@@ -58,7 +59,6 @@ from pegboard.ports.stores import (
     PinChange,
     PinStore,
     SessionDataStore,
-    SessionKey,
     SessionStore,
     StateChange,
     Store,
@@ -77,8 +77,7 @@ if TYPE_CHECKING:
     from pegboard.ports.replicas import Replica, ReplicaStore
     from pegboard.ports.schedules import DueSchedule, ScheduleSource
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
-    from pegboard.ports.session_key import SessionKey
-from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
+    from pegboard.ports.sealed import SealedKind, SealedStore, SealedText
     from pegboard.ports.server_states import (
         ConnectionPhase,
         ConnectionState,
