@@ -113,6 +113,8 @@ class Uses(StoreBase):
 
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
         """Return what is stored and what waits, the newest last; the same object as long as nothing has changed."""
+        if not self._db.lasts:  # then nothing else writes what waits at once
+            await self._batches.flush()
         own = key_of(principal, agent)
         stored = self._read_uses[own][1] if own in self._unchanged and self._db.hears else None
         while stored is None:
