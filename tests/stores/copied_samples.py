@@ -67,6 +67,7 @@ async def fill(store: Store) -> None:
     await store.set_own("agent", "lone \udfff", {OwnSetting("off", "x"): "false", OwnSetting("value", "lease"): "{}"})
     pins = [PinChange(Pin("tool", "d", "w", True, False, True, "ada"), "{}"), PinChange(Pin("lone \udfff"), None)]
     await store.change_pins("server", pins, expected=None, version=2)
+    await store.record()  # what waits is stored, too
 
 
 async def answers(store: Store) -> dict[str, Any]:
