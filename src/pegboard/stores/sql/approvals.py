@@ -23,7 +23,7 @@ _FOR_CALL: Final = (
 _ENDS_WITH_SESSION: Final = "NOT (lasts = 'always' AND status = 'allowed')"
 
 
-class Approvals(StoreBase):
+class StoredApprovals(StoreBase):
     """The part of the store that keeps approvals."""
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:

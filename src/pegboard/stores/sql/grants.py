@@ -14,7 +14,7 @@ _SELECT: Final = "SELECT text FROM main.accepted WHERE configuration = ?"
 _PUT: Final = insert("accepted", ("configuration", "text"), key=("configuration",))
 
 
-class Grants(StoreBase):
+class StoredGrants(StoreBase):
     """The part of the store that keeps what was accepted."""
 
     async def accepted(self, configuration: str) -> str | None:

@@ -16,7 +16,7 @@ _SURPLUS: Final = (
 )
 
 
-class Manifests(StoreBase):
+class StoredManifests(StoreBase):
     """The part of the store that keeps manifests."""
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:

@@ -22,7 +22,7 @@ _HARMLESS: Final = 2
 _LATER: Final = 4
 
 
-class Pins(StoreBase):
+class StoredPins(StoreBase):
     """The part of the store that keeps pins."""
 
     async def pins_revision(self) -> Hashable:

@@ -14,7 +14,7 @@ _NONCE: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SealingKey:
     """A key of 32 bytes, and where it is kept."""
 
     place: Place
@@ -71,7 +71,7 @@ class NoCipher:
 class Sealing:
     """Seals with the first of some keys, and opens what any of them has sealed."""
 
-    def __init__(self, key: Key, *others: Key) -> None:
+    def __init__(self, key: SealingKey, *others: SealingKey) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         self.place: Final = key.place
@@ -89,7 +89,7 @@ class Sealing:
         found = self.opened(sealed, name)
         return None if found is None else found[1]
 
-    def opened(self, sealed: bytes, name: str) -> tuple[Key, str] | None:
+    def opened(self, sealed: bytes, name: str) -> tuple[SealingKey, str] | None:
         """Return the key that opens what is sealed, with the text, or None."""
         from cryptography.exceptions import InvalidTag
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports.store_copies import SealedState
-from pegboard.stores.sql.sealing import Key, SealedRow, Sealing
+from pegboard.stores.sql.sealing import SealedRow, Sealing, SealingKey
 from pegboard.support.durable import sync_folder
 from pegboard.system_keyring import SERVICE, KeyringError, asked
 
@@ -82,11 +82,11 @@ class SealingKeys:
         text = (os.environ if self._env is None else self._env).get(variable)
         return _decoded(text, f"The environment variable {variable}") if text else None
 
-    def _of_variable(self) -> list[Key]:
+    def _of_variable(self) -> list[SealingKey]:
         value = self._given(VARIABLE)
-        return [] if value is None else [Key(place="variable", value=value)]
+        return [] if value is None else [SealingKey(place="variable", value=value)]
 
-    def _with_second(self, keys: list[Key]) -> list[Key]:
+    def _with_second(self, keys: list[SealingKey]) -> list[SealingKey]:
         value = self._given(SECOND)
         if value is None:
             return keys
@@ -96,11 +96,11 @@ class SealingKeys:
                 hint=f"Remove {SECOND}, or set it to another key, which is to open what it has sealed.",
                 code="key_given_twice",
             )
-        return [*keys, Key(place="second", value=value)]
+        return [*keys, SealingKey(place="second", value=value)]
 
     # -- the file, and the keyring -----------------------------------------------------------------
 
-    def _kept_or_made(self, rows: Sequence[SealedRow]) -> list[Key]:
+    def _kept_or_made(self, rows: Sequence[SealedRow]) -> list[SealingKey]:
         if self._file is None:
             raise StoreError(
                 f"There is no key to seal secrets in {self._place} with.",
@@ -120,7 +120,7 @@ class SealingKeys:
             raise self.refusal("the keyring keeps nothing", "", stored=True)
         return [_of_keyring(kept) if kept is not None else self._made_in_file()]
 
-    def _kept(self, rows: Sequence[SealedRow]) -> list[Key]:
+    def _kept(self, rows: Sequence[SealedRow]) -> list[SealingKey]:
         """Return the keys that are kept somewhere."""
         if self._file is None:
             return []
@@ -134,7 +134,7 @@ class SealingKeys:
             raise self.refusal(error.message, error.hint, stored=bool(rows)) from None
         return [] if kept is None else [_of_keyring(kept)]
 
-    def _with_keyring(self, own: Key, rows: Sequence[SealedRow]) -> list[Key]:
+    def _with_keyring(self, own: SealingKey, rows: Sequence[SealedRow]) -> list[SealingKey]:
         """Return the key of the file, and that of the keyring where it opens what the other does not."""
         sealing = Sealing(own)
         closed = [row for row in rows if sealing.open(row.sealed, row.name) is None]
@@ -169,7 +169,7 @@ class SealingKeys:
         assert self._file is not None
         return self._file.with_name(self._file.name + SUFFIX)
 
-    def _of_file(self) -> Key | None:
+    def _of_file(self) -> SealingKey | None:
         file = self._key_file
         try:
             text = file.read_text(encoding="ascii", errors="replace")
@@ -177,9 +177,9 @@ class SealingKeys:
             return None
         except OSError as error:
             raise self._not_kept(error) from error
-        return Key(place="file", value=_decoded(text, str(file)))
+        return SealingKey(place="file", value=_decoded(text, str(file)))
 
-    def _made_in_file(self) -> Key:
+    def _made_in_file(self) -> SealingKey:
         """Make the file with a new key, whole or not at all; return the key that it has then."""
         file = self._key_file
         part = file.with_name(f"{file.name}.{os.urandom(4).hex()}")
@@ -208,8 +208,8 @@ class SealingKeys:
         )
 
 
-def _of_keyring(text: str) -> Key:
-    return Key(place="keyring", value=_decoded(text, "The keyring"))
+def _of_keyring(text: str) -> SealingKey:
+    return SealingKey(place="keyring", value=_decoded(text, "The keyring"))
 
 
 def _made() -> str:

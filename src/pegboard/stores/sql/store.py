@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.ports import ChangeToken
-from pegboard.stores.sql.approvals import Approvals
+from pegboard.stores.sql.approvals import StoredApprovals
 from pegboard.stores.sql.counts import RequestCounts
 from pegboard.stores.sql.database import Database
-from pegboard.stores.sql.grants import Grants
-from pegboard.stores.sql.manifests import Manifests
-from pegboard.stores.sql.pins import Pins
+from pegboard.stores.sql.grants import StoredGrants
+from pegboard.stores.sql.manifests import StoredManifests
+from pegboard.stores.sql.pins import StoredPins
 from pegboard.stores.sql.replicas import Replicas
 from pegboard.stores.sql.requests import Requests
 from pegboard.stores.sql.sealed import SealedTexts
 from pegboard.stores.sql.session_data import SessionData
 from pegboard.stores.sql.sessions import Sessions
-from pegboard.stores.sql.switches import Switches
+from pegboard.stores.sql.switches import StoredSwitches
 from pegboard.stores.sql.uses import Uses
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class SqlStore(
     Sessions,
     SessionData,
-    Switches,
-    Approvals,
-    Manifests,
-    Pins,
-    Grants,
+    StoredSwitches,
+    StoredApprovals,
+    StoredManifests,
+    StoredPins,
+    StoredGrants,
     Requests,
     RequestCounts,
     Uses,

@@ -25,7 +25,7 @@ _KEYS: Final = {
 """The tables whose rows are set and removed: switches have a value, what is paused has a row."""
 
 
-class Switches(StoreBase):
+class StoredSwitches(StoreBase):
     """The part of the store that keeps switches, pauses and own settings."""
 
     async def set_switch(
