@@ -11,7 +11,7 @@ __all__ = ["ATTRIBUTE", "Mark", "mark_of", "tool"]
 ATTRIBUTE: Final = "__pegboard__"
 """The attribute of a mark: a :class:`Mark`, or a plain mapping with the same keys."""
 
-Condition = Callable[[str, str, "str | None"], "bool | str | Awaitable[bool | str]"]
+AvailabilityHook = Callable[[str, str, "str | None"], "bool | str | Awaitable[bool | str]"]
 Guard = Callable[[str, Mapping[str, Any]], str | None]
 ApprovalHook = Callable[[str, Mapping[str, Any]], "bool | str | None"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +46,7 @@ class Mark:
     policy: str = ""
     default_on: bool = True
     guard: Guard | None = None
-    is_available: Condition | None = None
+    is_available: AvailabilityHook | None = None
     factory: bool = False
     requires_confirmation: bool | ApprovalHook = False
     user_input_fields: Sequence[str] = ()
@@ -89,7 +89,7 @@ def tool(
     policy: str = "",
     default_on: bool = True,
     guard: Guard | None = None,
-    is_available: Condition | None = None,
+    is_available: AvailabilityHook | None = None,
     factory: bool = False,
     requires_confirmation: bool | ApprovalHook = False,
     user_input_fields: Sequence[str] = (),

@@ -12,7 +12,7 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.reading import loadouts_of
 from pegboard.configuration_source import choose, registered
-from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+from pegboard.core.model.loadout_registry import PluginCategories, active_of, discoverable_of
 from pegboard.core.model.loadouts import merge
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean
@@ -57,7 +57,7 @@ def loadouts(
 
 def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:
     loadout, merged = known[name.casefold()], merge(name, known)
-    listed = Names(plugins.items())
+    listed = PluginCategories(plugins.items())
     written = {n.casefold(): n for fold in merged.chain for n in known[fold.casefold()].disabled}
     spelled = {**written, **{plugin.casefold(): plugin for plugin in plugins}}
     return {

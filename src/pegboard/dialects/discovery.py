@@ -10,7 +10,7 @@ from pegboard.core.access.names import lookup
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import UNLOAD
-from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+from pegboard.core.model.loadout_registry import PluginCategories, active_of, discoverable_of
 from pegboard.core.model.loadouts import CATEGORIES, merge
 from pegboard.core.model.naming import did_you_mean, first_sentence, one_line
 from pegboard.core.model.tools import JsonObject, Tool
@@ -302,7 +302,7 @@ def _toolbelts(view: View) -> str:
     plugins = {
         p.name: p.category for p in permissions.world.catalog.plugins.values() if permissions.may_have_tools_of(p)
     }
-    listed = Names(plugins.items())
+    listed = PluginCategories(plugins.items())
     folds = {name.casefold(): name for name in plugins}
     lines = ["## Loadouts"]
     for loadout in permissions.world.loadouts.values():

@@ -176,12 +176,12 @@ def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None)
 
 
 @dataclass(slots=True)
-class _Everything:
+class _TokensOfEverything:
     """The tokens of everything that an agent may use, once they are counted."""
 
     tokens: int | None = None
 
 
 @once_per_permissions
-def _everything_of(permissions: CompiledPermissions, billing: Billing) -> _Everything:  # noqa: ARG001 - prices are a board's
-    return _Everything()
+def _everything_of(permissions: CompiledPermissions, billing: Billing) -> _TokensOfEverything:  # noqa: ARG001 - prices are a board's
+    return _TokensOfEverything()

@@ -69,7 +69,7 @@ def loadout_of_kind(kind: str) -> str:
     return str(SUBAGENTS.get(kind.strip().casefold(), BuiltIn.MINIMAL))
 
 
-class Names:
+class PluginCategories:
     """Names of plugins with their categories, folded once for everything that is resolved over them."""
 
     __slots__ = ("categories", "folds", "names")
@@ -81,7 +81,7 @@ class Names:
         self.categories = [category for _, category in listed]
 
 
-def active_of(merged: MergedLoadout, plugins: Names) -> frozenset[str]:
+def active_of(merged: MergedLoadout, plugins: PluginCategories) -> frozenset[str]:
     """Return which of the plugins a loadout makes active: by name, or by category (L2)."""
     if not merged.chain:
         return frozenset()
@@ -95,7 +95,7 @@ _NOBODY: Final = "\0"
 """A name that no loadout names or disables, so that only its category speaks for it."""
 
 
-def discoverable_of(merged: MergedLoadout, plugins: Names) -> frozenset[str]:
+def discoverable_of(merged: MergedLoadout, plugins: PluginCategories) -> frozenset[str]:
     """Return which of the plugins a loadout makes discoverable: a pattern matches, not active, not disabled (L2)."""
     patterns = [pattern.casefold() for pattern in merged.discoverable]
     exact = frozenset(pattern for pattern in patterns if not pattern.endswith("*"))
@@ -130,7 +130,7 @@ class LoadoutRegistry:
         self._loadouts: Mapping[str, Loadout] = BUILT_IN
         self._merged: dict[str, MergedLoadout] = {}
         self._plugins: tuple[str | Plugin, ...] = ()
-        self._names = Names(())
+        self._names = PluginCategories(())
         self._resolved: dict[tuple[str, str], frozenset[str]] = {}
         for loadout in loadouts:
             self.register(loadout)
@@ -214,7 +214,7 @@ class LoadoutRegistry:
         self._known()
         if given != self._plugins:
             self._plugins = given
-            self._names = Names(
+            self._names = PluginCategories(
                 (p, category_of(p)) if isinstance(p, str) else (p.name, p.category or category_of(p.name))
                 for p in given
             )

@@ -14,7 +14,7 @@ from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Propo
 from pegboard.core.proposals.replay import ProposedGroup, Replay
 from pegboard.core.proposals.toolkit_names import named
 
-Refuse = Callable[[Proposal], str]
+RefuseProposal = Callable[[Proposal], str]
 """Why a proposal cannot be written, or nothing; what is not refused counts as written for those after it."""
 
 MOST: Final = 0.5
@@ -46,7 +46,7 @@ class _Chosen:
     declined: dict[tuple[str, ...], Declined] = field(default_factory=dict[tuple[str, ...], Declined])
 
 
-def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refuse: Refuse) -> Findings:
+def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refuse: RefuseProposal) -> Findings:
     """Return what the recorded sessions of an agent speak for.
 
     ``least`` is in how many sessions something must have been done to count; ``refuse`` is asked before anything is
@@ -87,7 +87,7 @@ def _sessions_of(replay: Replay, standing: Mapping[str, Tool]) -> dict[str, int]
 
 
 def _choose_start(
-    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
+    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: RefuseProposal
 ) -> None:
     """Accept what saves most, then what saves most beside it, as long as something saves."""
     candidates = list(_candidates(permissions, replay, sessions, least))
@@ -216,7 +216,7 @@ def _called(replay: Replay, name: str, sessions: int, least: int) -> _Candidate 
 
 
 def _choose_toolkits(
-    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
+    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: RefuseProposal
 ) -> None:
     """Accept toolkits of what is loaded together, one after the other, where one load in place of several saves."""
     taken: set[str] = set()

@@ -48,7 +48,7 @@ class ProposedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class LoadSubject:
     """What a recorded load stands for today; ``unseen`` are its plugins whose tools are not known."""
 
     tools: Mapping[str, Tool] = field(default=EMPTY)
@@ -77,25 +77,25 @@ class Replay:
         self._cache = cache
         self._usage = usage
         self._start = starting_tools(permissions)
-        self._subjects: dict[str, Subject] = {}
+        self._subjects: dict[str, LoadSubject] = {}
         self._prices: dict[str, int] = {}
         self.patterns = patterns
 
-    def subject(self, name: str) -> Subject:
+    def subject(self, name: str) -> LoadSubject:
         """Return what a subject as it was recorded stands for today; nothing where it is gone or denied."""
         known = self._subjects.get(name)
         if known is None:
             known = self._subjects[name] = self._found(name)
         return known
 
-    def _found(self, name: str) -> Subject:
+    def _found(self, name: str) -> LoadSubject:
         try:
             found = tools_of_subject(self._access, Ref.parse(name))
         except ValueError:
-            return Subject()
+            return LoadSubject()
         plugins = self._access.world.catalog.plugins
         unseen = (e.plugin for e in found.entries if not plugins[e.plugin].variant(e.key).known)
-        return Subject(tools={tool.id: tool for tool, _ in found.tools}, unseen=tuple(dict.fromkeys(unseen)))
+        return LoadSubject(tools={tool.id: tool for tool, _ in found.tools}, unseen=tuple(dict.fromkeys(unseen)))
 
     def tokens(self, tools: Iterable[Tool]) -> int:
         """Return the tokens of these schemas, those aside that are loaded from the start."""

@@ -14,7 +14,7 @@ from pegboard.core.access.names import plugins_of_category
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import Lease
-from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+from pegboard.core.model.loadout_registry import PluginCategories, active_of, discoverable_of
 from pegboard.core.model.loadouts import merge
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Plugin, Tool
@@ -28,7 +28,7 @@ Keep = Callable[[Tool], bool]
 def active_plugins(permissions: CompiledPermissions, loadout: str) -> frozenset[str]:
     """Return the plugins of the catalog that a loadout makes active."""
     pairs = ((plugin.name, plugin.category) for plugin in permissions.world.catalog.plugins.values())
-    return active_of(merge(loadout, permissions.world.loadouts), Names(pairs))
+    return active_of(merge(loadout, permissions.world.loadouts), PluginCategories(pairs))
 
 
 @once_per_permissions
@@ -36,7 +36,7 @@ def plugins_in_reach(permissions: CompiledPermissions, loadout: str) -> frozense
     """Return the plugins of the catalog that a loadout makes active or discoverable."""
     pairs = ((plugin.name, plugin.category) for plugin in permissions.world.catalog.plugins.values())
     return active_plugins(permissions, loadout) | discoverable_of(
-        merge(loadout, permissions.world.loadouts), Names(pairs)
+        merge(loadout, permissions.world.loadouts), PluginCategories(pairs)
     )
 
 

@@ -70,7 +70,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class LoadingPlan:
     """What is cheapest, and the two estimates for one conversation, in plain input tokens."""
 
     everything: bool
@@ -78,18 +78,18 @@ class Plan:
     cost_on_demand: float
 
 
-def plan(sizes: Sizes, host: Host, usage: ExpectedUse = USAGE) -> Plan:
+def plan(sizes: Sizes, host: Host, usage: ExpectedUse = USAGE) -> LoadingPlan:
     """Return whether everything should be loaded from the start (F4).
 
     It depends on the catalog and on the host, not on the session's state, so that it stands for the
     whole session. Without a cache nothing is estimated: there, tools come on demand.
     """
     if host.cache is None:
-        return Plan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
+        return LoadingPlan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
     at_once = standing_cost(sizes.everything, usage.requests, host.cache)
     on_demand = min(_on_demand(sizes, way, host, usage) for way in host.delivery)
     small = sizes.plugins > 0 and host.delivery != ("array",) and sizes.everything <= carried(host, usage)
-    return Plan(everything=small or at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
+    return LoadingPlan(everything=small or at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
 
 
 def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
