@@ -20,7 +20,7 @@ from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError
 from pegboard.operators.configuration import ShownProblem, shown_problems
-from pegboard.operators.editable import Change, Judgement, WrittenText
+from pegboard.operators.editable import ConfigurationChange, EditJudgement, WrittenText
 from pegboard.ports import SessionKey
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class EditableFile:
         root = servers_root(value, json_file=is_json(self.file)) if is_mapping(value) else None
         return root or ("servers",)
 
-    def edited(self, text: str, changes: Sequence[Change]) -> str:
+    def edited(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
         """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
         for change in changes:
             if change.remove:
@@ -89,7 +89,7 @@ class EditableFile:
         """Return what is never shown of a text."""
         return secrets_in_text(text, self.file)
 
-    async def judged(self, text: str) -> Judgement:
+    async def judged(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         configuration, problems = await asyncio.to_thread(self._inspected, text)
         masker = Masker(self.services.masker.values | self.secrets(text))
@@ -98,13 +98,13 @@ class EditableFile:
         added = [problem for problem in problems if (problem.code, problem.message) not in known]
         shown = partial(self._shown, text=text, masker=masker)
         if configuration is None:
-            return Judgement(problems=shown(problems), added=shown(added))
+            return EditJudgement(problems=shown(problems), added=shown(added))
         made = await self.grants.would_change(there) if there is not None else ()
         changes = await self.grants.would_change(configuration)
         waiting = tuple(change for change in changes if change in made or change in self.grants.waiting)
         widening = [change for change in waiting if change.widens]
         counted = self.grants.without(configuration, widening)
-        return Judgement(
+        return EditJudgement(
             problems=shown(problems),
             added=shown(added),
             world=counted.world(self.services.loader.supposing(counted.specs)),

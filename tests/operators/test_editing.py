@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.errors import ConfigError, UsageError
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import Editing, Editor
 
 CONFIG = """\
@@ -31,7 +31,7 @@ plugins: {calculator: {python: pegboard.quickstart.calc}, clock: {python: pegboa
 """
 ADA = Editor(name="ada", agents=frozenset({"ada"}))
 EVE = Editor(name="eve", agents=None)
-LOADS = Change(path=("agents", "ada", "allowed_toolkits"), value=["sums", "times"])
+LOADS = ConfigurationChange(path=("agents", "ada", "allowed_toolkits"), value=["sums", "times"])
 
 
 @pytest.fixture
@@ -75,10 +75,14 @@ async def test_an_edit_is_shown_saved_and_taken_back(board: Pegboard, editing: E
     """P10: the diff, the grants and the sessions are shown before; the audit trail names who saved it."""
     session = await board.session(agent="ada", session_id="s")
     await session.load("sums")
-    edit = await editing.propose(EVE, [LOADS, Change(path=("toolkits", "sums"), remove=True)], what="Two things")
+    edit = await editing.propose(
+        EVE, [LOADS, ConfigurationChange(path=("toolkits", "sums"), remove=True)], what="Two things"
+    )
     assert not edit.saveable
     assert [problem.code for problem in edit.problems if problem.severity == "error"] == ["unknown_toolkit"] * 2
-    edit = await editing.propose(EVE, [Change(path=("agents", "ada", "allowed_toolkits"), value=["times"])])
+    edit = await editing.propose(
+        EVE, [ConfigurationChange(path=("agents", "ada", "allowed_toolkits"), value=["times"])]
+    )
     changed = [line.text for line in edit.diff if line.kind in ("added", "removed")]
     assert changed == [
         "-    allowed_toolkits: [sums]   # when needed",
@@ -127,7 +131,7 @@ async def test_an_edit_of_who_may_widen_counts_at_once_under_ask(config: Path) -
 
 async def test_of_two_operators_one_wins_and_the_other_is_told(editing: Editing, config: Path) -> None:
     first = await editing.propose(EVE, [LOADS])
-    second = await editing.propose(EVE, [Change(path=("agents", "ada", "role"), value="adds")])
+    second = await editing.propose(EVE, [ConfigurationChange(path=("agents", "ada", "role"), value="adds")])
     saved = await editing.save(EVE, first.id)
     with pytest.raises(UsageError) as told:
         await editing.save(EVE, second.id)
@@ -200,23 +204,25 @@ async def test_a_text_that_cannot_be_used_is_shown_with_its_places_and_not_saved
 @pytest.mark.parametrize(
     ("change", "allowed"),
     [
-        (Change(path=("agents", "ada", "role"), value="adds"), True),
-        (Change(path=("agents", "bob", "role"), value="adds"), False),
-        (Change(path=("agents", "carl"), value={}), False),
-        (Change(path=("toolkits", "new"), value={"tools": ["clock"]}), True),
-        (Change(path=("toolkits", "sums", "tools"), value=["clock"]), False),
-        (Change(path=("toolkits", "times", "policy"), value="x"), False),
-        (Change(path=("loadouts", "careful", "disabled"), value=[]), False),
-        (Change(path=("loadouts", "minimal"), value={"plugins": ["clock"]}), False),
-        (Change(path=("servers", "new"), value={"command": "x"}), False),
-        (Change(path=("plugins", "calculator", "approve"), value={"*": "always"}), False),
-        (Change(path=("plugins", "clock", "approve"), value={"*": "always"}), True),
-        (Change(path=("tokens", "ada"), value={"token": "a-new-token-of-ada"}), False),
-        (Change(path=("reload",), value="ask"), False),
-        (Change(path=("agents",), remove=True), False),
+        (ConfigurationChange(path=("agents", "ada", "role"), value="adds"), True),
+        (ConfigurationChange(path=("agents", "bob", "role"), value="adds"), False),
+        (ConfigurationChange(path=("agents", "carl"), value={}), False),
+        (ConfigurationChange(path=("toolkits", "new"), value={"tools": ["clock"]}), True),
+        (ConfigurationChange(path=("toolkits", "sums", "tools"), value=["clock"]), False),
+        (ConfigurationChange(path=("toolkits", "times", "policy"), value="x"), False),
+        (ConfigurationChange(path=("loadouts", "careful", "disabled"), value=[]), False),
+        (ConfigurationChange(path=("loadouts", "minimal"), value={"plugins": ["clock"]}), False),
+        (ConfigurationChange(path=("servers", "new"), value={"command": "x"}), False),
+        (ConfigurationChange(path=("plugins", "calculator", "approve"), value={"*": "always"}), False),
+        (ConfigurationChange(path=("plugins", "clock", "approve"), value={"*": "always"}), True),
+        (ConfigurationChange(path=("tokens", "ada"), value={"token": "a-new-token-of-ada"}), False),
+        (ConfigurationChange(path=("reload",), value="ask"), False),
+        (ConfigurationChange(path=("agents",), remove=True), False),
     ],
 )
-async def test_who_sees_some_agents_edits_what_is_theirs_alone(editing: Editing, change: Change, allowed: bool) -> None:
+async def test_who_sees_some_agents_edits_what_is_theirs_alone(
+    editing: Editing, change: ConfigurationChange, allowed: bool
+) -> None:
     """A5: a toolkit, a loadout or a rule that another agent has too is not theirs."""
     if allowed:
         assert (await editing.propose(ADA, [change])).saveable
@@ -227,7 +233,7 @@ async def test_who_sees_some_agents_edits_what_is_theirs_alone(editing: Editing,
 
 
 async def test_an_edit_is_only_of_who_proposed_it(editing: Editing) -> None:
-    edit = await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value="adds")])
+    edit = await editing.propose(ADA, [ConfigurationChange(path=("agents", "ada", "role"), value="adds")])
     others = {EVE: "unknown_edit", Editor(name="ada", agents=frozenset({"bob"})): "every_agent_required"}
     for other, code in others.items():
         with pytest.raises(UsageError) as refused:
@@ -246,8 +252,10 @@ async def test_the_difference_has_nothing_of_others_that_stands_in_the_same_line
     write(path, f"store: 'memory:'\nplugins: {{clock: {{python: pegboard.quickstart.clock}}}}\nagents: {agents}\n")
     async with Pegboard.open(path) as board:
         editing = Editing(board.services, board.editable)
-        change = Change(path=("agents", "ada", "role"), value="it's 9")
-        edit = await editing.propose(ADA, [change, Change(path=("toolkits", "new"), value={"tools": ["clock"]})])
+        change = ConfigurationChange(path=("agents", "ada", "role"), value="it's 9")
+        edit = await editing.propose(
+            ADA, [change, ConfigurationChange(path=("toolkits", "new"), value={"tools": ["clock"]})]
+        )
         assert [(line.kind, line.text) for line in edit.diff] == [
             ("same", " agents:"),
             ("same", "   ada:"),
@@ -263,9 +271,9 @@ async def test_the_difference_has_nothing_of_others_that_stands_in_the_same_line
 
 
 async def test_an_entry_that_is_emptied_is_not_shown_as_gone(editing: Editing) -> None:
-    edit = await editing.propose(ADA, [Change(path=("agents", "ada"))])
+    edit = await editing.propose(ADA, [ConfigurationChange(path=("agents", "ada"))])
     assert [line.text for line in edit.diff if line.kind == "added"] == ["+  ada: null"]
-    edit = await editing.propose(ADA, [Change(path=("agents", "ada"), remove=True)])
+    edit = await editing.propose(ADA, [ConfigurationChange(path=("agents", "ada"), remove=True)])
     assert [line.text for line in edit.diff if line.kind == "added"] == []
 
 
@@ -277,7 +285,9 @@ async def test_a_secret_in_what_they_edit_is_a_mark_however_it_is_written(config
     async with Pegboard.open(config) as board:
         editing = Editing(board.services, board.editable)
         entry = await editing.entry(ADA, "toolkits", "sums")
-        edit = await editing.propose(ADA, [Change(path=entry.path, value={**entry.value, "description": "Sums"})])
+        edit = await editing.propose(
+            ADA, [ConfigurationChange(path=entry.path, value={**entry.value, "description": "Sums"})]
+        )
         (line,) = [line.text for line in edit.diff if "api_key" in line.text]
         assert "***~" in line
         assert "key\\" not in line
@@ -288,7 +298,7 @@ async def test_a_mark_moves_no_secret_to_who_sees_some_agents(editing: Editing) 
     """X5: the token of another operator cannot be written into one's own agent."""
     (mark,) = re.findall(r"eve: {token: (\S+),", (await editing.whole()).text)
     with pytest.raises(UsageError) as refused:
-        await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value=mark)])
+        await editing.propose(ADA, [ConfigurationChange(path=("agents", "ada", "role"), value=mark)])
     assert refused.value.code == "unknown_mark"
 
 
@@ -311,29 +321,32 @@ async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path
         editing = Editing(board.services, board.editable)
         given = {"role": value} if path[-1] == "ada" else value
         with pytest.raises(UsageError) as refused:
-            await editing.propose(ADA, [Change(path=path, value=given)])
+            await editing.propose(ADA, [ConfigurationChange(path=path, value=given)])
         assert refused.value.code == "every_agent_required"
 
 
 @pytest.mark.parametrize(
     ("change", "allowed"),
     [
-        (Change(path=("agents", "ada", "role"), value="adds for the ${TEAM}"), True),
-        (Change(path=("agents", "ada", "role"), value="adds"), True),
-        (Change(path=("agents", "ada"), value={"role": "of ${TEAM}", "allowed_toolkits": ["sums"]}), True),
-        (Change(path=("agents", "ada"), value={"role": "adds", "description": "of ${TEAM}"}), False),
-        (Change(path=("agents", "ada", "allowed_toolkits"), value=["sums", "${TEAM}"]), False),
-        (Change(path=("toolkits", "sets", "description"), value="writes $${HOME}, and $${CARL_TOKEN}"), True),
-        (Change(path=("toolkits", "sets", "description"), value="writes ${CARL_TOKEN}"), False),
-        (Change(path=("toolkits", "sets", "description"), value="writes $$${CARL_TOKEN}"), True),
-        (Change(path=("toolkits", "sets", "description"), value="writes $${HOME}${CARL_TOKEN}"), False),
-        (Change(path=("toolkits", "new"), value={"tools": [{"clock": {"${TEAM}": "x"}}]}), False),
-        (Change(path=("toolkits", "of ${TEAM}"), value={"tools": ["clock"]}), False),
-        (Change(path=("agents", "ada", "permissions", "${TEAM}"), value=False), False),
+        (ConfigurationChange(path=("agents", "ada", "role"), value="adds for the ${TEAM}"), True),
+        (ConfigurationChange(path=("agents", "ada", "role"), value="adds"), True),
+        (ConfigurationChange(path=("agents", "ada"), value={"role": "of ${TEAM}", "allowed_toolkits": ["sums"]}), True),
+        (ConfigurationChange(path=("agents", "ada"), value={"role": "adds", "description": "of ${TEAM}"}), False),
+        (ConfigurationChange(path=("agents", "ada", "allowed_toolkits"), value=["sums", "${TEAM}"]), False),
+        (
+            ConfigurationChange(path=("toolkits", "sets", "description"), value="writes $${HOME}, and $${CARL_TOKEN}"),
+            True,
+        ),
+        (ConfigurationChange(path=("toolkits", "sets", "description"), value="writes ${CARL_TOKEN}"), False),
+        (ConfigurationChange(path=("toolkits", "sets", "description"), value="writes $$${CARL_TOKEN}"), True),
+        (ConfigurationChange(path=("toolkits", "sets", "description"), value="writes $${HOME}${CARL_TOKEN}"), False),
+        (ConfigurationChange(path=("toolkits", "new"), value={"tools": [{"clock": {"${TEAM}": "x"}}]}), False),
+        (ConfigurationChange(path=("toolkits", "of ${TEAM}"), value={"tools": ["clock"]}), False),
+        (ConfigurationChange(path=("agents", "ada", "permissions", "${TEAM}"), value=False), False),
     ],
 )
 async def test_a_variable_stays_where_it_stands_for_who_sees_some_agents(
-    variables: Path, change: Change, allowed: bool
+    variables: Path, change: ConfigurationChange, allowed: bool
 ) -> None:
     async with Pegboard.open(variables) as board:
         editing = Editing(board.services, board.editable)
@@ -349,7 +362,9 @@ async def test_a_variable_stays_where_it_stands_for_who_sees_some_agents(
 async def test_an_edit_that_is_put_into_another_file_brings_no_variable(variables: Path) -> None:
     async with Pegboard.open(variables) as board:
         editing = Editing(board.services, board.editable)
-        edit = await editing.propose(ADA, [Change(path=("agents", "ada", "role"), value="adds for the ${TEAM}")])
+        edit = await editing.propose(
+            ADA, [ConfigurationChange(path=("agents", "ada", "role"), value="adds for the ${TEAM}")]
+        )
         write(variables, text_of(variables).replace("role: of ${TEAM}", "role: adds"))
         with pytest.raises(UsageError) as refused:
             await editing.again(ADA, edit.id)
@@ -367,12 +382,14 @@ async def test_a_secret_of_their_own_toolkit_is_not_made_its_description(config:
         entry = await editing.entry(ADA, "toolkits", "sums")
         mark = entry.value["tools"][0]["calculator"]["api_key"]
         assert mark.startswith("***~")
-        kept = await editing.propose(ADA, [Change(path=entry.path, value={**entry.value, "description": "Sums"})])
+        kept = await editing.propose(
+            ADA, [ConfigurationChange(path=entry.path, value={**entry.value, "description": "Sums"})]
+        )
         assert {line.text for line in kept.diff if "***~" in line.text}
         if own:
-            change = Change(path=entry.path, value={**entry.value, "description": mark})
+            change = ConfigurationChange(path=entry.path, value={**entry.value, "description": mark})
         else:
-            change = Change(path=("toolkits", "s3cret-key-of-sums"), value={"tools": ["clock"]})
+            change = ConfigurationChange(path=("toolkits", "s3cret-key-of-sums"), value={"tools": ["clock"]})
         with pytest.raises(UsageError) as refused:
             await editing.propose(ADA, [change])
         assert refused.value.code == "unknown_mark"
@@ -399,7 +416,7 @@ async def test_what_others_have_waiting_is_neither_shown_nor_credited_to_who_see
     assert not {"bob", "carl"} & set(re.findall(r"\w+", str(edit)))
     await editing.save(ADA, edit.id)
     assert board.waiting == waiting
-    edit = await editing.propose(EVE, [Change(path=("agents", "ada", "role"), value="adds")])
+    edit = await editing.propose(EVE, [ConfigurationChange(path=("agents", "ada", "role"), value="adds")])
     assert {one.text for one in edit.grants} == {str(change) for change in waiting}
     assert all(one.waits for one in edit.grants)
     await editing.save(EVE, edit.id)
@@ -432,11 +449,11 @@ async def test_what_others_have_just_written_is_theirs_before_it_is_read(board: 
 
 async def test_a_slip_is_answered_with_no_name_of_others(editing: Editing) -> None:
     """A5: `times` is what `bob` has."""
-    slip = Change(path=LOADS.path, value=["tines"])
+    slip = ConfigurationChange(path=LOADS.path, value=["tines"])
     for editor, hint in ((ADA, ""), (EVE, "Did you mean 'times'?")):
         (problem,) = (await editing.propose(editor, [slip])).problems
         assert (problem.code, problem.hint) == ("unknown_toolkit", hint)
-    tool = Change(path=("agents", "ada", "tools"), value=["calculatr"])
+    tool = ConfigurationChange(path=("agents", "ada", "tools"), value=["calculatr"])
     for editor, message in (
         (ADA, "'calculatr' is not known yet."),
         (EVE, "'calculatr' is not known yet; it may be a tool of 'calculator', 'clock'."),
@@ -448,7 +465,7 @@ async def test_a_slip_is_answered_with_no_name_of_others(editing: Editing) -> No
 async def test_who_changes_what_waits_is_credited_with_that(waited: Pegboard, config: Path) -> None:
     """P10: what waits and what is taken back by the edit is not supposed to be in force."""
     board, editing = waited, Editing(waited.services, waited.editable)
-    edit = await editing.propose(EVE, [Change(path=("tokens", "carl"), remove=True)])
+    edit = await editing.propose(EVE, [ConfigurationChange(path=("tokens", "carl"), remove=True)])
     assert all(one.waits and "carl" not in one.text for one in edit.grants)
     assert edit.agents == ()
     await editing.save(EVE, edit.id)

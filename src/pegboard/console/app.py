@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pegboard.console")
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+RequestHandler = Callable[[Request], Awaitable[Response]]
 _STATIC: Final = "/console/static"
 
 
@@ -112,7 +112,7 @@ class ConsoleApp:
         await self._context.subjects.aclose()
 
 
-def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Response]]) -> Endpoint:
+def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Response]]) -> RequestHandler:
     """Return an endpoint for those who are not signed in."""
 
     async def endpoint(request: Request) -> Response:
@@ -123,7 +123,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     return endpoint
 
 
-def _guarded(context: Context, handler: Handler, right: Right = "see") -> Endpoint:
+def _guarded(context: Context, handler: Handler, right: Right = "see") -> RequestHandler:
     """Return an endpoint for operators; what fails is said in one sentence."""
 
     async def endpoint(request: Request) -> Response:

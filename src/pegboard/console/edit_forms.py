@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 
 Kind = Literal["text", "long", "choice", "names", "texts", "pairs", "value"]
 """``names``: an entry a line; ``texts`` and ``pairs``: a name and what it has a line; ``value``: text, or JSON."""
@@ -225,7 +225,7 @@ def meant(field: FormField, text: str) -> Any:
 
 def changes(
     form: Form, path: tuple[str, ...], before: Mapping[str, Any] | None, given: Mapping[str, str]
-) -> list[Change]:
+) -> list[ConfigurationChange]:
     """Return what a form that comes back changes of an entry; all of a new one.
 
     Args:
@@ -236,10 +236,12 @@ def changes(
     """
     found = {field.name: meant(field, given.get(field.name, "")) for field in form.fields}
     if before is None:
-        return [Change(path=path, value={name: value for name, value in found.items() if value is not None})]
+        return [
+            ConfigurationChange(path=path, value={name: value for name, value in found.items() if value is not None})
+        ]
     was = {field.name: meant(field, shown(field.kind, before.get(field.name))) for field in form.fields}
     return [
-        Change(path=(*path, name), value=value, remove=value is None)
+        ConfigurationChange(path=(*path, name), value=value, remove=value is None)
         for name, value in found.items()
         if value != was[name] or type(value) is not type(was[name])
     ]

@@ -48,7 +48,7 @@ class Exports:
                 code="too_many_exports",
                 hint="Wait until one of them has ended, or leave it.",
             )
-        return _Counted(self._parts(wanted, form), media, headers, self._under_way, visit.operator.name)
+        return _CountedFile(self._parts(wanted, form), media, headers, self._under_way, visit.operator.name)
 
     async def _parts(self, wanted: AuditQuery, form: ExportForm) -> AsyncGenerator[str]:
         if form == "csv":
@@ -65,7 +65,7 @@ class Exports:
             yield text
 
 
-class _Counted(StreamingResponse):
+class _CountedFile(StreamingResponse):
     """A file that counts as under way while it is sent."""
 
     def __init__(

@@ -48,7 +48,7 @@ class FoundEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundPages:
     """What answers a text; ``indexing`` is whether tools are still being indexed, so that some may be missing."""
 
     text: str
@@ -76,11 +76,11 @@ _PAGES: Final[tuple[tuple[str, str, str, bool, Right], ...]] = (
 )
 
 
-async def find(context: Context, visit: Visit, text: str) -> Found:
+async def find(context: Context, visit: Visit, text: str) -> FoundPages:
     """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need."""
     words = " ".join(text.split())
     if not words:
-        return Found(text="", entries=tuple(_pages(visit, "")))
+        return FoundPages(text="", entries=tuple(_pages(visit, "")))
     agent, need = _agent_in(context.shown_agents(visit), words)
     entries: list[FoundEntry] = []
     indexing = False
@@ -97,7 +97,7 @@ async def find(context: Context, visit: Visit, text: str) -> Found:
     if not (agent and need):
         tools, indexing = await _tools(context, visit, words)
         entries += tools
-    return Found(text=words, entries=tuple(entries[:MOST]), indexing=indexing)
+    return FoundPages(text=words, entries=tuple(entries[:MOST]), indexing=indexing)
 
 
 def _agent_in(agents: Sequence[str], words: str) -> tuple[str, str]:

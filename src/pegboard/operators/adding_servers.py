@@ -11,7 +11,7 @@ from pegboard.core.model.loadouts import matches
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import Editing, Editor, ProposedEdit
 from pegboard.operators.kept_for_operators import KeptForOperators
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
@@ -23,7 +23,7 @@ MOST_OF_ONE: Final = 20
 KEPT_FOR: Final = 3600.0
 """For how many seconds one is kept: what was pasted may hold secrets."""
 MOST_SERVERS: Final = 50
-Grant = Literal["needed", "always", "toolkit"]
+GrantWay = Literal["needed", "always", "toolkit"]
 """How an agent gets a server: loaded when it needs it, always loaded, or as a toolkit."""
 
 
@@ -175,7 +175,7 @@ class ServerFinder(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _KeptDraft:
     found: FoundServers
     trials: Mapping[str, ServerTrial] = field(default=EMPTY)
 
@@ -187,7 +187,7 @@ class AddingServers:
         self._services = services
         self._finder = finder
         self._editing = editing
-        self._kept = KeptForOperators[_Kept](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
+        self._kept = KeptForOperators[_KeptDraft](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
 
     async def clients(self) -> tuple[ClientServers, ...]:
         """Return this machine's clients that have servers."""
@@ -237,7 +237,7 @@ class AddingServers:
         return trial
 
     async def propose(
-        self, editor: Editor, draft: str, chosen: Sequence[ChosenServer], agents: Sequence[str], grant: Grant
+        self, editor: Editor, draft: str, chosen: Sequence[ChosenServer], agents: Sequence[str], grant: GrantWay
     ) -> ProposedEdit:
         """Return what it would come to to add servers and grant them to agents; nothing is written.
 
@@ -248,7 +248,7 @@ class AddingServers:
         kept = self._found(editor, draft)
         if not chosen:
             raise UsageError("No server is chosen.", code="edit_form", hint="Choose one.")
-        changes: list[Change] = []
+        changes: list[ConfigurationChange] = []
         toolkits: dict[str, Any] = {}
         for one in chosen:
             server, name = _server(kept, one.server), one.name or _suggested(one.server)
@@ -258,7 +258,7 @@ class AddingServers:
             if there.value is not None and not one.replace:
                 hint = "Give it another name, or say that it takes the place of that one."
                 raise UsageError("The configuration has a server of this name.", code="server_exists", hint=hint)
-            changes.append(Change(path=there.path, value=_entry(server, one)))
+            changes.append(ConfigurationChange(path=there.path, value=_entry(server, one)))
             toolkits[name] = [{name: dict(server.rule)}] if server.rule else [name]
         for agent in agents:
             changes += await self._granted(editor, agent, toolkits, grant)
@@ -267,7 +267,9 @@ class AddingServers:
         )
         return await self._editing.propose(editor, _once(changes), what=what)
 
-    async def _granted(self, editor: Editor, agent: str, toolkits: Mapping[str, Any], grant: Grant) -> list[Change]:
+    async def _granted(
+        self, editor: Editor, agent: str, toolkits: Mapping[str, Any], grant: GrantWay
+    ) -> list[ConfigurationChange]:
         """Return what grants servers to an agent; what it has already is not written again."""
         found = await self._editing.entry(editor, "agents", agent)
         if found.value is None:
@@ -275,7 +277,7 @@ class AddingServers:
         profile = cast("dict[str, Any]", found.value) if isinstance(found.value, dict) else {}
         by_toolkit = grant == "toolkit" or (grant == "needed" and _by_toolkits_alone(profile))
         key = "tools" if grant == "always" else "allowed_toolkits"
-        changes: list[Change] = []
+        changes: list[ConfigurationChange] = []
         lists: dict[str, list[Any]] = {}
         for name, members in toolkits.items():
             if grant == "needed" and not by_toolkit and not isinstance(members[0], dict):
@@ -289,19 +291,22 @@ class AddingServers:
                 items.append(added)
             if grant != "always":
                 kit = {"description": f"Tools of {name}", "tools": members}
-                changes.append(Change(path=("toolkits", name), value=kit))
+                changes.append(ConfigurationChange(path=("toolkits", name), value=kit))
         lists = {part: items for part, items in lists.items() if items != list(profile.get(part) or ())}
-        return [*changes, *(Change(path=(*found.path, part), value=items) for part, items in lists.items())]
+        return [
+            *changes,
+            *(ConfigurationChange(path=(*found.path, part), value=items) for part, items in lists.items()),
+        ]
 
     # -- what is kept --------------------------------------------------------------------------
 
     async def _drafted(self, editor: Editor, found: FoundServers) -> ServerDraft:
         found = replace(found, servers=found.servers[:MOST_SERVERS])
-        kept = _Kept(found=found)
+        kept = _KeptDraft(found=found)
         shown = await self._shown(editor, "", kept)
         return replace(shown, id=self._kept.keep(editor.name, kept))
 
-    def _found(self, editor: Editor, draft: str) -> _Kept:
+    def _found(self, editor: Editor, draft: str) -> _KeptDraft:
         kept = self._kept.found(editor.name, draft)
         if kept is None:
             raise UsageError(
@@ -311,7 +316,7 @@ class AddingServers:
             )
         return kept
 
-    async def _shown(self, editor: Editor, draft: str, kept: _Kept) -> ServerDraft:
+    async def _shown(self, editor: Editor, draft: str, kept: _KeptDraft) -> ServerDraft:
         parts = await self._editing.parts(editor)
         names = (await shown_names(self._services)).knowing(self._masker(kept))
         servers = tuple(self._server_shown(one, kept, parts.servers) for one in kept.found.servers)
@@ -325,7 +330,7 @@ class AddingServers:
         )
         return replace(masked(shown, names), agents=parts.agents)
 
-    def _server_shown(self, server: FoundServer, kept: _Kept, there: Sequence[str]) -> DraftServer:
+    def _server_shown(self, server: FoundServer, kept: _KeptDraft, there: Sequence[str]) -> DraftServer:
         entry = server.entry
         words = [str(entry["command"]), *map(str, entry.get("args") or ())] if entry.get("command") else []
         return DraftServer(
@@ -342,7 +347,7 @@ class AddingServers:
             trial=kept.trials.get(server.name),
         )
 
-    def _masker(self, kept: _Kept) -> Masker:
+    def _masker(self, kept: _KeptDraft) -> Masker:
         """Return what hides the secrets that were pasted, too."""
         pasted = (secret for server in kept.found.servers for secret in server.variables.values())
         return Masker(self._services.masker.values.union(pasted))
@@ -353,7 +358,7 @@ def _suggested(name: str) -> str:
     return "".join(character for character in name if character.isprintable()).strip() or "server"
 
 
-def _server(kept: _Kept, name: str) -> FoundServer:
+def _server(kept: _KeptDraft, name: str) -> FoundServer:
     found = next((server for server in kept.found.servers if server.name == name), None)
     if found is None:
         raise UsageError("The draft has no such server.", code="unknown_name", hint="Load the page again.")
@@ -396,9 +401,9 @@ def _names_of(pairs: Any) -> Iterator[str]:
     return iter(cast("dict[str, Any]", pairs)) if isinstance(pairs, dict) else iter(())
 
 
-def _once(changes: Sequence[Change]) -> list[Change]:
+def _once(changes: Sequence[ConfigurationChange]) -> list[ConfigurationChange]:
     """Return changes without those that are there already."""
-    found: list[Change] = []
+    found: list[ConfigurationChange] = []
     for change in changes:
         if change not in found:
             found.append(change)

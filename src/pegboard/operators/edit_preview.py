@@ -111,7 +111,7 @@ async def _changed(
     unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
     if not gained and not lost and unknown == unknown_then and _alike(before.world, after.world, name):
         return None
-    comparison = Comparison(services, supposed, _Everything(), parsed)
+    comparison = Comparison(services, supposed, _AnyState(), parsed)
     for known, above in await sessions_of(services, name):
         comparison.add(known, above)
     await count_ahead(services, (*gained, *lost, *comparison.tools()))
@@ -133,7 +133,7 @@ async def _changed(
     )
 
 
-class _Everything:
+class _AnyState:
     """Every session may have other tools loaded after an edit: no state is ruled out."""
 
     def touches(self, state: State) -> bool:  # noqa: ARG002

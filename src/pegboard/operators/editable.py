@@ -12,7 +12,7 @@ from pegboard.operators.configuration import ShownProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ConfigurationChange:
     """One change of a configuration: what is to stand at a path of keys, or that nothing is to stand there."""
 
     path: tuple[str, ...]
@@ -31,7 +31,7 @@ class WrittenText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class EditJudgement:
     """What a text would be as the configuration.
 
     ``world`` is None where it cannot be used; it is without what waits, and has the catalog as far as it is known.
@@ -63,7 +63,7 @@ class EditableConfiguration(Protocol):
         """Return the keys under which the servers of a text stand."""
         ...
 
-    def edited(self, text: str, changes: Sequence[Change]) -> str:
+    def edited(self, text: str, changes: Sequence[ConfigurationChange]) -> str:
         """Return a text with changes in it; raises ``ConfigError`` where one would change something else."""
         ...
 
@@ -75,7 +75,7 @@ class EditableConfiguration(Protocol):
         """Return what is never shown of a text."""
         ...
 
-    async def judged(self, text: str) -> Judgement:
+    async def judged(self, text: str) -> EditJudgement:
         """Return what a text would be as the configuration; nothing is stored or started."""
         ...
 

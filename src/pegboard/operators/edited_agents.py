@@ -11,13 +11,13 @@ from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import matches
 from pegboard.operators.edit_preview import AgentChange
-from pegboard.operators.editable import Change, Judgement
+from pegboard.operators.editable import ConfigurationChange, EditJudgement
 
 _SHARED: tuple[str, ...] = ("servers", "mcpServers", "plugins")
 
 
 async def edited_agents(
-    services: Services, changes: Sequence[Change], judgement: Judgement, effects: Iterable[AgentChange]
+    services: Services, changes: Sequence[ConfigurationChange], judgement: EditJudgement, effects: Iterable[AgentChange]
 ) -> frozenset[str] | None:
     """Return the agents that an edit is about; None where it is about what all agents share."""
     await services.compiler.refresh()

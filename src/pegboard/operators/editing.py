@@ -16,7 +16,7 @@ from pegboard.core.model.naming import SUGGESTS
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
-from pegboard.operators.editable import Change, EditableConfiguration, Judgement, WrittenText
+from pegboard.operators.editable import ConfigurationChange, EditableConfiguration, EditJudgement, WrittenText
 from pegboard.operators.edited_agents import edited_agents
 from pegboard.operators.kept_for_operators import KeptForOperators
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
@@ -153,7 +153,7 @@ class EditableParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class EditedEntry:
     """One entry of the configuration as it is written, with marks for secrets; ``value`` is None where it is not there.
 
     ``path`` is where it stands.
@@ -164,13 +164,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _KeptEdit:
     """What is kept of an edit: it waits to be saved, or, where ``undoes``, is the one that takes another back."""
 
     what: str
     text: str = field(repr=False)
     expected: str
-    changes: tuple[Change, ...] = field(default=(), repr=False)
+    changes: tuple[ConfigurationChange, ...] = field(default=(), repr=False)
     agents: frozenset[str] | None = None
     undoes: bool = False
     reason: str = ""
@@ -185,7 +185,7 @@ class Editing:
         self._services = services
         self._configuration = configuration
         self._parsed = ParsedLeases()
-        self._kept = KeptForOperators[_Kept](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
+        self._kept = KeptForOperators[_KeptEdit](seconds=KEPT_FOR, most=MOST_KEPT, most_of_one=MOST_OF_ONE)
         self._texts = KeptForOperators[str](seconds=KEPT_FOR, most=MOST_TEXTS, most_of_one=MOST_TEXTS)
 
     async def whole(self) -> WholeFile:
@@ -219,7 +219,7 @@ class Editing:
         }
         return masked(EditableParts(**kept), await self._names(written.secrets))
 
-    async def entry(self, editor: Editor, section: str, name: str) -> Entry:
+    async def entry(self, editor: Editor, section: str, name: str) -> EditedEntry:
         """Return an entry of a section as it is written.
 
         Raises:
@@ -231,7 +231,7 @@ class Editing:
         if not await self._may(editor, path):
             _require_every_agent(editor)
         names = await self._names(written.secrets)
-        return Entry(path=path, value=_each_text(self._configuration.value(written.text, path), names.shown))
+        return EditedEntry(path=path, value=_each_text(self._configuration.value(written.text, path), names.shown))
 
     def _path(self, section: str, name: str, written: WrittenText) -> tuple[str, ...]:
         root = self._configuration.servers(written.text) if section == "servers" else (section,)
@@ -241,11 +241,11 @@ class Editing:
         """Return whether an editor may edit an entry as it is now; of a plugin its rules are meant."""
         if editor.agents is None:
             return True
-        about = Change(path=(*path, "approve") if path[0] == "plugins" else path)
-        reached = await edited_agents(self._services, [about], Judgement(problems=()), ())
+        about = ConfigurationChange(path=(*path, "approve") if path[0] == "plugins" else path)
+        reached = await edited_agents(self._services, [about], EditJudgement(problems=()), ())
         return reached is not None and reached <= editor.agents
 
-    async def propose(self, editor: Editor, changes: Sequence[Change], *, what: str = "") -> ProposedEdit:
+    async def propose(self, editor: Editor, changes: Sequence[ConfigurationChange], *, what: str = "") -> ProposedEdit:
         """Return what some changes would come to; nothing is written.
 
         Raises:
@@ -257,7 +257,7 @@ class Editing:
         text = self._configuration.edited(written.text, meant)
         return await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
 
-    async def _meant(self, editor: Editor, written: WrittenText, change: Change) -> Change:
+    async def _meant(self, editor: Editor, written: WrittenText, change: ConfigurationChange) -> ConfigurationChange:
         """Return a change with secrets in place of their marks.
 
         Who sees some agents moves no secret, and no variable, to where it did not stand: a description is read.
@@ -395,14 +395,14 @@ class Editing:
         what = masked(kept.what, await self._names())
         return SavedEdit(file=before.file, what=what, digest=digest, undo=undo)
 
-    async def _reason_back(self, kept: _Kept) -> str:
+    async def _reason_back(self, kept: _KeptEdit) -> str:
         """Return what it changes to put a text back that was there before."""
         judgement = await self._configuration.judged(kept.text)
         return _reason(_own(judgement)) if judgement.world is not None else f"takes back: {kept.reason}"
 
     # -- what is kept --------------------------------------------------------------------------
 
-    def _found(self, editor: Editor, edit: str) -> _Kept:
+    def _found(self, editor: Editor, edit: str) -> _KeptEdit:
         kept = self._kept.found(editor.name, edit)
         if kept is None:
             raise _unknown_edit()
@@ -411,7 +411,7 @@ class Editing:
     # -- what it comes to ----------------------------------------------------------------------
 
     async def _proposed(
-        self, editor: Editor, written: WrittenText, text: str, changes: tuple[Change, ...], what: str
+        self, editor: Editor, written: WrittenText, text: str, changes: tuple[ConfigurationChange, ...], what: str
     ) -> ProposedEdit:
         judgement = await self._configuration.judged(text)
         agents = await self._changed_agents(judgement)
@@ -426,7 +426,7 @@ class Editing:
         saveable = not errors and text != written.text
         secrets = judgement.secrets | self._configuration.secrets(text)
         names = await self._names(written.secrets | secrets)
-        kept = _Kept(
+        kept = _KeptEdit(
             what=what,
             text=text,
             expected=written.digest,
@@ -456,7 +456,7 @@ class Editing:
         return shown
 
     def _difference(
-        self, before: str, after: str, changes: Sequence[Change] | None, names: ShownNames
+        self, before: str, after: str, changes: Sequence[ConfigurationChange] | None, names: ShownNames
     ) -> tuple[DiffLine, ...]:
         """Return the lines that change; where there are changes, of the places that these are about alone."""
         if changes is None:
@@ -464,7 +464,7 @@ class Editing:
         lines = _diff(self._edited_lines(before, changes, names), self._edited_lines(after, changes, names))
         return tuple(line for line in lines if line.kind != "place")
 
-    def _edited_lines(self, text: str, changes: Iterable[Change], names: ShownNames) -> list[str]:
+    def _edited_lines(self, text: str, changes: Iterable[ConfigurationChange], names: ShownNames) -> list[str]:
         """Return the lines of what some changes are about: what else stands beside it in the file is of others."""
         own: dict[str, Any] = {}
         for change in changes:
@@ -478,7 +478,7 @@ class Editing:
             owner[names.shown(name)] = _each_text(beside[name], names.shown)
         return self._configuration.lines(own)
 
-    async def _changed_agents(self, judgement: Judgement) -> tuple[AgentChange, ...]:
+    async def _changed_agents(self, judgement: EditJudgement) -> tuple[AgentChange, ...]:
         if judgement.world is None:
             return ()
         return await agent_changes(self._services, self._parsed, judgement.world)
@@ -488,7 +488,7 @@ class Editing:
         return (await shown_names(self._services)).knowing(Masker(self._services.masker.values.union(more)))
 
 
-def _shown(change: GrantChange, judgement: Judgement) -> ShownGrant:
+def _shown(change: GrantChange, judgement: EditJudgement) -> ShownGrant:
     return ShownGrant(text=str(change), widens=change.widens, waits=change in judgement.waiting)
 
 
@@ -499,7 +499,7 @@ def _without_others(problem: ShownProblem) -> ShownProblem:
     return replace(problem, hint="") if problem.hint.startswith(SUGGESTS) else problem
 
 
-def _own(judgement: Judgement) -> tuple[GrantChange, ...]:
+def _own(judgement: EditJudgement) -> tuple[GrantChange, ...]:
     """Return what an edit changes itself: what waited before it waits on, and is of whoever made it."""
     return tuple(change for change in judgement.changes if change not in judgement.waiting)
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept(Generic[T]):
+class _KeptItem(Generic[T]):
     by: str
     value: T = field(repr=False)
     until: float
@@ -40,7 +40,7 @@ class KeptForOperators(Generic[T]):
         self._most = most
         self._most_of_one = most_of_one
         self._now = now
-        self._kept: OrderedDict[str, _Kept[T]] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptItem[T]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class KeptForOperators(Generic[T]):
         """Keep a value of an operator, and return its id: a new one where none is given."""
         identity = identity or secrets.token_urlsafe(16)
         self._kept.pop(identity, None)
-        self._kept[identity] = _Kept(by=by, value=value, until=self._now() + self._seconds)
+        self._kept[identity] = _KeptItem(by=by, value=value, until=self._now() + self._seconds)
         self._purge()
         counts = Counter(kept.by for kept in self._kept.values())
         if counts[by] > self._most_of_one:

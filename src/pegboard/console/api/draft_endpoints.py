@@ -9,7 +9,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.operators.adding_servers import ChosenServer, ClientServers, Grant, ServerDraft, ServerTrial
+from pegboard.operators.adding_servers import ChosenServer, ClientServers, GrantWay, ServerDraft, ServerTrial
 from pegboard.operators.editing import ProposedEdit
 from pegboard.operators.masked import Name
 
@@ -64,7 +64,7 @@ class AddedServers:
     """The servers."""
     agents: tuple[Name, ...] = ()
     """The agents that get them."""
-    grant: Grant = "needed"
+    grant: GrantWay = "needed"
     """How: loaded when they are needed, always loaded, or as a toolkit."""
 
 

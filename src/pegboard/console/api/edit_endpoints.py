@@ -9,7 +9,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import EditableParts, ProposedEdit, SavedEdit, WholeFile
 
 
@@ -59,7 +59,10 @@ async def parts(context: Context, visit: Visit) -> EditableParts:
 async def propose(context: Context, visit: Visit, *, body: ProposedChanges) -> ProposedEdit:
     """Return what changes of the configuration come to; nothing is written."""
     meant = visit.names.meant
-    changes = [Change(path=tuple(map(meant, one.path)), value=one.value, remove=one.remove) for one in body.changes]
+    changes = [
+        ConfigurationChange(path=tuple(map(meant, one.path)), value=one.value, remove=one.remove)
+        for one in body.changes
+    ]
     return await context.editing.propose(context.editor(visit), changes, what=body.what)
 
 

@@ -23,7 +23,7 @@ ARGUMENTS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class HookMessage:
     """What somebody is told; ``link`` is the page for it, or nothing where no console is served."""
 
     event: HookEvent | Literal["test"]
@@ -34,13 +34,13 @@ class Message:
     arguments: Mapping[str, str] | None = None
 
 
-def of_approval(one: ApprovalOverview, link: str, *, arguments: bool) -> Message:
+def of_approval(one: ApprovalOverview, link: str, *, arguments: bool) -> HookMessage:
     """Return what is said of a call that waits; its arguments, secrets masked, only where that is wanted."""
     tool, agent, principal = (_name(text) for text in (one.tool, one.agent, one.principal))
     shown = {_name(part.name): _cut(part.text) for part in one.arguments[:ARGUMENTS]} if arguments else None
     if shown is not None and len(one.arguments) > ARGUMENTS:
         shown["…"] = f"{len(one.arguments) - ARGUMENTS} more"
-    return Message(
+    return HookMessage(
         event="approval",
         title=f"{tool} waits for a person",
         text=f"A call of {tool} by agent {agent} for {principal} waits for an answer.",
@@ -50,9 +50,9 @@ def of_approval(one: ApprovalOverview, link: str, *, arguments: bool) -> Message
     )
 
 
-def of_attention(item: AttentionItem, link: str) -> Message:
+def of_attention(item: AttentionItem, link: str) -> HookMessage:
     """Return what is said of something else that needs a person."""
-    return Message(
+    return HookMessage(
         event="attention",
         title="Pegboard needs a person",
         text=visible(one_line(item.text, limit=600)),
@@ -61,12 +61,12 @@ def of_attention(item: AttentionItem, link: str) -> Message:
     )
 
 
-def of_test() -> Message:
+def of_test() -> HookMessage:
     """Return a message that says nothing but that it arrives."""
-    return Message(event="test", title="Pegboard", text="This is a test: nothing waits.")
+    return HookMessage(event="test", title="Pegboard", text="This is a test: nothing waits.")
 
 
-def written(message: Message, hook: Hook) -> tuple[bytes, dict[str, str]]:
+def written(message: HookMessage, hook: Hook) -> tuple[bytes, dict[str, str]]:
     """Return the body and the headers of a message in the form of a hook."""
     match hook.shape:
         case "json":
@@ -79,7 +79,7 @@ def written(message: Message, hook: Hook) -> tuple[bytes, dict[str, str]]:
             assert_never(hook.shape)
 
 
-def _as_json(message: Message) -> tuple[bytes, dict[str, str]]:
+def _as_json(message: HookMessage) -> tuple[bytes, dict[str, str]]:
     found: dict[str, object] = {"event": message.event, "text": message.text, "link": message.link}
     found |= message.details or {}
     if message.arguments is not None:
@@ -87,7 +87,7 @@ def _as_json(message: Message) -> tuple[bytes, dict[str, str]]:
     return json.dumps(found).encode(), {"Content-Type": "application/json"}
 
 
-def _as_ntfy(message: Message) -> tuple[bytes, dict[str, str]]:
+def _as_ntfy(message: HookMessage) -> tuple[bytes, dict[str, str]]:
     headers = {"Title": _header(message.title), "Tags": "lock" if message.event == "approval" else "warning"}
     if message.link:
         headers["Click"] = message.link
@@ -100,7 +100,7 @@ def _as_ntfy(message: Message) -> tuple[bytes, dict[str, str]]:
     }
 
 
-def _as_slack(message: Message) -> tuple[bytes, dict[str, str]]:
+def _as_slack(message: HookMessage) -> tuple[bytes, dict[str, str]]:
     lines = [_escaped(message.text)]
     lines += [f"{_escaped(name)}: {_escaped(text)}" for name, text in (message.arguments or {}).items()]
     lines += [f"<{message.link}|Look and answer>"] if message.link else []

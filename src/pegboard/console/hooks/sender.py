@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.hooks.http_messenger import HttpMessenger
-from pegboard.console.hooks.messages import Message, of_approval, of_attention, written
+from pegboard.console.hooks.messages import HookMessage, of_approval, of_attention, written
 from pegboard.core.model.hooks import Hook
 from pegboard.errors import StoreError, UsageError
 from pegboard.operators.approvals import OperatorApprovals
@@ -180,11 +180,11 @@ class _Line:
         self.fault: HookFault | None = None
         self._messenger = messenger
         self._pauses = pauses
-        self._messages: deque[Message] = deque()
+        self._messages: deque[HookMessage] = deque()
         self._dropped = 0
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, message: Message) -> None:
+    def put(self, message: HookMessage) -> None:
         """Have a message sent; where too many wait the oldest is dropped."""
         self._messages.append(message)
         if len(self._messages) > WAITING:
@@ -202,7 +202,7 @@ class _Line:
         while self._messages:
             await self._send(self._messages.popleft())
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: HookMessage) -> None:
         body, headers = written(message, self.hook)
         pauses = self._pauses()
         for attempt in range(1, ATTEMPTS + 1):

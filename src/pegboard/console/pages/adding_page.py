@@ -17,7 +17,7 @@ from pegboard.console.pages.forms import text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, UsageError
-from pegboard.operators.adding_servers import ChosenServer, Grant, ServerDraft
+from pegboard.operators.adding_servers import ChosenServer, GrantWay, ServerDraft
 
 HOME: Final = "/console/servers/add"
 _DRAFT: Final = f"{HOME}/draft"
@@ -165,10 +165,10 @@ class _Choices:
         return self.all("agent")
 
     @property
-    def grant(self) -> Grant:
+    def grant(self) -> GrantWay:
         """Return how they get them."""
         found = self.text("grant", "needed")
-        return cast("Grant", found) if found in get_args(Grant) else "needed"
+        return cast("GrantWay", found) if found in get_args(GrantWay) else "needed"
 
     def chosen(self, at: int, draft: ServerDraft, visit: Visit) -> ChosenServer:
         """Return how a server is added."""

@@ -13,7 +13,7 @@ from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import text_of
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 
 _ADDRESS: Final = "/console/approvals/rule"
 OWN: Final = "own"
@@ -37,7 +37,7 @@ async def rule_sent(context: Context, visit: Visit) -> Response:
     argument, pattern = _chosen(visit, form)
     rule = await approvals.proposed_rule(found.id, argument, pattern, visit.operator.sees)
     entry = await context.editing.entry(editor, rule.section, rule.plugin)
-    change = Change(path=(*entry.path, *rule.keys), value=rule.value)
+    change = ConfigurationChange(path=(*entry.path, *rule.keys), value=rule.value)
     edit = await context.editing.propose(editor, [change], what=rule.text)
     return to_proposal(edit, "/console/approvals")
 

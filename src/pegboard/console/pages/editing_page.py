@@ -15,7 +15,7 @@ from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import PegboardError, UsageError
-from pegboard.operators.editable import Change
+from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import ProposedEdit, TypedText
 
 HOME: Final = "/console/edit"
@@ -100,7 +100,7 @@ async def removed(context: Context, visit: Visit) -> Response:
     editor = context.editor(visit)
     found = await context.editing.entry(editor, form.section, name)
     what = f"Remove {form.noun} {one_line(visit.names.shown(name), limit=100)}"
-    edit = await context.editing.propose(editor, [Change(path=found.path, remove=True)], what=what)
+    edit = await context.editing.propose(editor, [ConfigurationChange(path=found.path, remove=True)], what=what)
     return to_proposal(edit, _back(sent))
 
 

@@ -56,7 +56,7 @@ KEPT_FOR: Final = 10.0
 """For how long after a page was rendered changes are kept for its stream, in seconds."""
 
 
-class Listener:
+class ChangeListener:
     """Somebody who waits for changes; topics that come close together come at once."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Changes:
 
     def __init__(self, board: ConsoleBoard) -> None:
         self._board = board
-        self._listeners: set[Listener] = set()
+        self._listeners: set[ChangeListener] = set()
         self._newest = 0
         self._first = 0  # what came before this one is not known
         self._last: dict[str, int] = {}  # the newest change of each topic
@@ -134,9 +134,9 @@ class Changes:
         self._stop_unheard()
 
     @asynccontextmanager
-    async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[Listener, bool]]:
+    async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[ChangeListener, bool]]:
         """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
-        listener, known = Listener(), False
+        listener, known = ChangeListener(), False
         self._listeners.add(listener)  # before anything is awaited: nobody else's end stops the looking any more
         try:
             await self._start()

@@ -44,7 +44,7 @@ class Streams:
         """Return the stream of an operator; it ends where ``still`` says that they are one no more."""
         started, _, number = after.partition("-")
         known = started == self._started and number.isdecimal() and len(number) < 20
-        return _Counted(self._lines(still, int(number) if known else None), partial(self._count, operator))
+        return _CountedStream(self._lines(still, int(number) if known else None), partial(self._count, operator))
 
     def _count(self, operator: str, one: int) -> None:
         self._open[operator] += one
@@ -60,7 +60,7 @@ class Streams:
                 yield f"event: changed\ndata: {json.dumps(sorted(topics))}\n\n" if topics else ": quiet\n\n"
 
 
-class _Counted(StreamingResponse):
+class _CountedStream(StreamingResponse):
     """A stream that counts from the moment at which it is sent: many may be asked for at once."""
 
     def __init__(self, lines: AsyncGenerator[str], count: Callable[[int], None]) -> None:
