@@ -141,6 +141,22 @@ def test_no_function_is_longer_than_60_lines() -> None:
     assert long == []
 
 
+def test_a_class_name_stands_once_in_the_sources() -> None:
+    places: dict[str, set[Path]] = {}
+    classes: set[str] = set()
+    for path in MODULES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            match node:
+                case ast.ClassDef(name=name):
+                    classes.add(name)
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                    pass
+                case _:
+                    continue
+            places.setdefault(name, set()).add(path.relative_to(SOURCE))
+    assert {name: found for name in classes if len(found := places[name]) > 1} == {}
+
+
 # -- the shape of the sources ----------------------------------------------------------------------
 
 FOLDERS = sorted(path for path in (SOURCE, *SOURCE.rglob("*")) if path.is_dir() and (path / "__init__.py").is_file())
