@@ -19,7 +19,7 @@ MOST: Final = 10_000
 
 
 @dataclass(slots=True, eq=False)
-class _Row:
+class _TallyRow:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     durations: dict[int, int] = field(default_factory=dict[int, int])
 
@@ -30,7 +30,7 @@ class Tally:
     __slots__ = ("_rows",)
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[Key, str, UsageOutcome | None], _Row] = {}
+        self._rows: dict[tuple[Key, str, UsageOutcome | None], _TallyRow] = {}
 
     def add(self, key: Key, name: str, *, tool: str = "", outcome: UsageOutcome | None = None) -> None:
         """Count one more of a name of ``Counts``; what has no outcome is no call."""
@@ -47,11 +47,11 @@ class Tally:
                 bucket = bucket_of(duration)
                 row.durations[bucket] = row.durations.get(bucket, 0) + 1
 
-    def _row(self, key: Key, tool: str, outcome: UsageOutcome | None) -> _Row:
+    def _row(self, key: Key, tool: str, outcome: UsageOutcome | None) -> _TallyRow:
         row = self._rows.get((key, tool, outcome))
         if row is None:
             name = tool if len(self._rows) < MOST else ""
-            row = self._rows.setdefault((key, name, outcome), _Row())
+            row = self._rows.setdefault((key, name, outcome), _TallyRow())
         return row
 
     def take(self, start: int, plugin_of: PluginOf) -> Iterator[CountRecord]:

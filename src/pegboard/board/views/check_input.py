@@ -17,12 +17,7 @@ def check_texts(**given: object) -> None:
     """Raise ``UsageError`` for the first of some values, by the name of its parameter, that is no text."""
     for name, value in given.items():
         if not isinstance(value, str):
-            raise UsageError(f"`{name}` is {no_text(value)}.")
-
-
-def no_text(value: object) -> str:
-    """Return what a value is that should be a text."""
-    return f"of the type '{type(value).__name__}', not a text"
+            raise UsageError(f"`{name}` is of the type '{type(value).__name__}', not a text.")
 
 
 def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:

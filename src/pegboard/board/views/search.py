@@ -11,7 +11,6 @@ from pegboard.board.discover import discover_searchable
 from pegboard.board.observability.conversations import cut, newest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.check_input import no_text
 from pegboard.core.access.permissions import tool_fault
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
@@ -52,7 +51,7 @@ def checked_search(queries: Sequence[object], limit: object, context: object) ->
     if len(texts) < len(queries):
         number, query = next((number, query) for number, query in enumerate(queries, 1) if not isinstance(query, str))
         hint = "Each query is a text: search('read a file', 'commit changes')."
-        raise UsageError(f"Query {number} is {no_text(query)}.", hint=hint)
+        raise UsageError(f"Query {number} is of the type '{type(query).__name__}', not a text.", hint=hint)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise UsageError(f"The limit is {limit!r:.40}.", hint="It is a whole number from 1 on.")
     return Search(queries=texts, limit=limit, context=None if context is None else _texts(context))

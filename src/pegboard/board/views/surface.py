@@ -20,7 +20,6 @@ from pegboard.board.meta_tools import (
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Rendered, Snapshot, view_of
-from pegboard.board.views.check_input import no_text
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -43,7 +42,10 @@ def checked_message(message: object) -> str | None:
     """Return the user's message; raises ``UsageError`` for what is neither a text nor None."""
     if message is None or isinstance(message, str):
         return message
-    raise UsageError(f"The message is {no_text(message)}.", hint="It is the text that the user wrote, or None.")
+    raise UsageError(
+        f"The message is of the type '{type(message).__name__}', not a text.",
+        hint="It is the text that the user wrote, or None.",
+    )
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegboard.stores.sql.address import PostgresAddress
     from pegboard.stores.sql.database import Row
 
-Connection = Any  # psycopg.AsyncConnection, which is imported late
+PostgresConnection = Any  # psycopg.AsyncConnection, which is imported late
 Statement = tuple[str, Sequence[Any]]
 """SQL as it is written for the store, with its values."""
 
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Changes:
+class CommittedChanges:
     """What a transaction has changed: states and uses by their keys, permissions, or what others may show."""
 
     states: list[str] = field(default_factory=list[str])
@@ -75,7 +75,7 @@ class Listened(Protocol):
         """Return where it is."""
         ...
 
-    async def connect_to_listen(self) -> Connection:
+    async def connect_to_listen(self) -> PostgresConnection:
         """Return a new connection, which the caller closes."""
         ...
 
@@ -83,7 +83,7 @@ class Listened(Protocol):
         """Return the rows of a query."""
         ...
 
-    async def send(self, connection: Connection, message: Sequence[Statement]) -> object:
+    async def send(self, connection: PostgresConnection, message: Sequence[Statement]) -> object:
         """Send statements over a connection."""
         ...
 
@@ -105,7 +105,7 @@ class Notifications:
         self._looked_at = 0.0
         self.ahead = 0.0
         """By how many seconds the clock of the server is ahead of that of this machine."""
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
         self._file: int | None = None  # of its socket, which is gone once the connection is lost
         self._hears = False
         self._echo = asyncio.Event()
@@ -131,7 +131,7 @@ class Notifications:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def announcing(self, changes: Changes) -> list[Statement]:
+    def announcing(self, changes: CommittedChanges) -> list[Statement]:
         """Return the statements that tell others what a transaction has changed, for its end; none for nothing.
 
         The row of the last one is for :meth:`count`.
@@ -145,7 +145,7 @@ class Notifications:
         told = self._database.address.channel, " ".join([self._writer, *words])
         return [*((_COUNT, (name,)) for name in counters), (_TELL, (*told, *(counters * 2 or ["", ""])[:2]))]
 
-    def count(self, changes: Changes, told: list[Row]) -> None:
+    def count(self, changes: CommittedChanges, told: list[Row]) -> None:
         """Count what a committed transaction of this process has changed; ``told`` is what its last row says."""
         self._moves["S"] += bool(changes.states or changes.permissions)
         self._moves["P"] += changes.permissions
@@ -262,7 +262,7 @@ class Notifications:
             self._drain()
         return self._compare(numbers)
 
-    def _begin(self, connection: Connection) -> None:
+    def _begin(self, connection: PostgresConnection) -> None:
         self._echo.clear()
         self._lost.clear()
         file: int = connection.pgconn.socket

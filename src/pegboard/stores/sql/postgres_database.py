@@ -23,7 +23,7 @@ from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.address import address_of
 from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
-from pegboard.stores.sql.notifications import Changes, Connection, Notifications, Statement
+from pegboard.stores.sql.notifications import CommittedChanges, Notifications, PostgresConnection, Statement
 from pegboard.stores.sql.refusals import (
     explained,
     not_opened,
@@ -82,13 +82,13 @@ log = logging.getLogger("psycopg.pool")
 class PostgresTransaction:
     """A transaction; what it has written is seen by others once it ends."""
 
-    def __init__(self, database: PostgresDatabase, connection: Connection, locks: Iterable[str]) -> None:
+    def __init__(self, database: PostgresDatabase, connection: PostgresConnection, locks: Iterable[str]) -> None:
         self._database = database
         self._connection = connection
         self._queue: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), database.limits()]
         self._queue += [(_LOCK, (number,)) for number in sorted(map(database.lock_number, locks))]
         self.has_begun = False
-        self.changes: Final = Changes()
+        self.changes: Final = CommittedChanges()
         self._is_in_order = False
 
     async def _send(self, *statements: Statement) -> tuple[list[Row], int]:
@@ -175,7 +175,7 @@ class PostgresDatabase:
         self._patience: Final = patience
         self._pool: AsyncConnectionPool[Any] | None = None
         self._opening = asyncio.Lock()
-        self._spare: Connection | None = None
+        self._spare: PostgresConnection | None = None
         self._retired: set[asyncio.Task[None]] = set()
         self._texts: dict[str, str] = {}
         self.notifications: Notifications | None = None
@@ -241,7 +241,7 @@ class PostgresDatabase:
             if error.sqlstate and not runs_again(error) and not error.sqlstate.startswith(("08", "57P")):
                 raise explained(error, self.address) from None
 
-        async def once_more(connection: Connection) -> list[Row]:
+        async def once_more(connection: PostgresConnection) -> list[Row]:
             return (await self.send(connection, [(sql, values)]))[-1][0]
 
         return await self._again(once_more)
@@ -250,7 +250,7 @@ class PostgresDatabase:
         """Return what the work returns once all that it wrote is committed."""
         notifications = self._heard()
 
-        async def attempt(connection: Connection) -> T:
+        async def attempt(connection: PostgresConnection) -> T:
             transaction = PostgresTransaction(self, connection, locks)
             try:
                 result = await work(transaction)
@@ -263,7 +263,7 @@ class PostgresDatabase:
 
         return await self._again(attempt)
 
-    async def _again(self, attempt: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _again(self, attempt: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Make the attempt, and again as long as it is undone for the sake of other transactions."""
         import psycopg
 
@@ -279,7 +279,7 @@ class PostgresDatabase:
             await backoff.wait()
 
     async def send(
-        self, connection: Connection, message: Sequence[Statement], *, locks: bool = False
+        self, connection: PostgresConnection, message: Sequence[Statement], *, locks: bool = False
     ) -> list[tuple[list[Row], int]]:
         """Send one message; return the rows of each statement, and how many it has changed.
 
@@ -391,7 +391,7 @@ class PostgresDatabase:
         if await self.look():
             return
 
-        async def make(connection: Connection) -> None:
+        async def make(connection: PostgresConnection) -> None:
             begin = [
                 ("BEGIN", ()),
                 self.limits(),
@@ -416,7 +416,7 @@ class PostgresDatabase:
 
     # -- connections -------------------------------------------------------------------------------
 
-    async def connect_to_listen(self) -> Connection:
+    async def connect_to_listen(self) -> PostgresConnection:
         """Return a connection as :meth:`connect` does; the first one was made with the pool."""
         spare, self._spare = self._spare, None
         if spare is not None and not _is_stale(spare):
@@ -425,7 +425,7 @@ class PostgresDatabase:
             await spare.close()
         return await self.connect()
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> PostgresConnection:
         """Return a new connection, which the caller closes.
 
         Raises ``StoreUnavailableError`` where the server cannot be reached now, ``StoreError`` where it refuses.
@@ -475,7 +475,7 @@ class PostgresDatabase:
             return self._pool
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def _connection(self) -> AsyncGenerator[PostgresConnection]:
         """Borrow a connection; those that the server has closed meanwhile are thrown away."""
         from psycopg_pool import PoolClosed, PoolTimeout
 
@@ -526,7 +526,7 @@ async def _answer(cursor: Any) -> tuple[list[Row], int]:
     return unescaped_rows(await cursor.fetchall()), cursor.rowcount
 
 
-async def _borrowed(pool: AsyncConnectionPool[Any]) -> Connection:
+async def _borrowed(pool: AsyncConnectionPool[Any]) -> PostgresConnection:
     """Return a connection of a pool, which has it back where the task is cancelled as it is handed over."""
     before = _cancellations()
     connection = await pool.getconn()
@@ -546,7 +546,7 @@ def _cancellations() -> int:
     return task.cancelling() if task is not None else 0
 
 
-def _is_stale(connection: Connection) -> bool:
+def _is_stale(connection: PostgresConnection) -> bool:
     """Return whether the server has closed a connection, or has sent what was not asked for."""
     if connection.closed:
         return True
@@ -555,6 +555,6 @@ def _is_stale(connection: Connection) -> bool:
     return bool(poll.poll(0))
 
 
-def _cut(connection: Connection) -> None:
+def _cut(connection: PostgresConnection) -> None:
     with suppress(OSError, Exception), socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
         line.shutdown(socket.SHUT_RDWR)

@@ -127,7 +127,7 @@ class WaitingRecords:
             self._added_size = 0
 
 
-class Requests(StoreBase):
+class StoredRequests(StoreBase):
     """The part of the store that keeps the records."""
 
     def __init__(self, database: Database) -> None:

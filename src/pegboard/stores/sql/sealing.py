@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from pegboard.ports.store_copies import SealedState
 
-Place = Literal["variable", "second", "keyring", "file", "memory"]
+KeyPlace = Literal["variable", "second", "keyring", "file", "memory"]
 """Where a key is kept; it is stored beside what was sealed with it. The second variable's key only opens."""
 _NONCE: Final = 12
 
@@ -17,7 +17,7 @@ _NONCE: Final = 12
 class SealingKey:
     """A key of 32 bytes, and where it is kept."""
 
-    place: Place
+    place: KeyPlace
     value: bytes = field(repr=False)
 
 
@@ -38,7 +38,7 @@ class Cipher(Protocol):
     """Seals texts, each under its name, which must be the same when it is opened."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyPlace:
         """Return where the key is that seals."""
         ...
 
@@ -55,7 +55,7 @@ class NoCipher:
     """Leaves texts as they are: no other process reads the memory of this one."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyPlace:
         """Return that there is no key."""
         return "memory"
 

@@ -14,7 +14,7 @@ from pegboard.stores.sql.grants import StoredGrants
 from pegboard.stores.sql.manifests import StoredManifests
 from pegboard.stores.sql.pins import StoredPins
 from pegboard.stores.sql.replicas import Replicas
-from pegboard.stores.sql.requests import Requests
+from pegboard.stores.sql.requests import StoredRequests
 from pegboard.stores.sql.sealed import SealedTexts
 from pegboard.stores.sql.session_data import SessionData
 from pegboard.stores.sql.sessions import Sessions
@@ -33,7 +33,7 @@ class SqlStore(
     StoredManifests,
     StoredPins,
     StoredGrants,
-    Requests,
+    StoredRequests,
     RequestCounts,
     Uses,
     SealedTexts,
