@@ -11,10 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from command_support import ERROR, Run, misfits
+from command_support import Run, misfits
 
 from pegboard import Pegboard
-from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql import SqliteStore
 
@@ -129,19 +128,6 @@ def test_an_initial_toolkit_is_proposed_as_a_diff_that_applies_and_then_nothing_
     assert (again["diff"], again["agents"][0]["proposals"], again["agents"][0]["before"]["loads"]) == ("", [], 0)
 
 
-def test_a_toolkit_of_which_all_is_used_becomes_initial(
-    written: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """T2: it is allowed already; the key joins the agent where it was missing."""
-    monkeypatch.setenv("CLI_TEST_KEY", "none")
-    written.write_text(CONFIG.replace("tools: [pads]", "tools: [notes]"))
-    used("assistant", "+writing", "/", "add_note", "list_notes", "leak", "/")
-    found = run("suggest", "--agent", "assistant", "--json").json
-    (proposal,) = found["agents"][0]["proposals"]
-    assert (proposal["tools"], proposal["initial_toolkits"]) == ([], ["writing"])
-    assert "+    initial_toolkits: [writing]\n" in found["diff"]
-
-
 def test_what_is_loaded_together_becomes_a_toolkit_and_git_applies_it(written: Path, run: Run, project: Path) -> None:
     """T1, T3: the new toolkit has the members, and the agent may load it with one call in place of two."""
     used("opener", "+notes", "list_notes", "/", "+pads", "pad", "/", sessions=5)
@@ -185,14 +171,6 @@ def test_since_excludes_what_is_older(written: Path, run: Run, project: Path) ->
     spread(project / "state" / "pegboard.db")
     assert run("suggest", "--since", "30d", "--json").json["trail"]["records"] == 10
     assert run("suggest", "--since", "1h", "--json").json["trail"]["records"] == 0
-    assert written.exists()
-
-
-@pytest.mark.parametrize("text", ["soon", "30", "-1d", "400d", ""])
-def test_a_since_that_is_no_duration_is_refused(written: Path, run: Run, text: str) -> None:
-    ran = run("suggest", f"--since={text}", "--json")
-    assert (ran.code, misfits(ran.json, ERROR)) == (2, [])
-    assert "--since" in ran.json["error"]["message"]
     assert written.exists()
 
 

@@ -118,16 +118,6 @@ def test_explain_of_what_nothing_grants_says_how_to_grant_it(run: Run, project: 
     assert run("explain", "pad", "--agent", "bare").out.startswith("Agent 'bare' can call 'pad' now")
 
 
-def test_the_surface_is_a_table_with_hints_and_totals_below(run: Run, project: Path) -> None:
-    out = run("surface", *AGENT).out
-    head = out.splitlines()
-    assert head[0] == "Agent 'assistant', session 'default', turn 1"
-    assert head[1].split() == ["name", "plugin", "lease", "reason", "tokens"]
-    assert head[3].split()[:4] == ["add_note", "notes", "always", "static"]
-    assert "\nHints\n" in out
-    assert "Everything that the agent may use would cost" in out.splitlines()[-1]
-
-
 def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project: Path) -> None:
     (project / "pads.py").write_text(
         'def pad() -> str:\n    """Pad [bold]all[/bold]\\x1b[2J things."""\n    return "\\x1b[31mred"\n'
@@ -164,14 +154,6 @@ def test_arguments_can_come_from_standard_input(run: Run, project: Path, monkeyp
     assert run("call", "add_note", "-", *AGENT).out == "added from a pipe\n"
 
 
-def test_sessions_switches_and_the_audit_trail_say_when_there_is_nothing(run: Run, project: Path) -> None:
-    assert run("session", "list").out == "No session has changed anything yet.\n"
-    (project / "bare.yaml").write_text("agents: {a: {}}")
-    assert run("permissions", "show", "--config", "bare.yaml").out == "There is nothing to switch.\n"
-    assert run("audit").out == "No record fits.\n"
-    assert "Nothing has been loaded" in run("session", "show", *AGENT).out
-
-
 def test_a_surface_and_a_bill_that_cost_more_than_listing_everything_say_so(run: Run, folder: Path) -> None:
     """F4: of one small tool, the meta-tools beside it cost more than it does."""
     agent = {"dialect": "pegboard", "discoverable": ["*"]}
@@ -188,38 +170,3 @@ def test_a_surface_and_a_bill_that_cost_more_than_listing_everything_say_so(run:
     assert "-" in billed.out.splitlines()[2].split()[3]
     assert "Where 'saved' is negative, listing everything would have cost less.\n" in billed.err
     assert "without meta-tools and hints: loading all of it is cheaper." in " ".join(run("surface").out.split())
-
-
-def test_changes_of_a_session_are_tables_for_people(run: Run, project: Path) -> None:
-    loaded = run("session", "load", "writing", "nope", *AGENT)
-    assert loaded.code == 1
-    rows = [line.split()[:2] for line in loaded.out.splitlines()[2:4]]
-    assert rows == [["writing", "loaded"], ["nope", "not_found"]]
-    assert "toolkit:writing" in run("session", "list").out
-    assert "toolkit:writing" in run("session", "show", *AGENT).out
-    assert "broken" in run("permissions", "show").out
-
-
-def test_the_audit_trail_fits_a_terminal_without_cutting_words(
-    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run("session", "load", "writing", *AGENT)
-    run("permissions", "set", "writing", "false", *AGENT, "--by", "ada")
-    monkeypatch.setenv("COLUMNS", "110")
-    lines = run("audit").out.splitlines()
-    assert max(map(len, lines)) <= 110
-    assert [line.split()[2:9] for line in lines[2:4]] == [
-        ["permission", "off", "writing", "local/assistant", "by", "ada"],
-        ["load", "allowed", "toolkit:writing", "local/assistant/default", "turn", "1,", "loaded,"],
-    ]
-
-
-def test_a_category_is_loaded_switched_and_unloaded_by_its_name(run: Run, project: Path) -> None:
-    """`category:NAME`."""
-    where = ("--agent", "opener", "--principal", "ada")
-    assert "Category 'Memory' is loaded" in run("session", "load", "category:memory", *where).out
-    assert "add_note" in run("surface", *where).out
-    assert "Category 'Memory' is unloaded" in run("session", "unload", "category:Memory", *where).out
-    assert run("permissions", "set", "category:Memory", "false", "--agent", "opener").code == 0
-    assert "'category:Memory' was not found" in run("session", "load", "category:Memory", *where).out
-    assert "The category 'category:Memory' is switched off" in run("explain", "add_note", *where).out

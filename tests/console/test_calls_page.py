@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard, Session
 from pegboard.console.call_forms import as_curl
 from pegboard.operators.calls import call
 
-from .browser import broken_words, findings, opened, tab_to
+from .browser import broken_words, findings, opened
 from .programs import Program, program, serving
 from .running import running
 
@@ -359,35 +359,6 @@ async def test_the_command_of_a_call_makes_it_again_over_mcp(config: Path) -> No
             answer = await client.post(words[1], content=words[words.index("--data") + 1], headers=headers)
         assert answer.status_code == 200
         assert "2.0" in answer.text
-
-
-async def test_from_the_session_to_a_call_that_is_tried_again_by_keyboard(
-    browser: Browser, config: Path, axe_core: str
-) -> None:
-    """X4: Sessions, session, call, Try again, Enter; the page of the new call says who made it."""
-    async with running(config) as console, opened(browser, console.origin) as page:
-        await console.sign_in(page)
-        session = await console.board.session(agent="default", session_id="thread", principal="local")
-        await session.surface()
-        await session.call("divide", {"number": 6, "by": 3})
-        await page.goto("/console/sessions")
-        await by_keyboard(page, page.get_by_role("link", name="thread", exact=True))
-        await expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
-        await by_keyboard(page, page.locator(".timeline").get_by_role("link", name="divide"))
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("divide")
-        await by_keyboard(page, page.get_by_role("button", name="Try again"))
-        await expect(page.get_by_role("dialog").get_by_role("button", name="Try again")).to_be_focused()
-        assert await findings(page, axe_core) == []
-        await page.keyboard.press("Enter")
-        await expect(page.locator("#notices")).to_contain_text("Made again in session try-")
-        await expect(page.get_by_role("main")).to_contain_text("local for local")
-        assert await findings(page, axe_core) == []
-
-
-async def by_keyboard(page: Page, target: Locator) -> None:
-    await expect(target).to_be_visible()
-    await tab_to(page, target)
-    await page.keyboard.press("Enter")
 
 
 async def test_hostile_texts_of_a_call_stay_texts_and_the_page_is_accessible(

@@ -58,20 +58,6 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-async def test_a_card_is_answered_with_two_taps_on_a_telephone(browser: Browser, config: Path, axe_core: str) -> None:
-    """The first opens the link of a message, the second allows; the button is in sight at once."""
-    async with running(config) as console, opened(browser, console.origin, width=400, height=700) as page:
-        one = await asked(console.board, path="x" * 3_000)
-        await console.sign_in(page)
-        await page.goto(f"/console/approvals/{one.id}")
-        assert await findings(page, axe_core) == []
-        button = page.get_by_role("button", name="Allow once delete_file")
-        await expect(button).to_be_in_viewport()
-        await button.click()
-        await expect(page.locator("#notices")).to_contain_text("this call may run once")
-        assert (await console.board.approvals.list())[0].status == "allowed"
-
-
 async def test_similar_calls_are_allowed_at_once_each_for_its_own_arguments(
     browser: Browser, config: Path, axe_core: str
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
@@ -142,20 +142,6 @@ async def test_f5_a_hit_is_chosen_and_loaded_by_keyboard(browser: Browser, confi
         await expect(page.locator("#notices")).to_contain_text("list_folders")
         session = await console.board.session(agent="mailer", session_id="s")
         assert (await session.explain("list_folders")).callable
-
-
-async def test_without_a_script_every_step_is_a_page(browser: Browser, config: Path) -> None:
-    async with running(config) as console:
-        context = await browser.new_context(java_script_enabled=False, base_url=console.origin)
-        page: Page = await context.new_page()
-        await page.goto(f"{console.origin}/console?code={console.access.codes.new()}")
-        await page.goto("/console/explain?agent=mailer&session=s")
-        await page.get_by_role("button", name="Ask now").click()
-        await page.get_by_label("What it should do").fill("list folders")
-        await page.get_by_role("button", name="Show").click()
-        await page.get_by_role("button", name="Load it in this session").click()
-        await expect(page.locator("#explanation")).to_contain_text("can call 'list_folders' now")
-        await context.close()
 
 
 async def test_a_server_that_cannot_run_is_started_again_from_its_explanation(browser: Browser, config: Path) -> None:

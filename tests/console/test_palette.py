@@ -1,6 +1,5 @@
 """The palette: found by the server, chosen by keyboard, and a page without a script."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,10 @@ from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
 
-from .browser import opened, tab_to
+from .browser import opened
 from .programs import Program, program, serving
 from .running import running
 
-HOSTILE = "<img src=x onerror=alert(1)>\u202eexe"
 MAIL = '''
 def send_message(to: str, text: str) -> str:
     """Send a mail to somebody."""
@@ -76,34 +74,6 @@ async def test_escape_closes_the_palette_and_keys_lead_to_pages(browser: Browser
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
         await page.get_by_label("Words in it").press("?")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
-
-
-async def test_sessions_with_hostile_names_are_found_and_do_nothing(browser: Browser, config: Path) -> None:
-    async with running(config) as console, opened(browser, console.origin) as page:
-        await (await console.board.session(agent="writer", session_id=HOSTILE)).surface()
-        await console.sign_in(page)
-        await page.keyboard.press("Control+k")
-        await page.keyboard.type("onerror")
-        option = page.locator("#hits [role=option]").first
-        await expect(option).to_contain_text("<img src=x onerror=alert(1)><U+202E>exe")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("Session <img")
-        assert await page.locator("main img").count() == 0
-
-
-async def test_without_a_script_it_is_a_page(browser: Browser, config: Path) -> None:
-    async with running(config) as console:
-        context = await browser.new_context(base_url=console.origin, java_script_enabled=False)
-        page = await context.new_page()
-        await page.goto(f"/console?code={console.access.codes.new()}")
-        field = page.locator("#find")
-        await tab_to(page, field)
-        await page.keyboard.type("coder send mail")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Find")
-        await page.get_by_role("link", name="coder: send_message").click()
-        await expect(page).to_have_url(re.compile(r"/console/explain\?agent=coder&tool=send_message$"))
-        await context.close()
 
 
 async def found(program: Program, text: str) -> list[tuple[str, str]]:

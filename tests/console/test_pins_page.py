@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -254,28 +253,6 @@ async def test_a_program_confirms_the_name_of_a_tool_with_warnings(tmp_path: Pat
             (taken,) = await ada.ask("POST", address, json={**body, "confirm": "up__look"})
             assert taken["tool"] == "look"
         assert not await board.pins.list(waiting=True)
-
-
-async def test_a_tool_is_accepted_without_a_script(listed: Listed) -> None:
-    """A4: the form of the page works by itself, and the page that follows says what counts."""
-    async with (
-        running(listed.config) as console,
-        httpx2.AsyncClient(base_url=console.origin, follow_redirects=True) as visitor,
-    ):
-        await waiting_in(console.board, listed)
-        await visitor.get(f"/console?code={console.access.codes.new()}")
-        text = (await visitor.get("/console/pins")).text.partition("up__look")[2]
-        fields = {name: re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("csrf", "server", "seen")}
-        form = {name: found[1] for name, found in fields.items() if found is not None}
-        for wrong in ("", "look"):
-            sent = {**form, "confirm": wrong}
-            refused = await visitor.post("/console/pins/accept", data=sent, headers={"origin": console.origin})
-            assert (refused.status_code, "Nothing was accepted." in refused.text) == (409, True)
-        form["confirm"] = "up__look"
-        answer = await visitor.post("/console/pins/accept", data=form, headers={"origin": console.origin})
-        assert answer.url.path == "/console/pins"
-        assert "&#39;up__look&#39; counts as it is now." in answer.text
-        assert [one.tool for one in await console.board.pins.list(waiting=True)] == [HOSTILE]
 
 
 async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser, listed: Listed) -> None:

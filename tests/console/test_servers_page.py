@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -200,19 +199,3 @@ async def test_only_operators_of_every_agent_see_servers(config: Path) -> None:
         await board.ready("git")
         state = await server_state(board.services, "git")
         assert state.restarts == 0
-
-
-async def test_a_server_is_restarted_without_a_script(config: Path) -> None:
-    """The form of the page works by itself, and the page that follows says what became of it."""
-    async with (
-        running(config) as console,
-        httpx2.AsyncClient(base_url=console.origin, follow_redirects=True) as visitor,
-    ):
-        await console.board.ready("git")
-        await visitor.get(f"/console?code={console.access.codes.new()}")
-        page = (await visitor.get("/console/server", params={"name": "git"})).text
-        csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
-        form = {"csrf": csrf, "name": "git"}
-        answer = await visitor.post("/console/server/restart", data=form, headers={"origin": console.origin})
-        assert answer.url.path == "/console/server"
-        assert "&#39;git&#39; was restarted and is up." in answer.text
