@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.errors import StoreError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 TIDIED_AFTER: Final = 400
 """After how many rows that were added to it is looked whether there are too many."""
-LONGEST_DURATIONS: Final = 400
+LONGEST_DURATIONS: Final = 160
 """How many characters the durations of a row may have before they are added up."""
 REMOVED_AT_ONCE: Final = 500
 """How many old rows of a unit are removed at once: some milliseconds."""
@@ -295,6 +296,12 @@ def _durations(text: str) -> Durations:
     """
     found: dict[int, int] = {}
     for part, times in Counter(text.split()).items():
-        bucket, _, calls = part.partition("*")
-        found[int(bucket)] = found.get(int(bucket), 0) + times * int(calls or 1)
+        bucket, calls = _bucket_and_calls(part)
+        found[bucket] = found.get(bucket, 0) + times * calls
     return found
+
+
+@lru_cache(maxsize=10_000)
+def _bucket_and_calls(part: str) -> tuple[int, int]:
+    bucket, _, calls = part.partition("*")
+    return int(bucket), int(calls or 1)
