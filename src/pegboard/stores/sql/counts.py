@@ -145,7 +145,7 @@ async def _fold(transaction: Transaction, unit: CountUnit, start: int) -> None:
     await transaction.many(_ADD, sorted(_row(unit, row) for row in sums.values()))
 
 
-class RequestCounts(StoreBase):
+class StoredCounts(StoreBase):
     """The part of the store that keeps the counts."""
 
     def __init__(self, database: Database) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.ports import ChangeToken
 from pegboard.stores.sql.approvals import StoredApprovals
-from pegboard.stores.sql.counts import RequestCounts
+from pegboard.stores.sql.counts import StoredCounts
 from pegboard.stores.sql.database import Database
 from pegboard.stores.sql.grants import StoredGrants
 from pegboard.stores.sql.manifests import StoredManifests
@@ -34,7 +34,7 @@ class SqlStore(
     StoredPins,
     StoredGrants,
     StoredRequests,
-    RequestCounts,
+    StoredCounts,
     Uses,
     SealedTexts,
     Replicas,
