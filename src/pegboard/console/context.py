@@ -23,7 +23,7 @@ from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import Attention, HookFault, find_attention
 from pegboard.operators.editing import Editing, Editor
 from pegboard.operators.subjects import OperatorSubjects
-from pegboard.operators.together import Together, TogetherKind
+from pegboard.operators.together import BulkSwitch, TogetherKind
 
 ATTENTION: Final = 20
 """How much of what needs somebody is shown."""
@@ -73,10 +73,10 @@ class Context:
             self.agent(visit, name)
         return name or None
 
-    def together(self, visit: Visit, kind: TogetherKind, name: str, value: bool | None, agent: str) -> Together:
+    def together(self, visit: Visit, kind: TogetherKind, name: str, value: bool | None, agent: str) -> BulkSwitch:
         """Return what is set for one agent, or with no name for all that the operator sees."""
         agents = (self.agent(visit, agent).name,) if agent else tuple(one.name for one in self.agents(visit))
-        return Together(kind=kind, name=name, value=value, agents=agents)
+        return BulkSwitch(kind=kind, name=name, value=value, agents=agents)
 
     async def attention(self, visit: Visit) -> Attention:
         """Return what needs the operator."""

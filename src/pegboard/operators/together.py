@@ -16,7 +16,7 @@ TogetherKind = Literal["switch", "pause"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class BulkSwitch:
     """What is to be set for several agents.
 
     Attributes:
@@ -80,7 +80,7 @@ class ActionDone:
     agents: tuple[Name, ...]
 
 
-async def preview_for_agents(services: Services, previews: SwitchPreviews, wanted: Together) -> TogetherPreview:
+async def preview_for_agents(services: Services, previews: SwitchPreviews, wanted: BulkSwitch) -> TogetherPreview:
     """Return what would change, over all agents; nothing is stored, asked for or started."""
     plan = await _plan(services, wanted)
     names = dict.fromkeys(one.agent for one in plan.changes)
@@ -105,7 +105,7 @@ async def preview_for_agents(services: Services, previews: SwitchPreviews, wante
 
 
 async def set_for_agents(
-    services: Services, wanted: Together, *, by: str, seen: str | None = None, may_grant: bool
+    services: Services, wanted: BulkSwitch, *, by: str, seen: str | None = None, may_grant: bool
 ) -> ActionDone:
     """Set it for all of these agents or for none, in one transaction.
 
@@ -136,7 +136,7 @@ async def undo_for_agents(
     return await _done(services, await take_back(services, mark, by=by, agents=agents, may_grant=may_grant))
 
 
-async def _plan(services: Services, wanted: Together) -> SwitchPlan:
+async def _plan(services: Services, wanted: BulkSwitch) -> SwitchPlan:
     if wanted.kind == "switch":
         return await planned(services, wanted.agents, wanted.name, wanted.value)
     return await planned_pause(services, wanted.agents, wanted.name or None, on=wanted.value is True)

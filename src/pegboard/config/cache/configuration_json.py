@@ -56,12 +56,12 @@ _USERINFO: Final = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 _NOBODY: Final = Masker()
 
 
-class NotKeptError(Exception):
+class NotCacheableError(Exception):
     """The refusal to write a configuration down: it has a secret, or a value of an unknown type."""
 
 
 def encoded(value: Any, markers: Sequence[str] | None) -> Any:
-    """Return a value as JSON; raises :class:`NotKeptError` for an unknown type.
+    """Return a value as JSON; raises :class:`NotCacheableError` for an unknown type.
 
     ``markers`` are those of the variables: what looks like a secret and has none of them is refused too. With
     None nothing is, for what is never written.
@@ -96,7 +96,7 @@ def _texts() -> Mapping[str, type[Any]]:
 
 def _named(kind: type[Any], known: Mapping[str, type[Any]]) -> str:
     if known.get(kind.__name__) is not kind:
-        raise NotKeptError(kind.__name__)
+        raise NotCacheableError(kind.__name__)
     return kind.__name__
 
 
@@ -108,7 +108,7 @@ def _is_default(part: Field[Any], value: Any) -> bool:
 def _encoded_mapping(value: Mapping[str, Any], markers: Sequence[str] | None) -> dict[str, Any]:
     for key, inner in value.items():
         if markers is not None and _is_data(inner) and _tells(key) and not _marked(inner, markers):
-            raise NotKeptError(key)
+            raise NotCacheableError(key)
     return {str(key): encoded(inner, markers) for key, inner in value.items()}
 
 
@@ -134,7 +134,7 @@ def _marked(value: Any, markers: Sequence[str]) -> bool:
 def _refuse_userinfo(text: str, markers: Sequence[str] | None) -> None:
     """Refuse a password in a URL, unless it comes from the environment."""
     if markers is not None and "://" in text and any(not _marked(found, markers) for found in _USERINFO.findall(text)):
-        raise NotKeptError("userinfo")
+        raise NotCacheableError("userinfo")
 
 
 def decoded(value: Any, texts: Mapping[str, str]) -> Any:

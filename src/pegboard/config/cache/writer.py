@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pegboard.config.cache.configuration_json import NotKeptError, encoded
+from pegboard.config.cache.configuration_json import NotCacheableError, encoded
 from pegboard.config.cache.origin import origin_of
 from pegboard.config.cache.reader import cache_file, restored, save
 from pegboard.config.cache.variables import Lookups, Marked
@@ -37,7 +37,7 @@ def write(path: Path, env: Mapping[str, str], compiled: Compile) -> bool:
         if content is not None:
             save(cache_file(path), content)
             kept = True
-    except (OSError, ValueError, NotKeptError, PegboardError, RecursionError):
+    except (OSError, ValueError, NotCacheableError, PegboardError, RecursionError):
         pass
     if not kept:
         with suppress(OSError):
@@ -74,12 +74,12 @@ def _text(configuration: Configuration | None) -> str:
 def _refuse_secrets(template: Configuration, markers: Sequence[str]) -> None:
     read = [file for file in template.files if file != template.path and file.parent not in template.folders]
     if template.store == _IN_MEMORY or read:  # the other files are files of variables
-        raise NotKeptError("store")
+        raise NotCacheableError("store")
     servers = [spec for spec in template.specs.values() if isinstance(spec, ServerSpec)]
     texts = (*template.secrets, *(text for spec in servers for text in _secrets_of(spec)))
     for text in texts:
         if not any(marker in text for marker in markers):
-            raise NotKeptError("secret")
+            raise NotCacheableError("secret")
 
 
 def _secrets_of(spec: ServerSpec) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.together import (
     ActionDone,
-    Together,
+    BulkSwitch,
     TogetherKind,
     preview_for_agents,
     set_for_agents,
@@ -91,7 +91,7 @@ def _notice(message: str, done: ActionDone, back: str) -> Notice:
     return Notice(message=message, hint="It binds the next call of every session.", undo=undo)
 
 
-def _said(visit: Visit, given: Together, agent: str) -> str:
+def _said(visit: Visit, given: BulkSwitch, agent: str) -> str:
     """Return what was set, as a sentence."""
     name = one_line(visit.names.shown(given.name), limit=100)
     if agent:

@@ -201,11 +201,11 @@ def _mounting(
     mounted = MountingApp(app, every, host=authenticator.host)
     if peers is None:
         return mounted
+    from pegboard.gateway.http.console_routing import ConsoleRouting
     from pegboard.gateway.http.replica_routing import SessionRouting
-    from pegboard.gateway.http.visit_routing import VisitRouting
 
     prefixes = [prefix for mount in every for prefix in mount.prefixes]
-    routed: GatewayApp = VisitRouting(mounted, prefixes, peers, authenticator)
+    routed: GatewayApp = ConsoleRouting(mounted, prefixes, peers, authenticator)
     if owners is not None:
         from pegboard.gateway.http.replica_servers import ReplicaServers
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _REPLICA: Final = re.compile("[a-z0-9]{1,16}")
 
 
-class VisitRouting:
+class ConsoleRouting:
     """An ASGI app that sends on the visits of other replicas to pages below some paths, and hands on all else."""
 
     def __init__(self, app: GatewayApp, prefixes: Sequence[str], peers: Peers, authenticator: Authenticator) -> None:
