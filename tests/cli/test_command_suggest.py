@@ -14,6 +14,7 @@ import pytest
 from command_support import Run, misfits
 
 from pegboard import Pegboard
+from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql import SqliteStore
 
