@@ -9,7 +9,7 @@ from typing import Any, Final
 from pegboard.stores.sql.address import SCHEMA
 from pegboard.stores.sql.copies import SqlCopies
 from pegboard.stores.sql.database import Row
-from pegboard.stores.sql.notifications import Connection
+from pegboard.stores.sql.notifications import PostgresConnection
 from pegboard.stores.sql.postgres_database import PostgresDatabase, with_rows
 from pegboard.stores.sql.refusals import explained, require_packages
 from pegboard.stores.sql.schema import TABLES
@@ -34,7 +34,7 @@ class PostgresCopyConnection:
 
     misfits: tuple[type[Exception], ...]
 
-    def __init__(self, database: PostgresDatabase, connection: Connection) -> None:
+    def __init__(self, database: PostgresDatabase, connection: PostgresConnection) -> None:
         import psycopg
 
         self.misfits = (psycopg.DataError, psycopg.IntegrityError)
