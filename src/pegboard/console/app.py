@@ -23,6 +23,7 @@ from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, bears_csrf, cookie_name
 from pegboard.console.exports import Exports
+from pegboard.console.operator_request import EVENTS, OperatorRequest
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
@@ -30,7 +31,6 @@ from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import COUNTED, Changes
 from pegboard.console.updates.page_stream import Streams
-from pegboard.console.visits import EVENTS, Visit
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
 from pegboard.operators.adding_servers import AddingServers
@@ -147,7 +147,7 @@ def _guarded(context: Context, handler: Handler, right: Right = "see") -> Reques
     return endpoint
 
 
-async def _prepared(context: Context, visit: Visit) -> Visit:
+async def _prepared(context: Context, visit: OperatorRequest) -> OperatorRequest:
     """Return the visit with what stands around a page, where a whole one is asked for."""
     path = visit.request.url.path
     if visit.partial or visit.request.method not in SAFE or is_api(path) or path == EVENTS:
@@ -175,7 +175,7 @@ def _troubles(context: Context, problems: int) -> dict[str, int]:
     }
 
 
-def _visit(context: Context, request: Request) -> Visit | None:
+def _visit(context: Context, request: Request) -> OperatorRequest | None:
     access = context.access
     sign_in = None
     if request.headers.get("authorization") is not None:
@@ -185,10 +185,12 @@ def _visit(context: Context, request: Request) -> Visit | None:
         operator = sign_in.operator if sign_in is not None else None
     if operator is None:
         return None
-    return Visit(request=request, operator=operator, sign_in=sign_in, names=ShownNames(context.board.services.masker))
+    return OperatorRequest(
+        request=request, operator=operator, sign_in=sign_in, names=ShownNames(context.board.services.masker)
+    )
 
 
-async def _refusal(visit: Visit) -> str:
+async def _refusal(visit: OperatorRequest) -> str:
     """Return why a request is not the operator's own, or nothing."""
     request, sign_in = visit.request, visit.sign_in
     if sign_in is None:

@@ -12,9 +12,9 @@ from pegboard.board.services import Services
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.exports import Exports
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import Templates
 from pegboard.console.updates.page_stream import Streams
-from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right
@@ -48,37 +48,39 @@ class Context:
         """Return the services of the board."""
         return self.board.services
 
-    def editor(self, visit: Visit) -> Editor:
+    def editor(self, visit: OperatorRequest) -> Editor:
         """Return the operator as who edits the configuration."""
         return Editor(name=visit.operator.name, agents=visit.operator.agents)
 
-    def agent(self, visit: Visit, name: str) -> Agent:
+    def agent(self, visit: OperatorRequest, name: str) -> Agent:
         """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""
         seen = {agent.name: agent for agent in self.agents(visit)}
         if name not in seen:
             raise UnknownAgentError(f"There is no agent '{one_line(name, limit=100)}'.", hint=did_you_mean(name, seen))
         return seen[name]
 
-    def agents(self, visit: Visit) -> tuple[Agent, ...]:
+    def agents(self, visit: OperatorRequest) -> tuple[Agent, ...]:
         """Return the agents that the operator sees."""
         return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
 
-    def shown_agents(self, visit: Visit) -> list[str]:
+    def shown_agents(self, visit: OperatorRequest) -> list[str]:
         """Return the names of the agents that the operator sees, as they are shown."""
         return [visit.names.shown(agent.name) for agent in self.agents(visit)]
 
-    def agent_of_list(self, visit: Visit, name: str) -> str | None:
+    def agent_of_list(self, visit: OperatorRequest, name: str) -> str | None:
         """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one."""
         if name and not visit.operator.sees(name):
             self.agent(visit, name)
         return name or None
 
-    def together(self, visit: Visit, kind: TogetherKind, name: str, value: bool | None, agent: str) -> BulkSwitch:
+    def together(
+        self, visit: OperatorRequest, kind: TogetherKind, name: str, value: bool | None, agent: str
+    ) -> BulkSwitch:
         """Return what is set for one agent, or with no name for all that the operator sees."""
         agents = (self.agent(visit, agent).name,) if agent else tuple(one.name for one in self.agents(visit))
         return BulkSwitch(kind=kind, name=name, value=value, agents=agents)
 
-    async def attention(self, visit: Visit) -> Attention:
+    async def attention(self, visit: OperatorRequest) -> Attention:
         """Return what needs the operator."""
         edits = [str(change) for change in self.board.waiting] if visit.operator.agents is None else []
         return await find_attention(
@@ -91,7 +93,7 @@ class Context:
             limit=ATTENTION,
         )
 
-    def require_every_agent(self, visit: Visit) -> None:
+    def require_every_agent(self, visit: OperatorRequest) -> None:
         """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""
         if visit.operator.agents is not None:
             raise UsageError(
@@ -101,7 +103,7 @@ class Context:
             )
 
 
-def require_right(visit: Visit, right: Right) -> None:
+def require_right(visit: OperatorRequest, right: Right) -> None:
     """Raise ``UsageError`` where the operator may not do something (A5)."""
     if right not in visit.operator.rights:
         raise UsageError(
@@ -111,7 +113,7 @@ def require_right(visit: Visit, right: Right) -> None:
         )
 
 
-Handler = Callable[[Context, Visit], Awaitable[Response]]
+Handler = Callable[[Context, OperatorRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from starlette.responses import Response, StreamingResponse
 
 from pegboard.board.services import Services
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, audit, csv_header, export
 
@@ -32,7 +32,9 @@ class Exports:
         self._under_way: Counter[str] = Counter()
         self._turn = asyncio.Lock()
 
-    async def response(self, visit: Visit, wanted: AuditQuery, form: ExportForm, *, media: str, name: str) -> Response:
+    async def response(
+        self, visit: OperatorRequest, wanted: AuditQuery, form: ExportForm, *, media: str, name: str
+    ) -> Response:
         """Return the records that are wanted as a file, newest first.
 
         Raises:

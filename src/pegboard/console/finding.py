@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.console.context import Context
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.operators.masked import Name, Verbatim
@@ -76,7 +76,7 @@ _PAGES: Final[tuple[tuple[str, str, str, bool, Right], ...]] = (
 )
 
 
-async def find(context: Context, visit: Visit, text: str) -> FoundPages:
+async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPages:
     """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need."""
     words = " ".join(text.split())
     if not words:
@@ -116,7 +116,7 @@ def _has(name: str, words: str) -> bool:
     return all(word in name.casefold() for word in words.casefold().split())
 
 
-def _pages(visit: Visit, words: str) -> Iterator[FoundEntry]:
+def _pages(visit: OperatorRequest, words: str) -> Iterator[FoundEntry]:
     for label, address, others, only, right in _PAGES:
         offered = right in visit.operator.rights and (visit.operator.agents is None or not only)
         if offered and _has(f"{label} {others}", words):
@@ -128,7 +128,7 @@ def _agent(name: str) -> FoundEntry:
     return FoundEntry(kind="agent", label=name, detail="agent: its switches", address=address, agent=name)
 
 
-async def _servers(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
+async def _servers(context: Context, visit: OperatorRequest, words: str) -> list[FoundEntry]:
     if visit.operator.agents is not None:
         return []
     states = await server_states(context.services, context.subjects.counting)
@@ -157,7 +157,7 @@ async def _servers(context: Context, visit: Visit, words: str) -> list[FoundEntr
     ]
 
 
-async def _sessions(context: Context, visit: Visit, words: str) -> list[FoundEntry]:
+async def _sessions(context: Context, visit: OperatorRequest, words: str) -> list[FoundEntry]:
     found = await list_sessions(
         context.services, context.subjects.counting, agents=visit.operator.agents, query=words, limit=_OTHERS
     )
@@ -173,7 +173,7 @@ async def _sessions(context: Context, visit: Visit, words: str) -> list[FoundEnt
     ]
 
 
-async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[FoundEntry], bool]:
+async def _tools(context: Context, visit: OperatorRequest, words: str) -> tuple[list[FoundEntry], bool]:
     """Return the tools that answer a text, whoever may use them."""
     agents = [agent.name for agent in context.agents(visit)]
     answer = await context.subjects.search.for_agents(agents, visit.names.meant(words), limit=_TOOLS)
@@ -181,7 +181,7 @@ async def _tools(context: Context, visit: Visit, words: str) -> tuple[list[Found
     return [entry for hit in seen[:_TOOLS] for entry in (_tool(hit), *_together(hit, visit))], answer.indexing
 
 
-def _together(hit: CommonHit, visit: Visit) -> Iterator[FoundEntry]:
+def _together(hit: CommonHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
     """Yield the switch of a toolkit for every agent that the operator sees."""
     if hit.kind != "toolkit" or "switch" not in visit.operator.rights:
         return
@@ -212,7 +212,7 @@ def _subject(hit: SearchHit | CommonHit) -> str:
     return hit.name if hit.kind == "tool" else f"{hit.kind}:{hit.name}"
 
 
-async def _for_agent(context: Context, visit: Visit, agent: str, need: str) -> tuple[list[FoundEntry], bool]:
+async def _for_agent(context: Context, visit: OperatorRequest, agent: str, need: str) -> tuple[list[FoundEntry], bool]:
     """Return what can be done with the tools of which a text says what an agent should do with them."""
     name, meant = visit.names.meant(agent), visit.names.meant(need)
     answer = await context.subjects.search.for_agent(name, meant, limit=_TOOLS)
@@ -233,7 +233,7 @@ def _explained(agent: str, hit: SearchHit) -> FoundEntry:
     )
 
 
-def _actions(agent: str, hit: SearchHit, visit: Visit) -> Iterator[FoundEntry]:
+def _actions(agent: str, hit: SearchHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
     yield _explained(agent, hit)
     if "switch" in visit.operator.rights:
         value = "off" if hit.permitted else "on"

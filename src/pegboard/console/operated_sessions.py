@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pegboard.board.session import Session
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.sent import SentToModel
@@ -15,7 +15,7 @@ from pegboard.operators.sessions import SessionOverview, describe_session
 from pegboard.ports import SessionKey
 
 
-async def session_overview(context: Context, visit: Visit, key: SessionKey) -> SessionOverview:
+async def session_overview(context: Context, visit: OperatorRequest, key: SessionKey) -> SessionOverview:
     """Return a session as operators see it.
 
     Raises:
@@ -28,7 +28,9 @@ async def session_overview(context: Context, visit: Visit, key: SessionKey) -> S
     return found
 
 
-async def sent_to_model(context: Context, visit: Visit, key: SessionKey, step: int | None = None) -> SentToModel:
+async def sent_to_model(
+    context: Context, visit: OperatorRequest, key: SessionKey, step: int | None = None
+) -> SentToModel:
     """Return what the model of a session is sent next, or the list of a number that it was sent.
 
     Raises:
@@ -41,7 +43,7 @@ async def sent_to_model(context: Context, visit: Visit, key: SessionKey, step: i
     return found
 
 
-async def operated_session(context: Context, visit: Visit, key: SessionKey) -> Session:
+async def operated_session(context: Context, visit: OperatorRequest, key: SessionKey) -> Session:
     """Return a session for an operator to act in, as it was opened where that was in this process.
 
     Raises:
@@ -52,7 +54,7 @@ async def operated_session(context: Context, visit: Visit, key: SessionKey) -> S
     return await begun_session(context, visit, key)
 
 
-async def begun_session(context: Context, visit: Visit, key: SessionKey) -> Session:
+async def begun_session(context: Context, visit: OperatorRequest, key: SessionKey) -> Session:
     """Return a session for an operator to act in, also a new one; one that is live here as it was opened."""
     context.agent(visit, key.agent)
     live = context.board.services.live.get(key)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.errors import PegboardError, StoreBusyError, StoreError
 from pegboard.support.browser_requests import SAFE
 
@@ -64,7 +64,7 @@ def refused(status: int, code: str, message: str, hint: str = "") -> Response:
 
 
 def failure_of(
-    context: Context, request: Request, visit: Visit | None, status: int | None, error: PegboardError | str
+    context: Context, request: Request, visit: OperatorRequest | None, status: int | None, error: PegboardError | str
 ) -> Response:
     """Return the answer to a request that failed; a script gets it as a notice, a program as JSON."""
     mask = context.board.services.masker.text

@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.themes import theme_of
-from pegboard.console.visits import Visit
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
 from pegboard.operators.money import price_text
 from pegboard.operators.timeline import CALLS
@@ -62,7 +62,7 @@ class Templates:
         values: dict[str, Any] = self._environment.globals
         values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded)
 
-    def page(self, name: str, visit: Visit | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, name: str, visit: OperatorRequest | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
         sign_in = visit.sign_in if visit is not None else None
         notices: list[object] = []
@@ -95,7 +95,7 @@ class Templates:
         return self._environment.get_template(name).render(**values)
 
 
-def address_of(visit: Visit) -> str:
+def address_of(visit: OperatorRequest) -> str:
     """Return the address of the page that is asked for, with its query."""
     url = visit.request.url
     return f"{url.path}?{url.query}" if url.query else url.path

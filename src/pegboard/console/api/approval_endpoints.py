@@ -9,8 +9,8 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.sent_fields import meant_fields
-from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals
 from pegboard.operators.masked import Name
@@ -50,30 +50,30 @@ class Refused:
     """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
 
 
-async def approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> OpenApprovals:
+async def approvals(context: Context, visit: OperatorRequest, *, query: ApprovalQuery) -> OpenApprovals:
     """Return the calls that wait for a person, and those that were allowed and still count, the newest first."""
     sees = _sees(context, visit, query)
     return await context.subjects.approvals.open(sees, offset=query.offset, limit=query.limit)
 
 
-async def ended_approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> EndedApprovals:
+async def ended_approvals(context: Context, visit: OperatorRequest, *, query: ApprovalQuery) -> EndedApprovals:
     """Return the approvals that were refused or used, or have expired, the newest first."""
     sees = _sees(context, visit, query)
     return await context.subjects.approvals.ended(sees, offset=query.offset, limit=query.limit)
 
 
-def _sees(context: Context, visit: Visit, query: ApprovalQuery) -> Callable[[str], bool]:
+def _sees(context: Context, visit: OperatorRequest, query: ApprovalQuery) -> Callable[[str], bool]:
     """Return what says whether the approvals of an agent are listed."""
     agent = context.agent_of_list(visit, query.agent)
     return visit.operator.sees if agent is None else agent.__eq__
 
 
-async def approval(context: Context, visit: Visit, *, id: str) -> ApprovalOverview:  # noqa: A002
+async def approval(context: Context, visit: OperatorRequest, *, id: str) -> ApprovalOverview:  # noqa: A002
     """Return one approval."""
     return await context.subjects.approvals.one(id, visit.operator.sees)
 
 
-async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> ApprovalOverview:  # noqa: A002
+async def allow(context: Context, visit: OperatorRequest, *, id: str, body: Allowed) -> ApprovalOverview:  # noqa: A002
     """Allow a call that waits; it runs when it is resumed, or made again."""
     found = await approval(context, visit, id=id)
     fields = None if body.fields is None else meant_fields(found.fields, body.fields, visit.names)
@@ -83,7 +83,7 @@ async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> Ap
     return await approval(context, visit, id=id)
 
 
-async def refuse(context: Context, visit: Visit, *, id: str, body: Refused) -> ApprovalOverview:  # noqa: A002
+async def refuse(context: Context, visit: OperatorRequest, *, id: str, body: Refused) -> ApprovalOverview:  # noqa: A002
     """Refuse a call that waits, or take back what was allowed and is not used."""
     found = await approval(context, visit, id=id)
     await context.board.approvals.refuse(found.id, by=visit.operator.name, reason=body.reason, expected=body.expected)

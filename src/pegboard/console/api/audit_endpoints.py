@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.exports import ExportForm
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.audit import AuditPage, AuditQuery
 from pegboard.operators.audit import audit as read_trail
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
@@ -87,20 +87,20 @@ class BillPeriod:
     """How many rows there are at most; the others are summed up."""
 
 
-async def audit(context: Context, visit: Visit, *, query: RecordQuery) -> AuditPage:
+async def audit(context: Context, visit: OperatorRequest, *, query: RecordQuery) -> AuditPage:
     """Return a page of the audit trail, newest first."""
     cursors = {"before": query.before, "after": query.after, "limit": query.limit}
     return await read_trail(context.services, _wanted(context, visit, query, **cursors))
 
 
-async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -> Response:
+async def export_audit(context: Context, visit: OperatorRequest, *, query: RecordExport) -> Response:
     """Return the records of the audit trail as a file, newest first."""
     wanted = _wanted(context, visit, query)
     media, name = (CSV, "audit.csv") if query.format == "csv" else (JSON_LINES, "audit.jsonl")
     return await context.exports.response(visit, wanted, query.format, media=media, name=name)
 
 
-def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any) -> AuditQuery:
+def _wanted(context: Context, visit: OperatorRequest, query: RecordFilter, **cursors: Any) -> AuditQuery:
     return AuditQuery(
         agent=context.agent_of_list(visit, query.agent),
         agents=visit.operator.agents,
@@ -116,7 +116,7 @@ def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any)
     )
 
 
-async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
+async def bill(context: Context, visit: OperatorRequest, *, query: BillPeriod) -> Bill:
     """Return what models were sent and did: tokens, what not listing everything saved, loads, searches and calls."""
     wanted = BillQuery(
         by=query.by,

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.calls_page import number_of
-from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.calls import CallOverview
 from pegboard.operators.calls import call as read_call
@@ -37,12 +37,12 @@ class TimelineQuery:
     """How many records there are at most."""
 
 
-async def call(context: Context, visit: Visit, *, number: str) -> CallOverview:
+async def call(context: Context, visit: OperatorRequest, *, number: str) -> CallOverview:
     """Return one call: what it was given and answered, its times and tokens, what came before and after it."""
     return await read_call(context.services, number_of(number), visit.operator.sees)
 
 
-async def call_again(context: Context, visit: Visit, *, number: str) -> ToolTrial:
+async def call_again(context: Context, visit: OperatorRequest, *, number: str) -> ToolTrial:
     """Make a call again as its agent, in a session of its own that is deleted with the answer; all decides as ever.
 
     Where it waits for an approval it runs once that is given and it is made again here.
@@ -50,7 +50,7 @@ async def call_again(context: Context, visit: Visit, *, number: str) -> ToolTria
     return await repeat_call(context.services, number_of(number), visit.operator.sees, by=visit.operator.name)
 
 
-async def timeline(context: Context, visit: Visit, *, query: TimelineQuery) -> Timeline:
+async def timeline(context: Context, visit: OperatorRequest, *, query: TimelineQuery) -> Timeline:
     """Return what happened in a session, turn by turn, the newest first."""
     context.agent_of_list(visit, query.agent)
     key = SessionKey(principal=query.principal, agent=query.agent, session=query.session)

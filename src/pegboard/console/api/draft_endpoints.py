@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.adding_servers import ChosenServer, ClientServers, GrantWay, ServerDraft, ServerTrial
 from pegboard.operators.editing import ProposedEdit
 from pegboard.operators.masked import Name
@@ -68,38 +68,38 @@ class AddedServers:
     """How: loaded when they are needed, always loaded, or as a toolkit."""
 
 
-async def clients(context: Context, visit: Visit) -> tuple[ClientServers, ...]:
+async def clients(context: Context, visit: OperatorRequest) -> tuple[ClientServers, ...]:
     """Return the clients of this machine that have servers."""
     context.require_every_agent(visit)
     return await context.adding.clients()
 
 
-async def paste(context: Context, visit: Visit, *, body: PastedServers) -> ServerDraft:
+async def paste(context: Context, visit: OperatorRequest, *, body: PastedServers) -> ServerDraft:
     """Return servers as a draft; secrets in them become variables, and are never returned."""
     context.require_every_agent(visit)
     return await context.adding.pasted(context.editor(visit), body.text)
 
 
-async def import_servers(context: Context, visit: Visit, *, body: ClientFile) -> ServerDraft:
+async def import_servers(context: Context, visit: OperatorRequest, *, body: ClientFile) -> ServerDraft:
     """Return the servers of a client of this machine as a draft."""
     context.require_every_agent(visit)
     return await context.adding.imported(context.editor(visit), body.file)
 
 
-async def draft(context: Context, visit: Visit, *, id: str) -> ServerDraft:  # noqa: A002 - the segment's name
+async def draft(context: Context, visit: OperatorRequest, *, id: str) -> ServerDraft:  # noqa: A002 - the segment's name
     """Return a draft."""
     context.require_every_agent(visit)
     return await context.adding.draft(context.editor(visit), id)
 
 
-async def test_server(context: Context, visit: Visit, *, id: str, body: TriedServer) -> ServerTrial:  # noqa: A002
+async def test_server(context: Context, visit: OperatorRequest, *, id: str, body: TriedServer) -> ServerTrial:  # noqa: A002
     """Start a server of a draft as it would be started, and return what it has; it is stopped again."""
     context.require_every_agent(visit)
     chosen = ChosenServer(server=visit.names.meant(body.server), confine=body.confine)
     return await context.adding.test(context.editor(visit), id, chosen)
 
 
-async def propose_servers(context: Context, visit: Visit, *, id: str, body: AddedServers) -> ProposedEdit:  # noqa: A002
+async def propose_servers(context: Context, visit: OperatorRequest, *, id: str, body: AddedServers) -> ProposedEdit:  # noqa: A002
     """Return what it comes to to add servers and grant them to agents; nothing is written."""
     context.require_every_agent(visit)
     meant = visit.names.meant

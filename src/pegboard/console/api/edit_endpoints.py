@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.editable import ConfigurationChange
 from pegboard.operators.editing import EditableParts, ProposedEdit, SavedEdit, WholeFile
 
@@ -45,18 +45,18 @@ class ProposedText:
     """That of the text which it was made from."""
 
 
-async def file_text(context: Context, visit: Visit) -> WholeFile:
+async def file_text(context: Context, visit: OperatorRequest) -> WholeFile:
     """Return the configuration as it is written, with a mark in place of each secret."""
     context.require_every_agent(visit)
     return await context.editing.whole()
 
 
-async def parts(context: Context, visit: Visit) -> EditableParts:
+async def parts(context: Context, visit: OperatorRequest) -> EditableParts:
     """Return the names of what the operator may edit."""
     return await context.editing.parts(context.editor(visit))
 
 
-async def propose(context: Context, visit: Visit, *, body: ProposedChanges) -> ProposedEdit:
+async def propose(context: Context, visit: OperatorRequest, *, body: ProposedChanges) -> ProposedEdit:
     """Return what changes of the configuration come to; nothing is written."""
     meant = visit.names.meant
     changes = [
@@ -66,22 +66,22 @@ async def propose(context: Context, visit: Visit, *, body: ProposedChanges) -> P
     return await context.editing.propose(context.editor(visit), changes, what=body.what)
 
 
-async def propose_text(context: Context, visit: Visit, *, body: ProposedText) -> ProposedEdit:
+async def propose_text(context: Context, visit: OperatorRequest, *, body: ProposedText) -> ProposedEdit:
     """Return what another text of the whole file comes to; nothing is written."""
     return await context.editing.propose_text(context.editor(visit), body.text, expected=body.digest)
 
 
-async def proposed(context: Context, visit: Visit, *, id: str) -> ProposedEdit:  # noqa: A002 - the segment's name
+async def proposed(context: Context, visit: OperatorRequest, *, id: str) -> ProposedEdit:  # noqa: A002 - the segment's name
     """Return an edit that is not saved yet, as it was proposed."""
     return await context.editing.shown(context.editor(visit), id)
 
 
-async def again(context: Context, visit: Visit, *, id: str) -> ProposedEdit:  # noqa: A002
+async def again(context: Context, visit: OperatorRequest, *, id: str) -> ProposedEdit:  # noqa: A002
     """Return what an edit comes to in what the file is now; nothing is written."""
     return await context.editing.again(context.editor(visit), id)
 
 
-async def save(context: Context, visit: Visit, *, id: str) -> SavedEdit:  # noqa: A002
+async def save(context: Context, visit: OperatorRequest, *, id: str) -> SavedEdit:  # noqa: A002
     """Save an edit as it was proposed, or take a saved one back; what it widens counts as accepted by the operator."""
     return await context.editing.save(context.editor(visit), id)
 

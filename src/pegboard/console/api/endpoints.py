@@ -31,19 +31,19 @@ from pegboard.console.api.openapi_document import openapi
 from pegboard.console.api.request_values import body_of, query_of
 from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.own_requests import cookie_name
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.all_pages import events
-from pegboard.console.visits import Visit
 from pegboard.operators.masked import resolved
 
 EVENTS: Final = "text/event-stream"
 
 
-async def openapi_document(context: Context, visit: Visit) -> Mapping[str, Any]:  # noqa: ARG001
+async def openapi_document(context: Context, visit: OperatorRequest) -> Mapping[str, Any]:  # noqa: ARG001
     """Return this document."""
     return openapi(ENDPOINTS, cookie=cookie_name(visit.request))
 
 
-async def event_stream(context: Context, visit: Visit) -> Response:
+async def event_stream(context: Context, visit: OperatorRequest) -> Response:
     """Return a stream of what changes, as server-sent events.
 
     An event ``changed`` carries a list of subjects, such as ``["switches", "audit"]``: whoever shows one asks for it
@@ -84,7 +84,7 @@ def addresses() -> Mapping[str, tuple[tuple[str, ...], Handler]]:
 def _address(known: Mapping[str, Endpoint]) -> tuple[tuple[str, ...], Handler]:
     methods = (*known, *(("HEAD",) if "GET" in known else ()), "OPTIONS")
 
-    async def handler(context: Context, visit: Visit) -> Response:
+    async def handler(context: Context, visit: OperatorRequest) -> Response:
         method = visit.request.method
         if method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": ", ".join(methods)})
@@ -96,7 +96,7 @@ def _address(known: Mapping[str, Endpoint]) -> tuple[tuple[str, ...], Handler]:
     return methods, handler
 
 
-async def answered(endpoint: Endpoint, context: Context, visit: Visit) -> Response:
+async def answered(endpoint: Endpoint, context: Context, visit: OperatorRequest) -> Response:
     """Return the answer of an endpoint to a request.
 
     Raises:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.finding import FoundPages, find
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.masked import Name
 
 
@@ -21,7 +21,7 @@ class FindQuery:
     """A page, an agent, a tool, a session or a server, or an agent and what it should do."""
 
 
-async def find_all(context: Context, visit: Visit, *, query: FindQuery) -> FoundPages:
+async def find_all(context: Context, visit: OperatorRequest, *, query: FindQuery) -> FoundPages:
     """Return the pages, agents, tools, sessions and servers that answer a text, and what can be done with them.
 
     Each has the address of its page in the console; a page that would change something asks first.

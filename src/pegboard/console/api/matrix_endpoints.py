@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.masked import Name
 from pegboard.operators.matrix import Matrix
 from pegboard.operators.together import (
@@ -57,26 +57,26 @@ class TakenBack:
     """Its mark, as its answer or `standing` of a row has it."""
 
 
-async def matrix(context: Context, visit: Visit) -> Matrix:
+async def matrix(context: Context, visit: OperatorRequest) -> Matrix:
     """Return every agent beside every toolkit and plugin: what is on, what is stored, and what is paused."""
     return await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
 
 
-async def preview_together(context: Context, visit: Visit, *, query: SupposedTogether) -> TogetherPreview:
+async def preview_together(context: Context, visit: OperatorRequest, *, query: SupposedTogether) -> TogetherPreview:
     """Return what a switch or pause would change, summed over the agents; nothing is changed."""
     value = {"true": True, "false": False, "null": None}[query.value]
     given = context.together(visit, query.kind, query.name, value, query.agent)
     return await preview_for_agents(context.services, context.subjects.previews, given)
 
 
-async def set_together(context: Context, visit: Visit, *, body: NewTogether) -> ActionDone:
+async def set_together(context: Context, visit: OperatorRequest, *, body: NewTogether) -> ActionDone:
     """Set a switch or pause for one agent or all that the token opens, all or none; it binds the next call."""
     given = context.together(visit, body.kind, body.name, body.value, body.agent)
     by, may_grant = visit.operator.name, visit.operator.grants
     return await set_for_agents(context.services, given, by=by, seen=body.seen, may_grant=may_grant)
 
 
-async def undo_together(context: Context, visit: Visit, *, body: TakenBack) -> ActionDone:
+async def undo_together(context: Context, visit: OperatorRequest, *, body: TakenBack) -> ActionDone:
     """Restore what stood before an action, if all of it still is as that set it."""
     who = visit.operator
     return await undo_for_agents(context.services, body.mark, by=who.name, agents=who.agents, may_grant=who.grants)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.masked import Name
 from pegboard.operators.pins import PinPage, PinView
 
@@ -43,31 +43,33 @@ class SeenTool:
     """The ``name`` of the tool, which it takes where there are ``findings``."""
 
 
-async def pins(context: Context, visit: Visit, *, query: PinQuery) -> PinPage:
+async def pins(context: Context, visit: OperatorRequest, *, query: PinQuery) -> PinPage:
     """Return the tools that wait for a person, with how each differs from what is pinned."""
     context.require_every_agent(visit)
     return await context.subjects.pins.page(query.server, offset=query.offset, limit=query.limit)
 
 
-async def server_pins(context: Context, visit: Visit, *, server: str) -> tuple[PinView, ...]:
+async def server_pins(context: Context, visit: OperatorRequest, *, server: str) -> tuple[PinView, ...]:
     """Return every tool of a server as its pin and its newest list have it, without how they differ."""
     context.require_every_agent(visit)
     return await context.subjects.pins.listed(server)
 
 
-async def pin(context: Context, visit: Visit, *, server: str, tool: str) -> PinView:
+async def pin(context: Context, visit: OperatorRequest, *, server: str, tool: str) -> PinView:
     """Return one tool, with how it differs from what is pinned."""
     context.require_every_agent(visit)
     return (await context.subjects.pins.shown(f"{server}/{tool}"))[0]
 
 
-async def accept_server(context: Context, visit: Visit, *, server: str, body: Seen) -> tuple[PinView, ...]:
+async def accept_server(context: Context, visit: OperatorRequest, *, server: str, body: Seen) -> tuple[PinView, ...]:
     """Let what waits of a server count but for tools with findings, and let the pins go of what it lists no more."""
     context.require_every_agent(visit)
     return (await context.subjects.pins.accept_seen(server, body.seen, by=visit.operator.name)).tools
 
 
-async def accept_tool(context: Context, visit: Visit, *, server: str, tool: str, body: SeenTool) -> tuple[PinView, ...]:
+async def accept_tool(
+    context: Context, visit: OperatorRequest, *, server: str, tool: str, body: SeenTool
+) -> tuple[PinView, ...]:
     """Let one tool count as its server lists it now."""
     context.require_every_agent(visit)
     name, by, confirm = f"{server}/{tool}", visit.operator.name, visit.names.shown(body.confirm)

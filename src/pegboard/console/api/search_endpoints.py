@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.explain import OperatorExplanation, explain_for_operator
 from pegboard.operators.masked import Name
@@ -47,7 +47,7 @@ class Question:
     """What the session was opened with."""
 
 
-async def search(context: Context, visit: Visit, *, query: CatalogSearch) -> SearchAnswer:
+async def search(context: Context, visit: OperatorRequest, *, query: CatalogSearch) -> SearchAnswer:
     """Return what answers a text: what the agent's model would find, with what the scores are made of, and what else.
 
     It leaves no trace, so that it can be asked while somebody types.
@@ -58,7 +58,7 @@ async def search(context: Context, visit: Visit, *, query: CatalogSearch) -> Sea
     )
 
 
-async def explain(context: Context, visit: Visit, *, query: Question) -> OperatorExplanation:
+async def explain(context: Context, visit: OperatorRequest, *, query: Question) -> OperatorExplanation:
     """Return whether an agent can call a tool, every reason with its place, and what would make it callable."""
     agent = context.agent(visit, query.agent).name
     return await explain_for_operator(

@@ -7,7 +7,7 @@ from typing import Final
 
 from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.operators.masked import Name
 from pegboard.operators.servers import ServerState, printed_lines, restart_plugin, server_state, server_states
@@ -22,32 +22,32 @@ class ServerLog:
     lines: tuple[PrintedLine, ...]
 
 
-async def servers(context: Context, visit: Visit) -> tuple[ServerState, ...]:
+async def servers(context: Context, visit: OperatorRequest) -> tuple[ServerState, ...]:
     """Return the state of every server and other plugin."""
     context.require_every_agent(visit)
     return await server_states(context.services, context.subjects.counting)
 
 
-async def server(context: Context, visit: Visit, *, name: str) -> ServerState:
+async def server(context: Context, visit: OperatorRequest, *, name: str) -> ServerState:
     """Return the state of one server or other plugin."""
     context.require_every_agent(visit)
     return await server_state(context.services, name)
 
 
-async def server_log(context: Context, visit: Visit, *, name: str) -> ServerLog:
+async def server_log(context: Context, visit: OperatorRequest, *, name: str) -> ServerLog:
     """Return what a server printed, also its processes that have ended."""
     context.require_every_agent(visit)
     lines = await printed_lines(context.services, name)
     return ServerLog(name=visit.names.shown(name), lines=lines)
 
 
-async def restart_server(context: Context, visit: Visit, *, name: str) -> ServerState:
+async def restart_server(context: Context, visit: OperatorRequest, *, name: str) -> ServerState:
     """Start a server anew and ask for its tools again; calls under way fail as where it dies."""
     context.require_every_agent(visit)
     return await restart_plugin(context.services, name, by=visit.operator.name)
 
 
-async def configuration(context: Context, visit: Visit) -> ConfigurationState:
+async def configuration(context: Context, visit: OperatorRequest) -> ConfigurationState:
     """Return since when the configuration is in force, what is wrong with its newest edit, and what with plugins."""
     context.require_every_agent(visit)
     return await context.subjects.problems.added_to(context.board.configuration_state)

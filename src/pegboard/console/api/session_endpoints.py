@@ -10,7 +10,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operated_sessions import operated_session, sent_to_model, session_overview
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
@@ -126,7 +126,7 @@ class LoadoutChoice:
     """The name of a loadout, or null to narrow nothing."""
 
 
-async def sessions(context: Context, visit: Visit, *, query: SessionQuery) -> SessionPage:
+async def sessions(context: Context, visit: OperatorRequest, *, query: SessionQuery) -> SessionPage:
     """Return the sessions of every process on the store, the newest change first."""
     return await list_sessions(
         context.services,
@@ -140,47 +140,49 @@ async def sessions(context: Context, visit: Visit, *, query: SessionQuery) -> Se
     )
 
 
-async def session(context: Context, visit: Visit, *, query: NamedSession) -> SessionOverview:
+async def session(context: Context, visit: OperatorRequest, *, query: NamedSession) -> SessionOverview:
     """Return what is loaded in a session, until when and because of what, what that costs, and its newest calls."""
     return await session_overview(context, visit, query.key)
 
 
-async def sent(context: Context, visit: Visit, *, query: SentQuery) -> SentToModel:
+async def sent(context: Context, visit: OperatorRequest, *, query: SentQuery) -> SentToModel:
     """Return what the model of a session is sent next, or was: tools and texts as they are, and what each costs."""
     return await sent_to_model(context, visit, query.key, query.step)
 
 
-async def load(context: Context, visit: Visit, *, query: NamedSession, body: Loading) -> CommandAnswer:
+async def load(context: Context, visit: OperatorRequest, *, query: NamedSession, body: Loading) -> CommandAnswer:
     """Load toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
     return _answer(visit, await opened.load(*body.names, keep=body.keep))
 
 
-async def unload(context: Context, visit: Visit, *, query: NamedSession, body: Unloading) -> CommandAnswer:
+async def unload(context: Context, visit: OperatorRequest, *, query: NamedSession, body: Unloading) -> CommandAnswer:
     """Unload toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
     return _answer(visit, await opened.unload(*body.names))
 
 
-async def end_turn(context: Context, visit: Visit, *, query: NamedSession) -> CommandAnswer:
+async def end_turn(context: Context, visit: OperatorRequest, *, query: NamedSession) -> CommandAnswer:
     """End the turn of a session: what lapses with it is unloaded."""
     opened = await operated_session(context, visit, query.key)
     return _answer(visit, await opened.end_turn())
 
 
-async def use_loadout(context: Context, visit: Visit, *, query: NamedSession, body: LoadoutChoice) -> CommandAnswer:
+async def use_loadout(
+    context: Context, visit: OperatorRequest, *, query: NamedSession, body: LoadoutChoice
+) -> CommandAnswer:
     """Narrow a session to a loadout at once, or to nothing any more."""
     opened = await operated_session(context, visit, query.key)
     return _answer(visit, await opened.use_loadout(body.loadout))
 
 
-async def delete_session(context: Context, visit: Visit, *, query: NamedSession) -> Deleted:
+async def delete_session(context: Context, visit: OperatorRequest, *, query: NamedSession) -> Deleted:
     """Delete a session; the next use of its name begins anew."""
     context.agent_of_list(visit, query.agent)
     return Deleted(deleted=await remove_session(context.services, query.key, by=visit.operator.name))
 
 
-def _answer(visit: Visit, outcome: Outcome) -> CommandAnswer:
+def _answer(visit: OperatorRequest, outcome: Outcome) -> CommandAnswer:
     answer = CommandAnswer(
         status=outcome.status,
         items=tuple(ItemAnswer(name=item.name, status=item.status, message=item.text) for item in outcome.items),

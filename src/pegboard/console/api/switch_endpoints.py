@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.masked import Name, masked
 from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage
@@ -85,20 +85,20 @@ class NewSwitch:
     changed."""
 
 
-async def agents(context: Context, visit: Visit) -> tuple[AgentName, ...]:
+async def agents(context: Context, visit: OperatorRequest) -> tuple[AgentName, ...]:
     """Return the agents."""
     seen = context.agents(visit)
     found = (AgentName(name=agent.name, display_name=agent.display_name, role=agent.role) for agent in seen)
     return masked(tuple(found), visit.names)
 
 
-async def switches(context: Context, visit: Visit, *, agent: str, query: PanelQuery) -> PanelPage:
+async def switches(context: Context, visit: OperatorRequest, *, agent: str, query: PanelQuery) -> PanelPage:
     """Return what can be switched of an agent: toolkits, then plugins with what stands in none."""
     name = context.agent(visit, agent).name
     return await context.subjects.panels.page(name, query=query.query, offset=query.offset, limit=query.limit)
 
 
-async def switch_members(context: Context, visit: Visit, *, agent: str, query: MembersQuery) -> PanelPage:
+async def switch_members(context: Context, visit: OperatorRequest, *, agent: str, query: MembersQuery) -> PanelPage:
     """Return what stands in a toolkit, or in a plugin and in no toolkit."""
     name = context.agent(visit, agent).name
     return await context.subjects.panels.members(
@@ -106,13 +106,15 @@ async def switch_members(context: Context, visit: Visit, *, agent: str, query: M
     )
 
 
-async def preview_switch(context: Context, visit: Visit, *, agent: str, query: SupposedSwitch) -> SwitchPreview:
+async def preview_switch(
+    context: Context, visit: OperatorRequest, *, agent: str, query: SupposedSwitch
+) -> SwitchPreview:
     """Return what a switch would change: what the agent gains or loses, and in which sessions; nothing is changed."""
     name, value = context.agent(visit, agent).name, {"true": True, "false": False, "null": None}[query.value]
     return await context.subjects.previews.of_switch(name, query.name, value)
 
 
-async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwitch) -> SwitchSet:
+async def set_switch(context: Context, visit: OperatorRequest, *, agent: str, body: NewSwitch) -> SwitchSet:
     """Set a switch of an agent, or take the stored one back; it binds the next call of every session."""
     name = context.agent(visit, agent).name
     expected = UNCHECKED if body.expected == "any" else body.expected

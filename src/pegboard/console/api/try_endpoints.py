@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.masked import Name
 from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, make_trial_call
 
@@ -35,12 +35,12 @@ class TriedCall:
     """That of an answer which waited for an approval, to call it again; nothing is a new one."""
 
 
-async def tool_form(context: Context, visit: Visit, *, query: ToolToTry) -> ToolForm:
+async def tool_form(context: Context, visit: OperatorRequest, *, query: ToolToTry) -> ToolForm:
     """Return what is filled in to call a tool as an agent, as far as the tool is known."""
     return await build_tool_form(context.services, context.agent(visit, query.agent).name, query.tool)
 
 
-async def try_tool(context: Context, visit: Visit, *, body: TriedCall) -> ToolTrial:
+async def try_tool(context: Context, visit: OperatorRequest, *, body: TriedCall) -> ToolTrial:
     """Call a tool as an agent in a session of its own, which is deleted with the answer.
 
     Permissions, guards, approvals and the schema decide as for the agent's model; what waits for an approval runs once

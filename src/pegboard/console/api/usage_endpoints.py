@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.visits import Visit
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.attention import Attention
 from pegboard.operators.masked import Name
 from pegboard.operators.server_usage import ServerUsage
@@ -28,7 +28,7 @@ class UsageOf:
     """How many agents, servers and tools there are at most, the busiest first."""
 
 
-async def attention(context: Context, visit: Visit) -> Attention:
+async def attention(context: Context, visit: OperatorRequest) -> Attention:
     """Return what needs a person, the most urgent first.
 
     Servers, edits and problems are there for operators of every agent.
@@ -36,7 +36,7 @@ async def attention(context: Context, visit: Visit) -> Attention:
     return await context.attention(visit)
 
 
-async def usage(context: Context, visit: Visit, *, query: UsageOf) -> Usage:
+async def usage(context: Context, visit: OperatorRequest, *, query: UsageOf) -> Usage:
     """Return what went on: calls by outcome, how long they took, tokens; and what was busiest."""
     wanted = UsageQuery(
         seconds=PERIODS[query.period],
@@ -47,7 +47,7 @@ async def usage(context: Context, visit: Visit, *, query: UsageOf) -> Usage:
     return await context.subjects.usage.usage(wanted)
 
 
-async def usage_of_servers(context: Context, visit: Visit) -> tuple[ServerUsage, ...]:
+async def usage_of_servers(context: Context, visit: OperatorRequest) -> tuple[ServerUsage, ...]:
     """Return what came of every server and plugin that was called in the last 24 hours, the busiest first."""
     context.require_every_agent(visit)
     return await read_server_usage(context.services)

@@ -12,10 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from pegboard.console import edit_forms
 from pegboard.console.context import Context, Page
 from pegboard.console.edit_forms import FilledField
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import text_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, UsageError
 from pegboard.operators.adding_servers import ChosenServer, GrantWay, ServerDraft
 
@@ -28,7 +28,7 @@ _FORM: Final = replace(
 )
 
 
-async def add_page(context: Context, visit: Visit) -> Response:
+async def add_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the ways in which a server is added."""
     context.require_every_agent(visit)
     return await _ways(context, visit)
@@ -36,7 +36,7 @@ async def add_page(context: Context, visit: Visit) -> Response:
 
 async def _ways(
     context: Context,
-    visit: Visit,
+    visit: OperatorRequest,
     *,
     error: PegboardError | None = None,
     typed: Mapping[str, str] | None = None,
@@ -55,7 +55,7 @@ async def _ways(
     )
 
 
-async def read(context: Context, visit: Visit) -> Response:
+async def read(context: Context, visit: OperatorRequest) -> Response:
     """Read servers out of what was pasted; it is not shown again, since secrets may stand in it."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -66,7 +66,7 @@ async def read(context: Context, visit: Visit) -> Response:
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
-async def imported(context: Context, visit: Visit) -> Response:
+async def imported(context: Context, visit: OperatorRequest) -> Response:
     """Read the servers of a client of this machine."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -75,7 +75,7 @@ async def imported(context: Context, visit: Visit) -> Response:
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
-async def written(context: Context, visit: Visit) -> Response:
+async def written(context: Context, visit: OperatorRequest) -> Response:
     """Take a server that was written into the form."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -93,14 +93,14 @@ async def written(context: Context, visit: Visit) -> Response:
     return RedirectResponse(query(_DRAFT, id=draft.id), status_code=303)
 
 
-async def draft_page(context: Context, visit: Visit) -> Response:
+async def draft_page(context: Context, visit: OperatorRequest) -> Response:
     """Show servers that were found, and what is to become of them."""
     context.require_every_agent(visit)
     draft = await context.adding.draft(context.editor(visit), visit.request.query_params.get("id", ""))
     return _shown(context, visit, draft, _Choices())
 
 
-async def tested(context: Context, visit: Visit) -> Response:
+async def tested(context: Context, visit: OperatorRequest) -> Response:
     """Try a server of a draft, and show the draft with what it has; what was chosen stays."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -114,7 +114,7 @@ async def tested(context: Context, visit: Visit) -> Response:
     return _shown(context, visit, await context.adding.draft(editor, identity), choices, tried=int(at))
 
 
-async def proposed(context: Context, visit: Visit) -> Response:
+async def proposed(context: Context, visit: OperatorRequest) -> Response:
     """Propose the servers that are chosen, with what grants them to agents."""
     context.require_every_agent(visit)
     sent = await visit.request.form()
@@ -170,7 +170,7 @@ class _Choices:
         found = self.text("grant", "needed")
         return cast("GrantWay", found) if found in get_args(GrantWay) else "needed"
 
-    def chosen(self, at: int, draft: ServerDraft, visit: Visit) -> ChosenServer:
+    def chosen(self, at: int, draft: ServerDraft, visit: OperatorRequest) -> ChosenServer:
         """Return how a server is added."""
         server, meant = draft.servers[at], visit.names.meant
         return ChosenServer(
@@ -184,7 +184,7 @@ class _Choices:
 
 def _shown(
     context: Context,
-    visit: Visit,
+    visit: OperatorRequest,
     draft: ServerDraft,
     choices: Any,
     *,

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
+from pegboard.console.operator_request import EVENTS, OperatorRequest
 from pegboard.console.pages import (
     adding_page,
     appearance_page,
@@ -30,11 +31,10 @@ from pegboard.console.pages import (
     switch_page,
     try_page,
 )
-from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import UsageError
 
 
-async def events(context: Context, visit: Visit) -> Response:
+async def events(context: Context, visit: OperatorRequest) -> Response:
     """Stream what changes, as long as the operator is signed in."""
     if context.streams.full(visit.operator.name):
         raise UsageError("There are too many open pages.", code="too_many_pages", hint="Close some, and try again.")

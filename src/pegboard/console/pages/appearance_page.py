@@ -7,9 +7,9 @@ from typing import Final
 from starlette.responses import RedirectResponse, Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import text_of
 from pegboard.console.themes import keep_theme
-from pegboard.console.visits import Visit
 
 _MOST: Final = 99
 _ICON: Final = (
@@ -19,7 +19,7 @@ _ICON: Final = (
 )
 
 
-async def theme(context: Context, visit: Visit) -> Response:  # noqa: ARG001
+async def theme(context: Context, visit: OperatorRequest) -> Response:  # noqa: ARG001
     """Let this browser keep a theme, and return to where it was chosen."""
     form = await visit.request.form()
     back = text_of(form, "back")
@@ -32,14 +32,14 @@ def _is_own(address: str) -> bool:
     return address == "/console" or address.startswith(("/console?", "/console/"))
 
 
-async def icon(context: Context, visit: Visit) -> Response:  # noqa: ARG001
+async def icon(context: Context, visit: OperatorRequest) -> Response:  # noqa: ARG001
     """Return the icon of a page while so many calls wait."""
     text = visit.request.query_params.get("count", "")
     count = int(text) if text.isascii() and text.isdecimal() and len(text) <= 2 else _MOST
     return Response(_ICON.format(count), media_type="image/svg+xml")
 
 
-async def keys(context: Context, visit: Visit) -> Response:
+async def keys(context: Context, visit: OperatorRequest) -> Response:
     """Show what can be done from the keyboard."""
     return context.templates.page("keys.html", visit)
 

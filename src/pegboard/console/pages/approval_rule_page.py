@@ -9,9 +9,9 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import text_of
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.editable import ConfigurationChange
 
@@ -20,7 +20,7 @@ OWN: Final = "own"
 """What the form carries where the pattern is one's own."""
 
 
-async def rule_form(context: Context, visit: Visit) -> Response:
+async def rule_form(context: Context, visit: OperatorRequest) -> Response:
     """Show which calls a person can be asked about instead of all of them."""
     context.require_every_agent(visit)
     found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
@@ -28,7 +28,7 @@ async def rule_form(context: Context, visit: Visit) -> Response:
     return context.templates.page("rule.html", visit, one=found, choices=choices, own=OWN)
 
 
-async def rule_sent(context: Context, visit: Visit) -> Response:
+async def rule_sent(context: Context, visit: OperatorRequest) -> Response:
     """Propose a rule as an edit of the configuration."""
     context.require_every_agent(visit)
     form = await visit.request.form()
@@ -42,7 +42,7 @@ async def rule_sent(context: Context, visit: Visit) -> Response:
     return to_proposal(edit, "/console/approvals")
 
 
-def _chosen(visit: Visit, form: FormData) -> tuple[str, str]:
+def _chosen(visit: OperatorRequest, form: FormData) -> tuple[str, str]:
     """Return the argument and the pattern of the form; raises ``UsageError`` where it has none."""
     text = text_of(form, "choice") if "choice" in form else OWN
     meant = visit.names.meant

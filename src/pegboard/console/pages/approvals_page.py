@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, cast, get_args
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, kept_address, offset_of, text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.errors import UsageError
 from pegboard.operators.approvals import ApprovalOverview
@@ -22,7 +22,7 @@ LIMIT: Final = 20
 _HOME: Final = "/console/approvals"
 
 
-async def approvals(context: Context, visit: Visit) -> Response:
+async def approvals(context: Context, visit: OperatorRequest) -> Response:
     """Show what waits, and what was allowed and still counts."""
     offset = offset_of(visit.request.query_params)
     agent = context.agent_of_list(visit, visit.given("agent"))
@@ -71,34 +71,34 @@ def grouped(waiting: Sequence[ApprovalOverview]) -> tuple[SimilarCalls, ...]:
     return tuple(SimilarCalls(tool=tool, reason=reason, calls=tuple(calls)) for (tool, reason), calls in found.items())
 
 
-async def ended(context: Context, visit: Visit) -> Response:
+async def ended(context: Context, visit: OperatorRequest) -> Response:
     """Show what was refused, is used or has expired."""
     offset = offset_of(visit.request.query_params)
     found = await context.subjects.approvals.ended(visit.operator.sees, offset=offset, limit=LIMIT)
     return context.templates.page("ended_approvals.html", visit, found=found, offset=offset, limit=LIMIT)
 
 
-async def waiting(context: Context, visit: Visit) -> Response:
+async def waiting(context: Context, visit: OperatorRequest) -> Response:
     """Show how many calls wait."""
     found = await context.subjects.approvals.waiting(visit.operator.sees)
     return context.templates.page("waiting.html", visit, waiting=found)
 
 
-async def approval(context: Context, visit: Visit) -> Response:
+async def approval(context: Context, visit: OperatorRequest) -> Response:
     """Show one approval, with all of its arguments."""
     named = visit.request.path_params.get("id") or visit.request.query_params.get("id", "")
     found = await context.subjects.approvals.one(named, visit.operator.sees)
     return context.templates.page("approval.html", visit, one=found)
 
 
-async def several_form(context: Context, visit: Visit) -> Response:
+async def several_form(context: Context, visit: OperatorRequest) -> Response:
     """Show every argument of several calls, with the button that answers all of them."""
     given = visit.request.query_params
     shown = await _several(context, visit, given.get("ids", ""))
     return context.templates.page("several.html", visit, calls=shown, to=_answer(given.get("to", "")))
 
 
-async def several(context: Context, visit: Visit) -> Response:
+async def several(context: Context, visit: OperatorRequest) -> Response:
     """Answer several calls, each for itself: what was answered elsewhere meanwhile stays as it is."""
     form = await visit.request.form()
     to, board = _answer(text_of(form, "to")), context.board.approvals
@@ -119,7 +119,7 @@ async def several(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, Notice(message=calls, hint=kept, kind="done" if done else "error"), back=_HOME)
 
 
-async def _several(context: Context, visit: Visit, ids: str) -> list[ApprovalOverview]:
+async def _several(context: Context, visit: OperatorRequest, ids: str) -> list[ApprovalOverview]:
     """Return the calls that are named; raises ``UsageError`` where there are none, too many, or some are not seen."""
     named = list(dict.fromkeys(filter(None, ids.split(","))))
     if not 0 < len(named) <= LIMIT:
@@ -138,19 +138,19 @@ def _answer(text: str) -> Literal["allow", "refuse"]:
             raise UsageError("Calls are allowed or refused.", hint="Use the buttons of the page.")
 
 
-async def allow_form(context: Context, visit: Visit) -> Response:
+async def allow_form(context: Context, visit: OperatorRequest) -> Response:
     """Show what a call can be allowed for, and the fields that it asks for."""
     found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return _allow_form(context, visit, found)
 
 
-async def refuse_form(context: Context, visit: Visit) -> Response:
+async def refuse_form(context: Context, visit: OperatorRequest) -> Response:
     """Show where the words for the model go."""
     found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return context.templates.page("refuse.html", visit, one=found)
 
 
-async def allow(context: Context, visit: Visit) -> Response:
+async def allow(context: Context, visit: OperatorRequest) -> Response:
     """Allow a call as the form says."""
     form = await visit.request.form()
     found = await context.subjects.approvals.one(text_of(form, "id"), visit.operator.sees)
@@ -172,7 +172,7 @@ async def allow(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, notice, back=_HOME)
 
 
-async def refuse(context: Context, visit: Visit) -> Response:
+async def refuse(context: Context, visit: OperatorRequest) -> Response:
     """Refuse a call, or take back what was allowed."""
     form = await visit.request.form()
     found = await context.subjects.approvals.one(text_of(form, "id"), visit.operator.sees)
@@ -190,7 +190,7 @@ async def refuse(context: Context, visit: Visit) -> Response:
 
 def _allow_form(
     context: Context,
-    visit: Visit,
+    visit: OperatorRequest,
     found: ApprovalOverview,
     *,
     given: Mapping[str, Any] | None = None,

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.exports import ExportForm
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import kept_address
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditQuery
 from pegboard.operators.audit import audit as read_trail
@@ -27,7 +27,7 @@ FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "s
 _MEDIA: Final[Mapping[ExportForm, str]] = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
-async def audit_page(context: Context, visit: Visit) -> Response:
+async def audit_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the records that are wanted, the newest first."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     before = visit.request.query_params.get("before", "")
@@ -54,7 +54,7 @@ def _choices(decision: str) -> list[tuple[str, str]]:
     return [("", "Any"), *((one, one) for one in (*DECISIONS, *others))]
 
 
-async def export(context: Context, visit: Visit) -> Response:
+async def export(context: Context, visit: OperatorRequest) -> Response:
     """Send all records that are wanted as a file."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     form = visit.request.query_params.get("format", "jsonl")
@@ -65,7 +65,7 @@ async def export(context: Context, visit: Visit) -> Response:
     return await context.exports.response(visit, wanted, form, media=_MEDIA[form], name=name)
 
 
-def _wanted(visit: Visit, given: Mapping[str, str], before: str) -> AuditQuery:
+def _wanted(visit: OperatorRequest, given: Mapping[str, str], before: str) -> AuditQuery:
     """Return what the filters say; raises ``UsageError`` where they cannot be meant."""
     if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
         raise UsageError("`before` is no cursor of a page.", hint="Begin with the newest records.")

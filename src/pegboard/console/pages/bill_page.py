@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from pegboard.console.charts import Series, bars, step_names
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import number, query
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.bill import Bill, BillQuery, BillStep, BillUnit
 from pegboard.operators.money import MoneyPart, price_text
@@ -39,7 +39,7 @@ class BillCurves:
     times: tuple[str, ...]
 
 
-async def bill_page(context: Context, visit: Visit) -> Response:
+async def bill_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the bill by agent, principal, session or day."""
     given = visit.request.query_params
     unit = _unit(given.get("by", "agent"))

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from pegboard.console.call_forms import as_curl, as_json
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, keep_notice, text_of
 from pegboard.console.pages.sessions_page import key_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.calls import call as read_call
@@ -47,7 +47,7 @@ def cursor_of(text: str) -> int | None:
     return int(text) if text else None
 
 
-async def call_page(context: Context, visit: Visit) -> Response:
+async def call_page(context: Context, visit: OperatorRequest) -> Response:
     """Show one call."""
     number = number_of(visit.request.query_params.get("id", ""))
     call = await read_call(context.services, number, visit.operator.sees)
@@ -66,14 +66,14 @@ async def call_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def again_form(context: Context, visit: Visit) -> Response:
+async def again_form(context: Context, visit: OperatorRequest) -> Response:
     """Ask whether a call is to be made again."""
     number = number_of(visit.request.query_params.get("id", ""))
     call = await read_call(context.services, number, visit.operator.sees)
     return context.templates.page("call_again.html", visit, call=call, arguments=_indented(call.arguments))
 
 
-async def again(context: Context, visit: Visit) -> Response:
+async def again(context: Context, visit: OperatorRequest) -> Response:
     """Make a call again, and go to the page of the new one."""
     form = await visit.request.form()
     number = number_of(text_of(form, "id"))
@@ -92,7 +92,7 @@ async def again(context: Context, visit: Visit) -> Response:
     return Response(headers={"HX-Redirect": back})
 
 
-async def timeline_page(context: Context, visit: Visit) -> Response:
+async def timeline_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what happened in a session, turn by turn."""
     key = key_of(context, visit, visit.request.query_params)
     before = cursor_of(visit.request.query_params.get("before", ""))

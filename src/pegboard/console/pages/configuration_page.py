@@ -10,15 +10,15 @@ from typing import Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, text_of
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
 MOST: Final = 100
 """How many problems are shown."""
 
 
-async def configuration(context: Context, visit: Visit) -> Response:
+async def configuration(context: Context, visit: OperatorRequest) -> Response:
     """Show what became of the newest reading of the configuration."""
     context.require_every_agent(visit)
     state = await context.subjects.problems.added_to(context.board.configuration_state)
@@ -35,7 +35,7 @@ async def configuration(context: Context, visit: Visit) -> Response:
     )
 
 
-async def accept(context: Context, visit: Visit) -> Response:
+async def accept(context: Context, visit: OperatorRequest) -> Response:
     """Accept the edits that wait, if they still are what the operator was shown."""
     context.require_every_agent(visit)
     form = await visit.request.form()

@@ -10,9 +10,9 @@ from starlette.responses import RedirectResponse, Response
 from pegboard.console import edit_forms
 from pegboard.console.context import Context, Page
 from pegboard.console.edit_forms import FilledField, Form
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import PegboardError, UsageError
 from pegboard.operators.editable import ConfigurationChange
@@ -24,7 +24,7 @@ _FILE: Final = f"{HOME}/file"
 _PROPOSAL: Final = f"{HOME}/proposal"
 
 
-async def parts(context: Context, visit: Visit) -> Response:
+async def parts(context: Context, visit: OperatorRequest) -> Response:
     """Show what the operator may edit."""
     found = await context.editing.parts(context.editor(visit))
     return context.templates.page(
@@ -41,7 +41,7 @@ async def parts(context: Context, visit: Visit) -> Response:
 # -- forms -----------------------------------------------------------------------------------------
 
 
-async def form_page(context: Context, visit: Visit) -> Response:
+async def form_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the form over an entry, or an empty one for a new entry."""
     given = visit.request.query_params
     form = _form(given.get("section", ""))
@@ -57,7 +57,7 @@ async def form_page(context: Context, visit: Visit) -> Response:
     return _form_answer(context, visit, form, filled, name=given.get("name", ""), new=not name, back=_back(given))
 
 
-async def form_sent(context: Context, visit: Visit) -> Response:
+async def form_sent(context: Context, visit: OperatorRequest) -> Response:
     """Propose what a form changes; what cannot be read of it comes back as it was typed."""
     sent = await visit.request.form()
     form, new = _form(text_of(sent, "section")), "new" in sent
@@ -75,7 +75,7 @@ async def form_sent(context: Context, visit: Visit) -> Response:
 
 
 async def _proposed(
-    context: Context, visit: Visit, form: Form, name: str, given: Mapping[str, str], *, new: bool
+    context: Context, visit: OperatorRequest, form: Form, name: str, given: Mapping[str, str], *, new: bool
 ) -> ProposedEdit:
     if not name:
         raise UsageError("It needs a name.", code="edit_form", hint="Choose one that nothing else has.")
@@ -92,7 +92,7 @@ async def _proposed(
     return await context.editing.propose(editor, changes, what=what)
 
 
-async def removed(context: Context, visit: Visit) -> Response:
+async def removed(context: Context, visit: OperatorRequest) -> Response:
     """Propose that an entry goes."""
     sent = await visit.request.form()
     form = _form(text_of(sent, "section"))
@@ -111,7 +111,7 @@ def _form(section: str) -> Form:
     return edit_forms.FORMS[section]
 
 
-def _require_addable(context: Context, visit: Visit, form: Form, name: str | None = None) -> None:
+def _require_addable(context: Context, visit: OperatorRequest, form: Form, name: str | None = None) -> None:
     """Raise ``UsageError`` where a new entry of a section is for operators of every agent."""
     if form.section in ("toolkits", "loadouts") or (form.section == "agents" and name and visit.operator.sees(name)):
         return
@@ -120,7 +120,7 @@ def _require_addable(context: Context, visit: Visit, form: Form, name: str | Non
 
 def _form_answer(
     context: Context,
-    visit: Visit,
+    visit: OperatorRequest,
     form: Form,
     filled: Sequence[FilledField],
     *,
@@ -145,7 +145,7 @@ def _form_answer(
     )
 
 
-def _masked(visit: Visit, error: PegboardError | None) -> Mapping[str, str] | None:
+def _masked(visit: OperatorRequest, error: PegboardError | None) -> Mapping[str, str] | None:
     mask = visit.names.masker.text
     return None if error is None else {"message": mask(error.message), "hint": mask(error.hint)}
 
@@ -153,7 +153,7 @@ def _masked(visit: Visit, error: PegboardError | None) -> Mapping[str, str] | No
 # -- the whole file --------------------------------------------------------------------------------
 
 
-async def file_page(context: Context, visit: Visit) -> Response:
+async def file_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the whole file, or the text that somebody has typed in its place."""
     context.require_every_agent(visit)
     edit, editor, editing = visit.request.query_params.get("id", ""), context.editor(visit), context.editing
@@ -164,7 +164,7 @@ async def file_page(context: Context, visit: Visit) -> Response:
     return _file_answer(context, visit, typed)
 
 
-async def file_sent(context: Context, visit: Visit) -> Response:
+async def file_sent(context: Context, visit: OperatorRequest) -> Response:
     """Propose another text of the whole file.
 
     One for a file that was changed meanwhile comes back with what others have changed in it, or beside what they have
@@ -184,7 +184,9 @@ async def file_sent(context: Context, visit: Visit) -> Response:
     return to_proposal(edit, "/console/configuration", typed=True)
 
 
-def _file_answer(context: Context, visit: Visit, typed: TypedText, error: UsageError | None = None) -> Response:
+def _file_answer(
+    context: Context, visit: OperatorRequest, typed: TypedText, error: UsageError | None = None
+) -> Response:
     status = 200 if error is None else 409
     return context.templates.page("edit_file.html", visit, status=status, typed=typed, error=_masked(visit, error))
 
@@ -192,14 +194,14 @@ def _file_answer(context: Context, visit: Visit, typed: TypedText, error: UsageE
 # -- what is proposed ------------------------------------------------------------------------------
 
 
-async def proposal(context: Context, visit: Visit) -> Response:
+async def proposal(context: Context, visit: OperatorRequest) -> Response:
     """Show an edit that is not saved yet."""
     given = visit.request.query_params
     edit = await context.editing.shown(context.editor(visit), given.get("id", ""))
     return _shown(context, visit, edit, back=_back(given), typed="typed" in given)
 
 
-async def again(context: Context, visit: Visit) -> Response:
+async def again(context: Context, visit: OperatorRequest) -> Response:
     """Propose an edit anew, for what the file is now."""
     sent = await visit.request.form()
     editor, identity = context.editor(visit), text_of(sent, "id")
@@ -212,7 +214,7 @@ async def again(context: Context, visit: Visit) -> Response:
     return to_proposal(edit, _back(sent))
 
 
-async def save(context: Context, visit: Visit) -> Response:
+async def save(context: Context, visit: OperatorRequest) -> Response:
     """Save an edit as it was shown; where somebody was first, it is kept and can be put into what the file is now."""
     sent = await visit.request.form()
     editor, identity, back = context.editor(visit), text_of(sent, "id"), _back(sent)
@@ -237,7 +239,7 @@ def to_proposal(edit: ProposedEdit, back: str, *, typed: bool = False) -> Respon
 
 def _shown(
     context: Context,
-    visit: Visit,
+    visit: OperatorRequest,
     edit: ProposedEdit,
     *,
     back: str,

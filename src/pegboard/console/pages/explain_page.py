@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.operated_sessions import begun_session
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, text_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
@@ -42,7 +42,7 @@ class _Asked:
         return query(_HOME, **given, tool=self.tool if tool is None else tool)
 
 
-async def explain_page(context: Context, visit: Visit) -> Response:
+async def explain_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what answers a text, and the explanation of what was chosen or is named."""
     asked, services, shown = _asked(context, visit), context.services, visit.names.shown
     agents = [agent.name for agent in context.agents(visit)]
@@ -75,7 +75,7 @@ async def explain_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def load(context: Context, visit: Visit) -> Response:
+async def load(context: Context, visit: OperatorRequest) -> Response:
     """Load something in a session."""
     form, meant = await visit.request.form(), visit.names.meant
     agent, name = context.agent(visit, meant(text_of(form, "agent"))).name, meant(text_of(form, "name"))
@@ -89,7 +89,7 @@ async def load(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, notice, back=_back(form, visit.names.shown(agent)))
 
 
-async def ask(context: Context, visit: Visit) -> Response:
+async def ask(context: Context, visit: OperatorRequest) -> Response:
     """Ask every plugin for its tools that was not asked yet."""
     context.require_every_agent(visit)
     form = await visit.request.form()
@@ -99,7 +99,7 @@ async def ask(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, Notice(message=message, hint=hint), back=_back(form, ""))
 
 
-async def restart(context: Context, visit: Visit) -> Response:
+async def restart(context: Context, visit: OperatorRequest) -> Response:
     """Start a server again."""
     context.require_every_agent(visit)
     form = await visit.request.form()
@@ -111,7 +111,7 @@ async def restart(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, notice, back=_back(form, ""))
 
 
-def _asked(context: Context, visit: Visit) -> _Asked:
+def _asked(context: Context, visit: OperatorRequest) -> _Asked:
     given, seen = visit.given, context.agents(visit)
     agent = given("agent")
     if agent or len(seen) == 1:

@@ -8,15 +8,15 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.finding import find
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 
 _ADDRESS: Final = "/console/find"
 LONGEST: Final = 200
 """How many characters of what is typed are looked for."""
 
 
-async def find_page(context: Context, visit: Visit) -> Response:
+async def find_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what answers a text; for the palette the list alone."""
     text = visit.request.query_params.get("q", "")[:LONGEST]
     found = await find(context, visit, text)

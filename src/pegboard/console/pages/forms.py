@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pegboard.console.context import Context
 from pegboard.console.entry.operator_access import SignIn
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.refusals import AS_NOTICE
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.masked import ShownNames
 
@@ -50,7 +50,7 @@ def _without_secrets(notice: Notice, names: ShownNames) -> Notice:
     return replace(notice, message=mask(notice.message), hint=mask(notice.hint))
 
 
-def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> Response:
+def after_form(context: Context, visit: OperatorRequest, notice: Notice, *, back: str) -> Response:
     """Return the answer after a form: the notice for a script of the page, else the page with it."""
     if visit.partial:
         csrf = visit.sign_in.csrf if visit.sign_in is not None else ""

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from pegboard.console.entry.operator_access import Operator, SignIn
-    from pegboard.console.visits import Visit
+    from pegboard.console.operator_request import OperatorRequest
     from pegboard.core.access.logins import PendingLogin
 
 CALLBACK: Final = "/console/login/callback"
 _GONE: Final = "No login is pending under this address: it was completed, has expired, or is another's."
 
 
-async def begun(context: Context, visit: Visit, server: str) -> PendingLogin:
+async def begun(context: Context, visit: OperatorRequest, server: str) -> PendingLogin:
     """Begin a login of the operator; the browser comes back to the console as it was asked here.
 
     Raises:
@@ -49,13 +49,13 @@ async def begun(context: Context, visit: Visit, server: str) -> PendingLogin:
     return pending
 
 
-async def ended(context: Context, visit: Visit, server: str) -> bool:
+async def ended(context: Context, visit: OperatorRequest, server: str) -> bool:
     """Forget the login of the operator; return whether there was one."""
     context.subjects.logins.require_used(server, visit.operator.agents)
     return await context.subjects.logins.end(server, LoginOwner(visit.operator.name))
 
 
-async def log_in(context: Context, visit: Visit) -> Response:
+async def log_in(context: Context, visit: OperatorRequest) -> Response:
     """Begin a login, and send the browser on; a form may lead to this site alone, so that a page does it."""
     server = visit.names.meant(text_of(await visit.request.form(), "name"))
     pending = await begun(context, visit, server)
@@ -67,7 +67,7 @@ async def log_in(context: Context, visit: Visit) -> Response:
     return response
 
 
-async def log_out(context: Context, visit: Visit) -> Response:
+async def log_out(context: Context, visit: OperatorRequest) -> Response:
     """Forget the login of the operator; ask first."""
     form = await visit.request.form()
     server = visit.names.meant(text_of(form, "name"))

@@ -8,8 +8,8 @@ from typing import Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, text_of
-from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.together import (
@@ -29,7 +29,7 @@ SHOWN: Final = 80
 """How many characters of a name are shown in a cell's label."""
 
 
-async def matrix_page(context: Context, visit: Visit) -> Response:
+async def matrix_page(context: Context, visit: OperatorRequest) -> Response:
     """Show every agent beside every toolkit."""
     found = await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
     return context.templates.page(
@@ -37,7 +37,7 @@ async def matrix_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def preview_page(context: Context, visit: Visit) -> Response:
+async def preview_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what a switch or pause would change for all agents that it is about, with the button that sets it."""
     given = visit.request.query_params
     kind, agent = _kind(given.get("kind", "")), visit.given("agent")
@@ -55,7 +55,7 @@ async def preview_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def set_together(context: Context, visit: Visit) -> Response:
+async def set_together(context: Context, visit: OperatorRequest) -> Response:
     """Set the switch or pause, if all is as the operator was shown it; the notice can undo it."""
     form = await visit.request.form()
     meant = visit.names.meant
@@ -68,7 +68,7 @@ async def set_together(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, _notice(_said(visit, given, agent), done, back), back=back)
 
 
-async def undo_together(context: Context, visit: Visit) -> Response:
+async def undo_together(context: Context, visit: OperatorRequest) -> Response:
     """Restore what stood before an action; the notice can undo that as well."""
     form = await visit.request.form()
     back = _own(text_of(form, "back"))
@@ -91,7 +91,7 @@ def _notice(message: str, done: ActionDone, back: str) -> Notice:
     return Notice(message=message, hint="It binds the next call of every session.", undo=undo)
 
 
-def _said(visit: Visit, given: BulkSwitch, agent: str) -> str:
+def _said(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
     """Return what was set, as a sentence."""
     name = one_line(visit.names.shown(given.name), limit=100)
     if agent:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from pegboard.console.charts import Series, areas, bars, lines, step_names
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import milliseconds, number
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.audit import AuditPage, AuditQuery
 from pegboard.operators.audit import audit as read_trail
@@ -39,7 +39,7 @@ class Curves:
     most_tokens: int
 
 
-async def now_page(context: Context, visit: Visit) -> Response:
+async def now_page(context: Context, visit: OperatorRequest) -> Response:
     """Show all of it."""
     period = _period(visit)
     usage = await _usage(context, visit, period)
@@ -63,7 +63,7 @@ class FirstSteps:
     snippet: str
 
 
-def _first_steps(context: Context, visit: Visit) -> FirstSteps:
+def _first_steps(context: Context, visit: OperatorRequest) -> FirstSteps:
     """Return what a client needs to reach the gateway at the address at which this page was asked for."""
     url = visit.request.url
     entry: dict[str, Any] = {"type": "http", "url": f"{url.scheme}://{url.netloc}/mcp"}
@@ -76,23 +76,23 @@ def _first_steps(context: Context, visit: Visit) -> FirstSteps:
     )
 
 
-async def attention_part(context: Context, visit: Visit) -> Response:
+async def attention_part(context: Context, visit: OperatorRequest) -> Response:
     """Show what needs a person."""
     return context.templates.page("now_attention.html", visit, found=await context.attention(visit))
 
 
-async def count_part(context: Context, visit: Visit) -> Response:
+async def count_part(context: Context, visit: OperatorRequest) -> Response:
     """Show how much needs a person."""
     return context.templates.page("now_count.html", visit, needing=await context.attention(visit))
 
 
-async def usage_part(context: Context, visit: Visit) -> Response:
+async def usage_part(context: Context, visit: OperatorRequest) -> Response:
     """Show what went on."""
     period = _period(visit)
     return context.templates.page("now_usage.html", visit, **_of_usage(await _usage(context, visit, period), period))
 
 
-async def ticker_part(context: Context, visit: Visit) -> Response:
+async def ticker_part(context: Context, visit: OperatorRequest) -> Response:
     """Show what happens right now."""
     return context.templates.page("now_ticker.html", visit, ticks=await _ticks(context, visit))
 
@@ -101,7 +101,7 @@ def _of_usage(usage: Usage, period: UsagePeriod) -> dict[str, Any]:
     return {"usage": usage, "curves": curves_of(usage), "period": period, "periods": get_args(UsagePeriod)}
 
 
-def _period(visit: Visit) -> UsagePeriod:
+def _period(visit: OperatorRequest) -> UsagePeriod:
     given = visit.request.query_params.get("period", "hour")
     for period in PERIODS:
         if given == period:
@@ -109,12 +109,12 @@ def _period(visit: Visit) -> UsagePeriod:
     raise UsageError("`period` is none of those that there are.", hint=f"Choose one of {', '.join(PERIODS)}.")
 
 
-async def _usage(context: Context, visit: Visit, period: UsagePeriod) -> Usage:
+async def _usage(context: Context, visit: OperatorRequest, period: UsagePeriod) -> Usage:
     query = UsageQuery(seconds=PERIODS[period], agents=visit.operator.agents, limit=ROWS)
     return await context.subjects.usage.usage(query)
 
 
-async def _ticks(context: Context, visit: Visit) -> AuditPage:
+async def _ticks(context: Context, visit: OperatorRequest) -> AuditPage:
     return await read_trail(context.services, AuditQuery(agents=visit.operator.agents, limit=TICKS))
 
 

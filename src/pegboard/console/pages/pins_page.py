@@ -7,16 +7,16 @@ from typing import Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import number, query
-from pegboard.console.visits import Visit
 
 LIMIT: Final = 20
 """How many tools a page shows."""
 _HOME: Final = "/console/pins"
 
 
-async def pins(context: Context, visit: Visit) -> Response:
+async def pins(context: Context, visit: OperatorRequest) -> Response:
     """Show what waits, with how it differs from what was first seen."""
     context.require_every_agent(visit)
     given = visit.request.query_params
@@ -33,14 +33,14 @@ async def pins(context: Context, visit: Visit) -> Response:
     )
 
 
-async def count(context: Context, visit: Visit) -> Response:
+async def count(context: Context, visit: OperatorRequest) -> Response:
     """Show how many tools wait."""
     context.require_every_agent(visit)
     waiting = await context.subjects.pins.waiting()
     return context.templates.page("pins_count.html", visit, waiting_tools=waiting)
 
 
-async def accept(context: Context, visit: Visit) -> Response:
+async def accept(context: Context, visit: OperatorRequest) -> Response:
     """Let a tool or all of a server count as it was shown."""
     context.require_every_agent(visit)
     form = await visit.request.form()
@@ -56,7 +56,7 @@ async def accept(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, Notice(message=message, hint="From the next request on.", undo=undo), back=_HOME)
 
 
-async def take_back(context: Context, visit: Visit) -> Response:
+async def take_back(context: Context, visit: OperatorRequest) -> Response:
     """Let the pins count again that an acceptance has replaced."""
     context.require_every_agent(visit)
     form = await visit.request.form()

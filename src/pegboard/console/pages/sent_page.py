@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.operated_sessions import sent_to_model
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.calls_page import DIGITS
 from pegboard.console.pages.sessions_page import key_of
 from pegboard.console.sent_forms import SentForm, in_form
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
 TOOLS: Final = 200
@@ -25,7 +25,7 @@ FORMS: Final[dict[SentForm, str]] = {
 }
 
 
-async def sent_page(context: Context, visit: Visit) -> Response:
+async def sent_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what the model sees, or what it was sent, as rows and as JSON."""
     given = visit.request.query_params
     form, step = _form(given.get("form", "")), _step(given.get("step", ""))

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from pegboard.console.charts import spark
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import milliseconds, query
-from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 from pegboard.operators.server_usage import ServerUsage
 from pegboard.operators.server_usage import server_usage as read_server_usage
@@ -38,17 +38,17 @@ _HOME: Final = "/console/servers"
 _ONE: Final = "/console/server"
 
 
-async def servers(context: Context, visit: Visit) -> Response:
+async def servers(context: Context, visit: OperatorRequest) -> Response:
     """Show the servers that are wanted, and how many plugins there are besides."""
     return await _listed(context, visit, "servers.html", _HOME, servers=True)
 
 
-async def plugins(context: Context, visit: Visit) -> Response:
+async def plugins(context: Context, visit: OperatorRequest) -> Response:
     """Show the plugins that run in this process."""
     return await _listed(context, visit, "plugins.html", f"{_HOME}/plugins", servers=False)
 
 
-async def _listed(context: Context, visit: Visit, template: str, address: str, *, servers: bool) -> Response:
+async def _listed(context: Context, visit: OperatorRequest, template: str, address: str, *, servers: bool) -> Response:
     context.require_every_agent(visit)
     given = visit.request.query_params
     text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
@@ -120,7 +120,7 @@ def _failing(states: Sequence[ServerState]) -> int:
     return sum(bool(state.unavailable) for state in states)
 
 
-async def server(context: Context, visit: Visit) -> Response:
+async def server(context: Context, visit: OperatorRequest) -> Response:
     """Show everything that is known of a server or plugin."""
     context.require_every_agent(visit)
     name, offset = visit.given("name"), offset_of(visit.request.query_params)
@@ -141,7 +141,7 @@ async def server(context: Context, visit: Visit) -> Response:
     )
 
 
-async def server_log(context: Context, visit: Visit) -> Response:
+async def server_log(context: Context, visit: OperatorRequest) -> Response:
     """Show what a server printed."""
     context.require_every_agent(visit)
     name = visit.given("name")
@@ -149,7 +149,7 @@ async def server_log(context: Context, visit: Visit) -> Response:
     return context.templates.page("server_log.html", visit, server=visit.names.shown(name), lines=lines)
 
 
-async def restart(context: Context, visit: Visit) -> Response:
+async def restart(context: Context, visit: OperatorRequest) -> Response:
     """Restart a server; where that breaks off calls, ask first."""
     context.require_every_agent(visit)
     form = await visit.request.form()

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from pegboard.board.session import Session
 from pegboard.console.context import Context, Page
 from pegboard.console.operated_sessions import operated_session, session_overview, unknown_session
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.state.commands import Outcome
@@ -32,7 +32,7 @@ NAMES: Final = 100
 """How many names a form loads at most."""
 
 
-async def sessions_page(context: Context, visit: Visit) -> Response:
+async def sessions_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the sessions, the newest change first."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in ("agent", "principal", "q")}
     offset = offset_of(visit.request.query_params)
@@ -59,7 +59,7 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def session_page(context: Context, visit: Visit) -> Response:
+async def session_page(context: Context, visit: OperatorRequest) -> Response:
     """Show one session."""
     key = key_of(context, visit, visit.request.query_params)
     found = await session_overview(context, visit, key)
@@ -119,7 +119,7 @@ def grouped(loaded: Sequence[LoadedRow]) -> tuple[LoadedGroup, ...]:
     )
 
 
-async def suggestions_page(context: Context, visit: Visit) -> Response:
+async def suggestions_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what could be loaded, as the operator types: what the model's own search finds."""
     given = visit.request.query_params
     key = key_of(context, visit, given)
@@ -136,7 +136,7 @@ async def suggestions_page(context: Context, visit: Visit) -> Response:
     return context.templates.page("suggestions.html", visit, found=found, here=here)
 
 
-async def change(context: Context, visit: Visit) -> Response:
+async def change(context: Context, visit: OperatorRequest) -> Response:
     """Load, unload, end the turn, or choose a loadout, as the form says."""
     form = await visit.request.form()
     key = key_of(context, visit, form)
@@ -145,7 +145,7 @@ async def change(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, _notice(outcome), back=_address(_shown(visit, key)))
 
 
-async def delete(context: Context, visit: Visit) -> Response:
+async def delete(context: Context, visit: OperatorRequest) -> Response:
     """Delete a session."""
     form = await visit.request.form()
     key = key_of(context, visit, form)
@@ -158,13 +158,13 @@ async def delete(context: Context, visit: Visit) -> Response:
     return after_form(context, visit, Notice(message=message), back="/console/sessions")
 
 
-async def delete_form(context: Context, visit: Visit) -> Response:
+async def delete_form(context: Context, visit: OperatorRequest) -> Response:
     """Ask whether a session is to be deleted."""
     key = _shown(visit, key_of(context, visit, visit.request.query_params))
     return context.templates.page("delete_session.html", visit, key=key, back=_address(key))
 
 
-async def _changed(visit: Visit, session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
+async def _changed(visit: OperatorRequest, session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
     meant = visit.names.meant
     match do:
         case "load":
@@ -191,7 +191,7 @@ def _notice(outcome: Outcome) -> Notice:
     return Notice(message=done, kind="done" if outcome.status == "ok" else "error")
 
 
-def key_of(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey:
+def key_of(context: Context, visit: OperatorRequest, given: Mapping[str, Any]) -> SessionKey:
     """Return which session is meant, also one whose agent is not configured any more.
 
     Raises:
@@ -207,7 +207,7 @@ def key_of(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionK
     return SessionKey(principal=principal, agent=agent, session=session)
 
 
-def _shown(visit: Visit, key: SessionKey) -> SessionKey:
+def _shown(visit: OperatorRequest, key: SessionKey) -> SessionKey:
     """Return a session's key as it is shown."""
     shown = visit.names.shown
     return SessionKey(principal=shown(key.principal), agent=shown(key.agent), session=shown(key.session))

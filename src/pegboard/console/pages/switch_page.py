@@ -9,9 +9,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
@@ -24,7 +24,7 @@ _VALUES: Final[Mapping[str, bool | None]] = {"on": True, "off": False, "unset": 
 _TEXTS: Final = {True: "on", False: "off", None: "unset"}
 
 
-async def agents_page(context: Context, visit: Visit) -> Response:
+async def agents_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the agents that the operator sees."""
     mask = context.board.services.masker.text
     seen = [
@@ -37,7 +37,7 @@ async def agents_page(context: Context, visit: Visit) -> Response:
     return context.templates.page("agents.html", visit, agents=seen, paused=paused)
 
 
-async def agent_page(context: Context, visit: Visit) -> Response:
+async def agent_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the toolkits, plugins and tools of an agent with their switches."""
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
@@ -59,7 +59,7 @@ async def agent_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def members_page(context: Context, visit: Visit) -> Response:
+async def members_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the tools of a toolkit or plugin with their switches."""
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
@@ -84,7 +84,7 @@ async def members_page(context: Context, visit: Visit) -> Response:
     )
 
 
-async def preview_page(context: Context, visit: Visit) -> Response:
+async def preview_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what a switch would change, with the button that throws it."""
     given = visit.request.query_params
     agent = context.agent(visit, visit.given("agent"))
@@ -93,7 +93,7 @@ async def preview_page(context: Context, visit: Visit) -> Response:
     return context.templates.page("switch.html", visit, preview=found, texts=_TEXTS, back=back)
 
 
-async def throw(context: Context, visit: Visit) -> Response:
+async def throw(context: Context, visit: OperatorRequest) -> Response:
     """Set the switch, if it still is what the operator was shown; the notice can undo it."""
     form = await visit.request.form()
     agent = context.agent(visit, visit.names.meant(text_of(form, "agent")))
@@ -112,7 +112,7 @@ async def throw(context: Context, visit: Visit) -> Response:
     )
 
 
-def _shown(visit: Visit, agent: Agent) -> Agent:
+def _shown(visit: OperatorRequest, agent: Agent) -> Agent:
     return replace(agent, name=visit.names.shown(agent.name))
 
 

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import text_of
 from pegboard.console.sent_fields import FIELD, filled_in, meant_fields, parsed
 from pegboard.console.templating import query
-from pegboard.console.visits import Visit
 from pegboard.operators.explain import explain_for_operator
 from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, find_form_problems, make_trial_call
 
@@ -30,7 +30,7 @@ class _Given:
     tried: ToolTrial | None = None
 
 
-async def try_page(context: Context, visit: Visit) -> Response:
+async def try_page(context: Context, visit: OperatorRequest) -> Response:
     """Show what a tool takes, beside what would be decided about a call of it."""
     agent, tool = visit.given("agent"), visit.given("tool").strip()
     if not agent and len(context.agents(visit)) == 1:
@@ -40,7 +40,7 @@ async def try_page(context: Context, visit: Visit) -> Response:
     return await _page(context, visit, agent, tool, _Given())
 
 
-async def try_tool(context: Context, visit: Visit) -> Response:
+async def try_tool(context: Context, visit: OperatorRequest) -> Response:
     """Call the tool where what was filled in fits, and show what came of it."""
     form = await visit.request.form()
     agent = context.agent(visit, visit.names.meant(text_of(form, "agent"))).name
@@ -62,7 +62,9 @@ async def try_tool(context: Context, visit: Visit) -> Response:
     return await _page(context, visit, agent, tool, _Given(texts=texts, tried=tried))
 
 
-def _arguments(visit: Visit, shown: ToolForm, form: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def _arguments(
+    visit: OperatorRequest, shown: ToolForm, form: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the arguments that were filled in, and what is wrong with those that have no field."""
     found = meant_fields(shown.fields, filled_in(shown.fields, form), visit.names)
     text = form.get(_OTHER)
@@ -80,7 +82,7 @@ def _arguments(visit: Visit, shown: ToolForm, form: Mapping[str, Any]) -> tuple[
     return {**found, **others}, {}
 
 
-async def _page(context: Context, visit: Visit, agent: str, tool: str, given: _Given) -> Response:
+async def _page(context: Context, visit: OperatorRequest, agent: str, tool: str, given: _Given) -> Response:
     services, shown = context.services, visit.names.shown
     explained = (
         await explain_for_operator(services, agent, tool, principal=visit.operator.name) if agent and tool else None

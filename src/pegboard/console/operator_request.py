@@ -1,4 +1,4 @@
-"""Who asks for what: one request of one operator."""
+"""One request of one operator: who asks for what."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVENTS: Final = "/console/events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class OperatorRequest:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
     Where a whole page is asked for, ``waiting`` is which calls wait for a person, ``attention`` what else needs one,
