@@ -82,7 +82,7 @@ async def test_what_check_reports_of_plugins_is_on_the_configuration_page(folder
             ("warning", "unavailable", "servers.gone"),
         ]
         page = (await root.client.get(ADDRESS)).text.replace("<wbr>", "")
-        for text in ("tools of 2", "no-such-program-anywhere", "says now that it only reads", "destroys nothing"):
+        for text in ("tools of 2", "no-such-program-anywhere", "says now that it only reads", "as non-destructive"):
             assert text in page
         assert counted(page) == 6
         assert counted((await root.client.get("/console/agents")).text) == 6
