@@ -191,7 +191,7 @@ async def langchain(given: Tools | HandedOn | Session, answers: Answers) -> Take
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langchain_openai import ChatOpenAI
 
-    from pegboard.frameworks.langchain import SessionToolsMiddleware
+    from pegboard.frameworks.langchain import SessionTools
 
     clock = Clock()
     call = {"id": "call", "name": "tool_0", "args": {"text": "x"}}
@@ -215,7 +215,7 @@ async def langchain(given: Tools | HandedOn | Session, answers: Answers) -> Take
         given_client: Any = {"api_key": "none", "async_client": client.chat.completions, "root_async_client": client}
         model = ChatOpenAI(model=MODEL, **given_client)
     if isinstance(given, Session):
-        agent: Any = create_agent(model, middleware=[SessionToolsMiddleware(given)])
+        agent: Any = create_agent(model, middleware=[SessionTools(given)])
     elif isinstance(given, HandedOn):
         agent = create_agent(model, middleware=[_langchain_hooks(given.tools)])
     else:

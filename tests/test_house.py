@@ -154,7 +154,9 @@ def test_a_class_name_stands_once_in_the_sources() -> None:
                 case _:
                     continue
             places.setdefault(name, set()).add(path.relative_to(SOURCE))
-    assert {name: found for name in classes if len(found := places[name]) > 1} == {}
+    twice = {name: found for name in classes if len(found := places[name]) > 1}
+    twice.pop("SessionTools")  # the same part of two frameworks: users import it from their framework's module
+    assert twice == {}
 
 
 # -- the shape of the sources ----------------------------------------------------------------------

@@ -27,12 +27,12 @@ class LangChain:
 
     @asynccontextmanager
     async def talk(self, form: Form, url: str, system: str) -> AsyncIterator[Say]:
-        from pegboard.frameworks.langchain import SessionToolsMiddleware
+        from pegboard.frameworks.langchain import SessionTools
 
         async with Pegboard.open(self._config) as board:
             await board.ready()
             session = await board.session(agent=self._agent, session_id="s")
-            yield _say(form, url, system, (), [SessionToolsMiddleware(session)])
+            yield _say(form, url, system, (), [SessionTools(session)])
 
 
 class OwnSearch:

@@ -19,7 +19,7 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 from pegboard import Pegboard, Session
-from pegboard.frameworks.langchain import SessionToolsMiddleware, delegate_to
+from pegboard.frameworks.langchain import SessionTools, delegate_to
 
 ONE_TOKEN = {"input_tokens": 1, "output_tokens": 0, "total_tokens": 1}
 
@@ -51,9 +51,7 @@ class LangChain:
             return f"For {request.runtime.context}."
 
         model = ScriptedChat(script=script)
-        board.on_delegate = delegate_to(
-            lambda child: create_agent(model, middleware=[named, SessionToolsMiddleware(child)])
-        )
+        board.on_delegate = delegate_to(lambda child: create_agent(model, middleware=[named, SessionTools(child)]))
         return script
 
 
@@ -85,7 +83,7 @@ class LangChainTalk:
                 self._saver.storage[thread][ns][checkpoint] = saved
         self.agent: Any = create_agent(
             self._model if url is None else claude(url),
-            middleware=[SessionToolsMiddleware(session)],
+            middleware=[SessionTools(session)],
             response_format=ToolStrategy(Counted) if structured else None,
             checkpointer=self._saver,
         )

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from pegboard import Pegboard, Session, UsageError
-from pegboard.frameworks.langchain import SessionToolsMiddleware, delegate_to
+from pegboard.frameworks.langchain import SessionTools, delegate_to
 
 CONFIG = """
 plugins:
@@ -68,7 +68,7 @@ async def board(config: Path) -> AsyncIterator[Pegboard]:
 def agent_of(session: Any, *steps: Step, **options: Any) -> tuple[Any, Script]:
     script = Script(*steps)
     options = {"checkpointer": InMemorySaver(), **options}
-    return create_agent(ScriptedChat(script=script), middleware=[SessionToolsMiddleware(session)], **options), script
+    return create_agent(ScriptedChat(script=script), middleware=[SessionTools(session)], **options), script
 
 
 def said(text: str = "Go on.") -> Any:
@@ -150,7 +150,7 @@ async def test_what_stands_behind_a_message_stands_there_again(board: Pegboard) 
     session = await board.session(agent="assistant", session_id="s")
     agent: Any = create_agent(
         Watched(script=script),
-        middleware=[SessionToolsMiddleware(session)],
+        middleware=[SessionTools(session)],
         checkpointer=InMemorySaver(),
         system_prompt="Be brief.",
     )
@@ -175,7 +175,7 @@ async def test_a_focus_chooses_that_a_tool_is_called(board: Pegboard) -> None:
 
     session = await board.session(agent="painter", session_id="s")
     script = Script(call("draw"), call("measure_picture"))
-    agent: Any = create_agent(Watched(script=script), middleware=[SessionToolsMiddleware(session)])
+    agent: Any = create_agent(Watched(script=script), middleware=[SessionTools(session)])
     messages = (await agent.ainvoke(said("draw a cat")))["messages"]
 
     assert chosen == ["any", None, None]
@@ -271,7 +271,7 @@ async def test_a_step_needs_no_thread(board: Pegboard) -> None:
 async def test_langsmith_has_spans_until_the_end_of_a_call(
     board: Pegboard, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
-    tools = SessionToolsMiddleware(await board.session(agent="assistant"))
+    tools = SessionTools(await board.session(agent="assistant"))
     hooks = ("awrap_model_call", "awrap_tool_call")
     assert not any(inspect.iscoroutinefunction(getattr(tools, hook)) for hook in hooks)
     monkeypatch.setenv(switch, "true")
@@ -298,7 +298,7 @@ async def test_each_run_opens_its_own_session(board: Pegboard) -> None:
 
 async def test_a_node_of_a_graph_of_one_s_own_asks_the_model(board: Pegboard) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    script, tools = Script(LOAD_NOTES), SessionToolsMiddleware(session)
+    script, tools = Script(LOAD_NOTES), SessionTools(session)
 
     answer = await tools.acall_model(
         ScriptedChat(script=script), [SystemMessage("Be brief."), HumanMessage("Go on.", id="1")], Runtime()
@@ -315,9 +315,7 @@ async def test_each_kind_of_child_has_its_agent_and_its_events(board: Pegboard) 
     scripts = {"assistant": Script(LIST_NOTES, "Milk it is."), "clerk": Script(SHRED)}
 
     def maker(name: str) -> Any:
-        return lambda child: create_agent(
-            ScriptedChat(script=scripts[name]), middleware=[SessionToolsMiddleware(child)]
-        )
+        return lambda child: create_agent(ScriptedChat(script=scripts[name]), middleware=[SessionTools(child)])
 
     def seen(event: Any) -> None:
         written.append(event[0].text)

@@ -1,6 +1,6 @@
 """LangChain and LangGraph: a middleware that gives an agent the tools of a session, anew before every model call.
 
-``create_agent(model, middleware=[SessionToolsMiddleware(session)])`` is all that an agent needs. A call that a person
+``create_agent(model, middleware=[SessionTools(session)])`` is all that an agent needs. A call that a person
 approves is an ``interrupt()`` inside it: with a checkpointer it outlives the process, and is answered by
 ``Command(resume=…)``.
 """
@@ -78,7 +78,7 @@ _MOST: Final = 1_000
 """How many runs are known that were given up and never begun anew."""
 
 
-class SessionToolsMiddleware(AgentMiddleware[Any, Any, Any]):
+class SessionTools(AgentMiddleware[Any, Any, Any]):
     """The tools of a session and all that belongs to them, for the runs of an agent.
 
     Args:
@@ -244,7 +244,7 @@ def delegate_to(
 
     Args:
         agents: makes the agent for every child, or one for each by the name of the child's agent, or by its kind:
-            ``lambda child: create_agent(model, middleware=[SessionToolsMiddleware(child)])``.
+            ``lambda child: create_agent(model, middleware=[SessionTools(child)])``.
         events: takes what the child's model writes as it comes, ``(message, metadata)``; it must not wait.
     """
 
