@@ -28,7 +28,7 @@ from pydantic_ai_driver import scripted as pydantic_scripted
 
 from pegboard import Host, Pegboard, Session
 from pegboard.frameworks import agno, openai_agents
-from pegboard.frameworks.langchain import SessionTools
+from pegboard.frameworks.langchain import SessionTools as LangChainTools
 from pegboard.frameworks.pydantic_ai import SessionTools
 
 CONFIG: dict[str, Any] = {
@@ -75,7 +75,7 @@ async def session(paid: object) -> AsyncIterator[Session]:
 
 
 def langchain_agent(session: Session, script: Script, control: Any, *, first: bool) -> Any:
-    tools = SessionTools(session)
+    tools = LangChainTools(session)
     middleware = [tools, control] if first else [control, tools]
     return create_agent(ScriptedChat(script=script), middleware=middleware, checkpointer=InMemorySaver())
 
@@ -152,7 +152,7 @@ async def test_a_middleware_of_langchain_sees_the_tool_and_the_model_its_own_cal
             sent.append([one["name"] for m in request.messages if isinstance(m, AIMessage) for one in m.tool_calls])
             return await handler(request)
 
-    tools = SessionTools(session)
+    tools = LangChainTools(session)
     middleware = [tools, Watch(), Sent()] if first else [Watch(), tools, Sent()]
     agent: Any = create_agent(ScriptedChat(script=Script(LOAD, pay(), "done")), middleware=middleware)
     state = await agent.ainvoke({"messages": [("user", "Pay.")]})

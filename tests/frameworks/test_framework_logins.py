@@ -16,7 +16,7 @@ from authorization.conftest import running_site, site
 from authorization.site import LoginSite
 from pegboard import Pegboard
 from pegboard.core.model.tools import JsonObject
-from pegboard.frameworks.langchain import SessionTools
+from pegboard.frameworks.langchain import SessionTools as LangChainTools
 from pegboard.frameworks.langchain.approvals import decided_by
 from pegboard.frameworks.loop import Loop
 from pegboard.frameworks.pydantic_ai import SessionTools as PydanticTools
@@ -153,7 +153,7 @@ async def test_an_approved_login_of_langchain_goes_on_with_the_call_that_it_was_
 async def test_where_no_run_of_langchain_is_kept_the_model_reads_where_to_log_in(board: Pegboard) -> None:
     """Without a checkpointer nothing could be gone on with."""
     model = ScriptedChat(script=Script(WHO, "Log in, please."))
-    agent: Any = create_agent(model, middleware=[SessionTools(await board.session(session_id="s"))])
+    agent: Any = create_agent(model, middleware=[LangChainTools(await board.session(session_id="s"))])
     done = await agent.ainvoke({"messages": [("user", "Who am I?")]})
     assert "'linear' wants a login." in done["messages"][-2].text
     assert done["messages"][-1].text == "Log in, please."
