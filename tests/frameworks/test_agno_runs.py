@@ -236,7 +236,7 @@ async def test_members_of_a_team_load_for_themselves_and_go_on_with_their_model(
 
     assert run.content == "Milk, says the first."
     assert (shown(one), shown(other), RAN) == ([False, True, True], [False, True], ["note_list"])
-    assert "not loaded" in other.script.calls[1].results[0]
+    assert "was not run" in other.script.calls[1].results[0]
     loaded = [await board.session(agent=name, session_id="team", principal="ada") for name in ("assistant", "reader")]
     assert [len((await each.snapshot()).state.leases) for each in loaded] == [1, 1]
 

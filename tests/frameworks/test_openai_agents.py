@@ -119,7 +119,7 @@ async def test_a_state_goes_on_where_its_tool_has_left_the_list(board: Pegboard)
     result = await Runner.run(agent, state)
 
     assert (result.final_output, RAN) == ("Then not.", [])
-    assert "not loaded" in script.calls[0].results[0]
+    assert "was not run" in script.calls[0].results[0]
 
 
 async def test_who_approves_a_tool_for_the_whole_run_is_not_asked_again(board: Pegboard) -> None:

@@ -235,7 +235,7 @@ async def test_a_call_whose_owner_dies_is_answered_with_an_error(config: Path) -
             text = (await stream.aread()).decode()
         error = json.loads(text.rpartition("data: ")[2])
         assert (error["id"], error["error"]["code"]) == (7, -32603)
-        assert "What was called may have run." in error["error"]["message"]
+        assert "the tool may have run" in error["error"]["message"]
 
 
 # -- credentials -----------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_a_call_that_another_thread_waits_for_ends_and_is_audited_when_the_board
     waiting.join(10)
     assert [str(error) for error in raised] == ["The board is closed. Open it again with `Pegboard.open_sync`."]
     with sqlite3.connect(tmp_path / ".pegboard" / "pegboard.db") as store:
-        calls = dict(store.execute("SELECT subject, outcome FROM audit WHERE kind = 'call'").fetchall())
+        calls = dict(store.execute("SELECT subject, outcome FROM request WHERE kind = 'call'").fetchall())
     store.close()
     assert calls == {"hang": "cancelled", "wait_until_it_hangs": "ok"}
 
