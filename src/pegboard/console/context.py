@@ -23,7 +23,7 @@ from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import Attention, HookFault, find_attention
 from pegboard.operators.editing import Editing, Editor
 from pegboard.operators.subjects import OperatorSubjects
-from pegboard.operators.together import BulkSwitch, TogetherKind
+from pegboard.operators.together import BulkSwitch, BulkSwitchKind
 
 ATTENTION: Final = 20
 """How much of what needs somebody is shown."""
@@ -74,7 +74,7 @@ class Context:
         return name or None
 
     def together(
-        self, visit: OperatorRequest, kind: TogetherKind, name: str, value: bool | None, agent: str
+        self, visit: OperatorRequest, kind: BulkSwitchKind, name: str, value: bool | None, agent: str
     ) -> BulkSwitch:
         """Return what is set for one agent, or with no name for all that the operator sees."""
         agents = (self.agent(visit, agent).name,) if agent else tuple(one.name for one in self.agents(visit))

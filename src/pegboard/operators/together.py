@@ -11,7 +11,7 @@ from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.switch_preview import SwitchPreview, SwitchPreviews
 from pegboard.ports import SwitchAction
 
-TogetherKind = Literal["switch", "pause"]
+BulkSwitchKind = Literal["switch", "pause"]
 """A switch of a toolkit, plugin or tool; a pause of agents, or of a plugin for them."""
 
 
@@ -26,14 +26,14 @@ class BulkSwitch:
         agents: the names of the agents.
     """
 
-    kind: TogetherKind
+    kind: BulkSwitchKind
     name: str
     value: bool | None
     agents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TogetherPreview:
+class BulkSwitchPreview:
     """What switches of several agents would change, all together.
 
     Attributes:
@@ -51,7 +51,7 @@ class TogetherPreview:
         seen: what is handed back with the decision, so that nothing is set on what has changed meanwhile.
     """
 
-    kind: TogetherKind
+    kind: BulkSwitchKind
     name: Name
     value: bool | None
     agents: int
@@ -80,13 +80,13 @@ class ActionDone:
     agents: tuple[Name, ...]
 
 
-async def preview_for_agents(services: Services, previews: SwitchPreviews, wanted: BulkSwitch) -> TogetherPreview:
+async def preview_for_agents(services: Services, previews: SwitchPreviews, wanted: BulkSwitch) -> BulkSwitchPreview:
     """Return what would change, over all agents; nothing is stored, asked for or started."""
     plan = await _plan(services, wanted)
     names = dict.fromkeys(one.agent for one in plan.changes)
     changed = [await previews.of_change(agent, plan.name, plan.value, plan.kind) for agent in names]
     sessions = [one for of_agent in changed for one in of_agent.sessions]
-    found = TogetherPreview(
+    found = BulkSwitchPreview(
         kind=wanted.kind,
         name=wanted.name,
         value=wanted.value,

@@ -11,8 +11,8 @@ from pegboard.operators.masked import Name
 from pegboard.operators.matrix import Matrix
 from pegboard.operators.together import (
     ActionDone,
-    TogetherKind,
-    TogetherPreview,
+    BulkSwitchKind,
+    BulkSwitchPreview,
     preview_for_agents,
     set_for_agents,
     undo_for_agents,
@@ -23,7 +23,7 @@ from pegboard.operators.together import (
 class SupposedTogether:
     """What would be set for several agents."""
 
-    kind: TogetherKind
+    kind: BulkSwitchKind
     """A switch of a toolkit, plugin or tool; a pause of agents, or of a plugin for them."""
     name: Name = ""
     """Of a switch the `switch_name` of a row; of a pause the plugin, nothing for all that the agents may use."""
@@ -37,7 +37,7 @@ class SupposedTogether:
 class NewTogether:
     """What is to be set for several agents, all or none."""
 
-    kind: TogetherKind
+    kind: BulkSwitchKind
     """A switch of a toolkit, plugin or tool; a pause of agents, or of a plugin for them."""
     name: Name = ""
     """Of a switch the `switch_name` of a row; of a pause the plugin, nothing for all that the agents may use."""
@@ -62,7 +62,7 @@ async def matrix(context: Context, visit: OperatorRequest) -> Matrix:
     return await context.subjects.matrix.matrix([agent.name for agent in context.agents(visit)])
 
 
-async def preview_together(context: Context, visit: OperatorRequest, *, query: SupposedTogether) -> TogetherPreview:
+async def preview_together(context: Context, visit: OperatorRequest, *, query: SupposedTogether) -> BulkSwitchPreview:
     """Return what a switch or pause would change, summed over the agents; nothing is changed."""
     value = {"true": True, "false": False, "null": None}[query.value]
     given = context.together(visit, query.kind, query.name, value, query.agent)

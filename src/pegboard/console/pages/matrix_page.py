@@ -15,7 +15,7 @@ from pegboard.errors import UsageError
 from pegboard.operators.together import (
     ActionDone,
     BulkSwitch,
-    TogetherKind,
+    BulkSwitchKind,
     preview_for_agents,
     set_for_agents,
     undo_for_agents,
@@ -105,7 +105,7 @@ def _said(visit: OperatorRequest, given: BulkSwitch, agent: str) -> str:
     return f"{name} {what} for {whom}."
 
 
-def _kind(text: str) -> TogetherKind:
+def _kind(text: str) -> BulkSwitchKind:
     match text:
         case "switch" | "pause":
             return text
