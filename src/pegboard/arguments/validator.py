@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LARGEST_SCHEMA: Final = 200_000
 """From how many characters on a schema is compiled in a process of its own."""
+MOST_WORK: Final = 1_000_000
+"""How much work a check may be where others wait for it; more is done in a process of its own."""
 MOST_VALUES: Final = 50_000
 """How many values arguments may have to be counted to the end."""
 _DEEPEST: Final = 24
@@ -62,6 +64,8 @@ class SchemaWork:
         self._is_large = _is_large(schema)
         self._most = math.inf if self._is_large else self._at_most(schema)
         self._plain = self._most < math.inf and not self.has_patterns
+        self.is_small = self._plain and self._most * (1 + _FEW) <= MOST_WORK
+        """Whether a few plain values are little work, whichever they are."""
 
     @cached_property
     def has_patterns(self) -> bool:
@@ -235,8 +239,6 @@ def _size_of(value: Any) -> _Size:
     return _Size(values, characters, deepest + 1)
 
 
-MOST_WORK: Final = 1_000_000
-"""How much work a check may be where others wait for it; more is done in a process of its own."""
 MOST_WORK_FOR_TEXTS: Final = 5_000
 """The same for finding what is wrong, which takes a thousand times as long where nothing fits."""
 _LONGEST = 300
@@ -248,18 +250,22 @@ class _Known:
     def __init__(self, schema: JsonObject) -> None:
         self.schema = schema
         self.work = SchemaWork(schema)
-        self._compiled: list[Validator | None] = []
 
-    @property
+    @cached_property
     def compiled(self) -> Validator | None:
-        if not self._compiled:
-            self._compiled.append(compile_schema(dict(self.schema)))
-        return self._compiled[0]
+        return compile_schema(dict(self.schema))
 
-    @property
+    @cached_property
     def checks_nothing(self) -> bool:
         """Return whether everything fits: the schema is not valid, which is not for the size of a pattern."""
         return self.compiled is None and not self.work.has_patterns
+
+    @cached_property
+    def is_valid(self) -> Callable[[JsonObject], bool]:
+        """Return what tells whether arguments fit."""
+        if self.compiled is not None:
+            return self.compiled.is_valid
+        return lambda _: self.checks_nothing
 
 
 class SchemaValidator:
@@ -275,11 +281,11 @@ class SchemaValidator:
 
     def fits(self, tool: Tool, arguments: JsonObject) -> bool:
         """Return whether arguments fit; False too where that takes long to see, or where they are not JSON."""
-        known, instance = self._of(tool), _plain(arguments)
-        if known.work.of(instance) > MOST_WORK:
-            return False
+        known = self._of(tool)
+        instance = arguments if type(arguments) is dict else dict(arguments)
+        few = known.work.is_small and len(instance) <= _FEW and _SCALARS.issuperset(map(type, instance.values()))
         try:
-            return known.checks_nothing or (known.compiled is not None and known.compiled.is_valid(instance))
+            return (few or known.work.of(instance) <= MOST_WORK) and known.is_valid(instance)
         except (ValueError, RecursionError):
             return False
 

@@ -448,7 +448,8 @@ class Session:
             UsageError: the board is closed, or was before the call ended; or the name is no text, or the arguments
                 are no mapping.
         """
-        _check_call(name, arguments)
+        if type(name) is not str or type(arguments) is not dict:
+            _check_call(name, arguments)
         given: JsonObject = {} if arguments is None else arguments
         meta = request_meta or EMPTY
         if tracing.tracer(arrived) is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from pegboard.board.observability.call_details import EndedCall, details_of
+from pegboard.board.observability.call_details import EndedCall, characters_of, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -52,7 +52,7 @@ class CallRequest:
         approved: the id of the approval that lets it run, once the gate has found one.
         result: what the call came to where it was run elsewhere (T13), or None.
         handed: whether it was handed to its plugin, and not refused for want of a login.
-        started: when it began to be carried out (``time.monotonic_ns()``).
+        started: when it began to be carried out (``time.monotonic()``).
         ran: when it was handed to its plugin (``time.monotonic()``), or None.
         digest: the keyed digest of its arguments, once it is taken.
         sent: how many characters its arguments have as JSON, once they are counted and where they are JSON.
@@ -81,21 +81,28 @@ class CallRequest:
     waited: float | None = field(default=None, init=False)
     approved: str = field(default="", init=False)
     handed: bool = field(default=False, init=False)
-    started: int = field(default=0, init=False)
+    started: float = field(default=0.0, init=False)
     ran: float | None = field(default=None, init=False)
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)
 
-    def numbers(self, ran: float | None = None) -> CallNumbers:
-        """Return where its time went, and how long its arguments are; it has ended now.
+    def numbers(self, now: float, ran: float | None, result: CallResult | None) -> CallNumbers:
+        """Return where the time of a call went that has ended, and how long its arguments and its answer are.
 
-        ``ran`` is when it was handed to its plugin (``time.monotonic()``), None where it was not.
+        Args:
+            now: when it ended (``time.monotonic()``).
+            ran: when it was handed to its plugin, None where it was not.
+            result: what it was answered, None where it was not answered.
         """
-        now, waited = time.monotonic(), self.waited
-        until = now if ran is None else ran
-        queued = max(0.0, (until - self.came) * 1000 - (waited or 0.0))
-        upstream = None if ran is None else round((now - ran) * 1000, 3)
-        return CallNumbers(round(queued, 3), waited, upstream, self.sent)
+        waited = self.waited
+        queued = ((now if ran is None else ran) - self.came) * 1000 - (waited or 0.0)
+        return CallNumbers(
+            round(queued, 3) if queued > 0 else 0.0,
+            waited,
+            None if ran is None else round((now - ran) * 1000, 3),
+            self.sent,
+            None if result is None else characters_of(result),
+        )
 
 
 async def fits(call: CallRequest, tool: Tool) -> bool:
@@ -126,7 +133,8 @@ async def denied(
     """
     tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:
-        ended = EndedCall(tool.id if tool is not None else "", call.arguments, call.numbers(), because=reason)
+        numbers = call.numbers(time.monotonic(), None, None)
+        ended = EndedCall(tool.id if tool is not None else "", call.arguments, numbers, because=reason)
         await services.recorder.denied(
             snapshot.info.key,
             snapshot.state.turn,

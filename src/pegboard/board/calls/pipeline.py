@@ -13,7 +13,7 @@ from pegboard.board.calls.commands import carry_out, used
 from pegboard.board.calls.login_gate import after_login, missing_logins, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
-from pegboard.board.observability.call_details import EndedCall, details_of, numbers_of
+from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
@@ -271,7 +271,7 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, 
     """
     services, tool, recorder = call.services, decided.tool.tool, call.services.recorder
     call.digest, call.sent = recorder.measured(call.arguments, recorder.keyed or await recorder.take_key())
-    call.started, call.ran = time.monotonic_ns(), None
+    call.started, call.ran = time.monotonic(), None
     arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided)
     if isinstance(arguments, CallAnswer):
         if arguments.status in ("invalid_arguments", "ok"):
@@ -427,18 +427,20 @@ def _called(
     reason = "Its arguments do not fit." if refused else error if kept.errors else ""
     if refused and answer is not None:
         error = answer.message
-    duration = (time.monotonic_ns() - call.started) // 1000 / 1000
+    now = time.monotonic()
+    duration = int((now - call.started) * 1_000_000) / 1000
     entry = recorder.entry(
         info.key, snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
         duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
     result = None if answer is None else answer.result
-    ended = EndedCall(tool.id, call.arguments, call.numbers(call.ran), decided.because, call.approved, error, result)
+    numbers = call.numbers(now, call.ran, result)
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
     if worked and asked_nobody and not (kept.arguments or kept.results):  # the line has all that is wanted
-        details = CallDetails(numbers_of(ended))
+        details = CallDetails(numbers)
     else:
+        ended = EndedCall(tool.id, call.arguments, numbers, decided.because, call.approved, error, result)
         details = details_of(recorder.masker, kept, ended)
     recorder.note_later(entry, "called", details)
 

@@ -75,11 +75,6 @@ _TEXTS: Final = frozenset({"tool", "because", "where", "approval", "error", "arg
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
-def numbers_of(call: EndedCall) -> CallNumbers:
-    """Return what was measured of a call, with how many characters its answer has."""
-    return call.numbers if call.result is None else call.numbers._replace(received=_size_of(call.result))
-
-
 def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
     """Return what is kept of a call: its numbers, and the fields of :class:`KeptCall` that are not as by default."""
     result = call.result
@@ -96,7 +91,7 @@ def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
         found["result"], found["result_cut"] = answer.text, answer.cut
     more = f", {_ENCODER.encode(found)[1:-1]}" if found else ""
     text = f"{{{_standing(masker, masker.forms, call.tool, kept, call.because)}{more}}}"
-    return CallDetails(numbers_of(call), text, time.time() + kept.days * _DAY)
+    return CallDetails(call.numbers, text, time.time() + kept.days * _DAY)
 
 
 @lru_cache(maxsize=1_024)
@@ -161,7 +156,9 @@ def _tokens(counter: TokenCounter, text: str | int | None) -> tuple[int | None, 
             return round(counter.count(text[:SAMPLE]) * len(text) / SAMPLE), True
 
 
-def _size_of(result: CallResult) -> int | None:
+def characters_of(result: CallResult) -> int | None:
     """Return how many characters of text a result has; None where it has structured content alone."""
+    if len(result.content) == 1 and type(text := result.content[0].get("text")) is str:
+        return len(text)
     sizes = [len(text) for block in result.content if isinstance(text := block.get("text"), str)]
     return sum(sizes) if sizes or result.structured is None else None

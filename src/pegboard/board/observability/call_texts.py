@@ -170,6 +170,8 @@ def texts_of(result: CallResult) -> Sequence[str]:
 
     Pictures and sounds are not counted: what they take is up to the provider.
     """
+    if len(result.content) == 1 and type(only := result.content[0].get("text")) is str:
+        return (only,)
     found: list[str] = []
     for block in result.content:
         text: Any = block.get("text")

@@ -141,14 +141,17 @@ class SessionMetrics:
         if not self._calls:
             return
         records, self._calls = self._calls, []
-        self._tally.add_calls(records)
-        counts: dict[tuple[str, str, str, str], int] = {}
-        for record in records:
-            names = record.principal, record.agent, record.session, record.outcome
-            counts[names] = counts.pop(names, 0) + 1  # the session with the newest call is the last
-        for (principal, agent, session, outcome), number in counts.items():
-            self._totals["called", agent, outcome] += number
-            self._counted((principal, agent, session)).calls += number
+        calls: dict[tuple[Key, str, str, str], list[float | None]] = {}
+        for _, _, principal, agent, session, _, tool, decision, _, duration, came_to, _, _ in records:
+            names = (principal, agent, session), tool, decision, came_to
+            durations = calls.pop(names, None) or []
+            durations.append(duration)
+            calls[names] = durations  # the session with the newest call is the last
+        for (key, tool, decision, came_to), durations in calls.items():
+            outcome = "ok" if came_to == "ok" else "refused" if decision == "refused" else "error"
+            self._tally.add_calls(key, tool, outcome, durations)
+            self._totals["called", key[1], came_to] += len(durations)
+            self._counted(key).calls += len(durations)
 
     def turn_ended(self, key: SessionKey) -> None:
         """Count the end of a turn."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.ports import AuditRecord, CountRecord, Counts, UsageOutcome
+from pegboard.ports import CountRecord, Counts, UsageOutcome
 from pegboard.ports.counts import bucket_of
 
 Key = tuple[str, str, str]
@@ -37,15 +37,15 @@ class Tally:
         counts = self._row(key, tool, outcome).counts
         counts[name] = counts.get(name, 0) + 1
 
-    def add_calls(self, records: Iterable[AuditRecord]) -> None:
-        """Count calls that ran, or whose arguments did not fit."""
-        for _, _, principal, agent, session, _, tool, decision, _, duration, came_to, _, _ in records:
-            outcome: UsageOutcome = "ok" if came_to == "ok" else "refused" if decision == "refused" else "error"
-            row = self._row((principal, agent, session), tool, outcome)
-            row.counts["calls"] = row.counts.get("calls", 0) + 1
-            if duration is not None and outcome != "refused":
-                bucket = bucket_of(duration)
-                row.durations[bucket] = row.durations.get(bucket, 0) + 1
+    def add_calls(self, key: Key, tool: str, outcome: UsageOutcome, durations: Sequence[float | None]) -> None:
+        """Count calls of one tool by what each took, in milliseconds; those that did not run took nothing."""
+        row = self._row(key, tool, outcome)
+        row.counts["calls"] = row.counts.get("calls", 0) + len(durations)
+        if outcome != "refused":
+            for duration in durations:
+                if duration is not None:
+                    bucket = bucket_of(duration)
+                    row.durations[bucket] = row.durations.get(bucket, 0) + 1
 
     def _row(self, key: Key, tool: str, outcome: UsageOutcome | None) -> _TallyRow:
         row = self._rows.get((key, tool, outcome))

@@ -121,8 +121,10 @@ class ToolListNotifier:
                 connection=connection, caller=caller, key=key
             )
             connection.exit_stack.callback(self._listeners.pop, id(connection), None)
-        elif listener.key is not key and listener.key != key:
-            listener.key, listener.digest = key, None
+        elif listener.key is not key:
+            if listener.key != key:
+                listener.digest = None
+            listener.key = key
         return listener
 
     def watch_early_list(self, connection: Connection) -> EarlyList | None:

@@ -186,6 +186,18 @@ def escaped_row(row: Iterable[Any]) -> list[Any]:
     ]
 
 
+def escaped_rows(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return rows of values as they are stored; most have nothing to escape, which is seen of all of them at once.
+
+    >>> escaped_rows([("a", 1), ("b", None)])
+    [('a', 1), ('b', None)]
+    """
+    found = list(rows)
+    text = "".join([value for row in found for value in row if type(value) is str])
+    is_plain = text.isascii() and "\0" not in text and _ESCAPE not in text
+    return found if is_plain else [escaped_row(row) for row in found]
+
+
 def unescaped_rows(rows: Iterable[Row]) -> list[Row]:
     """Return :func:`unescaped` of each value of rows."""
     return [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.stores.sql.copies import SqlCopies
-from pegboard.stores.sql.database import Row, escaped_row, unescaped_rows
+from pegboard.stores.sql.database import Row, escaped_row, escaped_rows, unescaped_rows
 from pegboard.stores.sql.sealing_keys import SealingKeys
 from pegboard.stores.sql.sqlite_database import (
     PATIENCE,
@@ -57,7 +57,7 @@ class SqliteCopyConnection:
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with each of many rows."""
-        self._connection.executemany(sql, [escaped_row(row) for row in rows])
+        self._connection.executemany(sql, escaped_rows(rows))
 
     async def begin_reading(self) -> None:
         """Begin a transaction that sees one moment."""

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.ports import ChangeToken
-from pegboard.stores.sql.database import Row, Transaction, escaped_row, not_open, unescaped_rows
+from pegboard.stores.sql.database import Row, Transaction, escaped_row, escaped_rows, not_open, unescaped_rows
 from pegboard.stores.sql.schema import COUNTERS, VERSION, statements
 from pegboard.support.backoff import Backoff
 from pegboard.support.own_folder import make_private
@@ -70,7 +70,7 @@ class SqliteTransaction:
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run an insert for each of many rows."""
-        self._connection.executemany(sql, [escaped_row(row) for row in rows])
+        self._connection.executemany(sql, escaped_rows(rows))
 
     async def changed(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it has changed."""
