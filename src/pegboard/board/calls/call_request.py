@@ -95,11 +95,13 @@ class CallRequest:
             result: what it was answered, None where it was not answered.
         """
         waited = self.waited
-        queued = ((now if ran is None else ran) - self.came) * 1000 - (waited or 0.0)
+        queued = int(((now if ran is None else ran) - self.came) * 1_000_000) / 1000
+        if waited:
+            queued = max(0.0, round(queued - waited, 3))
         return CallNumbers(
-            round(queued, 3) if queued > 0 else 0.0,
+            queued,
             waited,
-            None if ran is None else round((now - ran) * 1000, 3),
+            None if ran is None else int((now - ran) * 1_000_000) / 1000,
             self.sent,
             None if result is None else characters_of(result),
         )
