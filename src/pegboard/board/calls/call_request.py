@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from pegboard.board.observability.call_details import EndedCall, characters_of, details_of
+from pegboard.board.observability.audit import numbers_of
+from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -17,7 +18,7 @@ from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallNumbers, Client, Progress
+from pegboard.ports import Client, Progress
 
 Answered = tuple[Snapshot, CallAnswer]
 """The session after a call, and what came of it."""
@@ -86,26 +87,6 @@ class CallRequest:
     digest: str = field(default="", init=False)
     sent: int | None = field(default=None, init=False)
 
-    def numbers(self, now: float, ran: float | None, result: CallResult | None) -> CallNumbers:
-        """Return where the time of a call went that has ended, and how long its arguments and its answer are.
-
-        Args:
-            now: when it ended (``time.monotonic()``).
-            ran: when it was handed to its plugin, None where it was not.
-            result: what it was answered, None where it was not answered.
-        """
-        waited = self.waited
-        queued = int(((now if ran is None else ran) - self.came) * 1_000_000) / 1000
-        if waited:
-            queued = max(0.0, round(queued - waited, 3))
-        return CallNumbers(
-            queued,
-            waited,
-            None if ran is None else int((now - ran) * 1_000_000) / 1000,
-            self.sent,
-            None if result is None else characters_of(result),
-        )
-
 
 async def fits(call: CallRequest, tool: Tool) -> bool:
     """Return whether the arguments of a call fit a tool; False too where that takes too long to see (X2)."""
@@ -135,7 +116,7 @@ async def denied(
     """
     tool, reason, services = refusal.tool, refusal.reason, call.services
     if not call.deciding:
-        numbers = call.numbers(time.monotonic(), None, None)
+        numbers = numbers_of(call.came, None, time.monotonic(), waited=call.waited, sent=call.sent)
         ended = EndedCall(tool.id if tool is not None else "", call.arguments, numbers, because=reason)
         await services.recorder.denied(
             snapshot.info.key,

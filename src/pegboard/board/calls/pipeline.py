@@ -13,6 +13,7 @@ from pegboard.board.calls.commands import carry_out, used
 from pegboard.board.calls.login_gate import after_login, missing_logins, without_login
 from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
+from pegboard.board.observability.audit import numbers_of
 from pegboard.board.observability.call_details import EndedCall, details_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
@@ -434,7 +435,7 @@ def _called(
         duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
     result = None if answer is None else answer.result
-    numbers = call.numbers(now, call.ran, result)
+    numbers = numbers_of(call.came, call.ran, now, waited=call.waited, sent=call.sent, result=result)
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
     if worked and asked_nobody and not (kept.arguments or kept.results):  # the line has all that is wanted

@@ -11,8 +11,8 @@ from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.tools import JsonObject
-from pegboard.ports import AuditKind, AuditRecord, CallDetails, RequestStore, SessionKey
+from pegboard.core.model.tools import CallResult, JsonObject
+from pegboard.ports import AuditKind, AuditRecord, CallDetails, CallNumbers, RequestStore, SessionKey
 from pegboard.support.json_encoding import encoding_by
 
 _SUBJECT = 300
@@ -112,9 +112,7 @@ class Recorder:
     def note_later(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms (S2), with its details, and emit its event."""
         self._store.record_later(record, details)
-        if event is not None:
-            self._metrics.recorded(event, record)
-            self._events.emit_record(event, record)
+        self.emit(event, record)
 
     async def denied(
         self,
@@ -135,4 +133,39 @@ class Recorder:
         """Count the event of a record that is stored, and emit it; None is none."""
         if event is not None:
             self._metrics.recorded(event, record)
-            self._events.emit_record(event, record)
+            if self._events.callbacks.get(event):
+                self._events.emit_record(event, record)
+
+
+def numbers_of(
+    came: float,
+    ran: float | None,
+    ended: float,
+    *,
+    waited: float | None,
+    sent: int | None,
+    result: CallResult | None = None,
+) -> CallNumbers:
+    """Return where the time of a call went that has ended, and how long its arguments and its answer are.
+
+    Args:
+        came: when it came, as ``ran`` and ``ended`` in seconds of ``time.monotonic()``.
+        ran: when it was handed to its plugin, None where it was not.
+        ended: when it ended.
+        waited: for how many milliseconds a person was asked through the client, None where none was.
+        sent: how many characters its arguments have as JSON, None where they are not JSON.
+        result: what it was answered, None where it was not.
+    """
+    queued = int(((ended if ran is None else ran) - came) * 1_000_000) / 1000
+    if waited:
+        queued = max(0.0, round(queued - waited, 3))
+    upstream = None if ran is None else int((ended - ran) * 1_000_000) / 1000
+    return CallNumbers(queued, waited, upstream, sent, None if result is None else _characters_of(result))
+
+
+def _characters_of(result: CallResult) -> int | None:
+    """Return how many characters of text a result has; None where it has structured content alone."""
+    if len(result.content) == 1 and type(text := result.content[0].get("text")) is str:
+        return len(text)
+    sizes = [len(text) for block in result.content if isinstance(text := block.get("text"), str)]
+    return sum(sizes) if sizes or result.structured is None else None

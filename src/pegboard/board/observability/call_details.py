@@ -154,11 +154,3 @@ def _tokens(counter: TokenCounter, text: str | int | None) -> tuple[int | None, 
             if len(text) <= SAMPLE:
                 return counter.count(text), False
             return round(counter.count(text[:SAMPLE]) * len(text) / SAMPLE), True
-
-
-def characters_of(result: CallResult) -> int | None:
-    """Return how many characters of text a result has; None where it has structured content alone."""
-    if len(result.content) == 1 and type(text := result.content[0].get("text")) is str:
-        return len(text)
-    sizes = [len(text) for block in result.content if isinstance(text := block.get("text"), str)]
-    return sum(sizes) if sizes or result.structured is None else None

@@ -39,39 +39,39 @@ class Events:
     """The subscribers of events; one that raises stops nobody else."""
 
     def __init__(self) -> None:
-        self._callbacks: dict[str, list[Callback]] = {}
+        self.callbacks: dict[str, list[Callback]] = {}
+        """The subscribers of each event that has, or has had, some."""
 
     def on(self, event: str, callback: Callback) -> Callable[[], None]:
         """Subscribe; returns the function that ends it. Raises ``UsageError`` for an unknown event."""
         if event not in EVENTS:
             raise UsageError(f"There is no event '{event}'.", hint=f"Events: {', '.join(EVENTS)}.")
-        callbacks = self._callbacks.setdefault(event, [])
+        callbacks = self.callbacks.setdefault(event, [])
         callbacks.append(callback)
         return lambda: callbacks.remove(callback) if callback in callbacks else None
 
     def emit(self, name: str, record: JsonObject) -> None:
         """Call the subscribers of an event with its record."""
-        if self._callbacks.get(name):
+        if self.callbacks.get(name):
             self._call(name, Frozen(event=name, **record))
 
     def emit_record(self, name: str, record: AuditRecord) -> None:
-        """Call the subscribers of an event with what the audit trail has of it."""
-        if self._callbacks.get(name):
-            event = Frozen(
-                event=name,
-                principal=record.principal,
-                agent=record.agent,
-                session=record.session,
-                turn=record.turn,
-                subject=record.subject,
-                decision=record.decision,
-                reason=record.reason,
-                outcome=record.outcome,
-            )
-            self._call(name, event)
+        """Call the subscribers of an event, which has some, with what the audit trail has of it."""
+        event = Frozen(
+            event=name,
+            principal=record.principal,
+            agent=record.agent,
+            session=record.session,
+            turn=record.turn,
+            subject=record.subject,
+            decision=record.decision,
+            reason=record.reason,
+            outcome=record.outcome,
+        )
+        self._call(name, event)
 
     def _call(self, name: str, event: Frozen) -> None:
-        for callback in tuple(self._callbacks[name]):
+        for callback in tuple(self.callbacks[name]):
             try:
                 callback(event)
             except Exception:
