@@ -2,21 +2,25 @@
 
 import asyncio
 import inspect
-from collections.abc import Container
+from collections.abc import Awaitable, Callable, Container
 from typing import Any, cast
 
 from pegboard.errors import store_unavailable
 from pegboard.ports import UNREAD, Store
+from pegboard.stores.sql.database import Database, Transaction
+from pegboard.stores.sql.store import SqlStore
 
 
 class LosableStore:
     """A real store whose requests raise ``StoreUnavailableError`` while it is ``lost``: all of them, or some by name.
 
-    What only waits to be written waits on. ``asked`` are the requests that it was asked, by their names.
+    While all are, what is pending cannot be written. ``asked`` are the requests that it was asked, by their names.
     """
 
     def __init__(self, real: Store) -> None:
         self.real = real
+        pending = cast("SqlStore", real)._batches
+        vars(pending)["_db"] = LosableDatabase(self, pending._db)
         self.lost = False
         self.requests: Container[str] = ()
         self.asked: list[str] = []
@@ -49,6 +53,22 @@ class LosableStore:
             return await found(*args, **named)
 
         return request
+
+
+class LosableDatabase:
+    """Where a real store writes what is pending; it cannot while the store is lost."""
+
+    def __init__(self, store: LosableStore, real: Database) -> None:
+        self._store, self._real = store, real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def write(self, work: Callable[[Transaction], Awaitable[Any]], *locks: str) -> Any:
+        if self._store.lost and not self._store.requests:
+            self._store.asked.append("write")
+            raise store_unavailable("The store of the test", "the server has gone away")
+        return await self._real.write(work, *locks)
 
 
 def losable(real: Store) -> tuple[LosableStore, Store]:

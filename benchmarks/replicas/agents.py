@@ -74,14 +74,15 @@ class Load:
 
 @dataclass
 class Noting(Http):
-    """A wire that notes which replica answered last."""
+    """A wire that notes when it sent its last request, and which replica answered it."""
 
     replica: int | None = None
+    sent: float = 0.0
 
     async def send(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str], number: int | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        self.replica = None
+        self.replica, self.sent = None, time.monotonic()
         answered = await super().send(method, path, body, headers, number)
         self.replica = int(answered[1].get("x-replica", -1))
         return answered
@@ -183,7 +184,8 @@ class Agent:
 
     def _ran(self, text: str) -> None:
         """Note a call that was answered; one of the handshake era runs at the owner of its session."""
-        self._mine.calls.append(Call(time.monotonic(), self._wire.replica if self._modern else None))
+        replica = self._wire.replica if self._modern else None
+        self._mine.calls.append(Call(self._wire.sent, time.monotonic(), replica))
         self._mine.ran[text] = True
 
     async def publish(self) -> None:

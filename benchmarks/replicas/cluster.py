@@ -149,10 +149,10 @@ class Cluster:
     async def kill(self, replica: Process) -> None:
         """Kill a replica as a machine dies, and start it again."""
         assert replica.process is not None
-        began = time.monotonic()
-        self.kills.append((began, self.replicas.index(replica)))
         self.known |= {pid: processes.command(pid) for pid in processes.tree(replica.process.pid)}
         os.killpg(replica.process.pid, signal.SIGKILL)
+        began = time.monotonic()
+        self.kills.append((began, self.replicas.index(replica)))
         await replica.process.wait()
         await self._start(replica)
         self.away.append((began, time.monotonic()))

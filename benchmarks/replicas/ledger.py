@@ -22,10 +22,19 @@ UNKNOWN: Final = "unknown"
 
 
 class Call(NamedTuple):
-    """An answered call of a tool: when that was, and by which replica, None where another may have run it."""
+    """An answered call of a tool: when it was sent, when the answer was read, and by which replica it was answered.
 
+    The replica is None where another may have run it. The answer may be older than its reading: a replica can be killed
+    between them.
+    """
+
+    sent: float
     at: float
     replica: int | None
+
+    def ran_at(self, replica: int) -> bool:
+        """Return whether a replica may have run it."""
+        return self.replica in (None, replica)
 
 
 @dataclass
@@ -185,11 +194,11 @@ async def recorded(
         for what, there in (("audit", calls), ("counts", counted)):
             if not answered - held_back <= there <= one.tried:
                 problems.append(
-                    f"{what}: {one.name} was answered {answered} calls ({held_back} may lack it), {there} stand"
-                    f"{_held(one.calls, kills)}"
+                    f"{what}: {one.name} was answered {answered} calls ({held_back} may lack it), {there} are there"
+                    f"{_nearest_kills(one.calls, kills)}"
                 )
         if found[one.name, "load"] < one.loads:
-            problems.append(f"audit: {one.name} was answered {one.loads} loads, {found[one.name, 'load']} stand")
+            problems.append(f"audit: {one.name} was answered {one.loads} loads, {found[one.name, 'load']} are there")
     return Recorded(
         answered=sum(len(one.calls) for one in ledger.principals),
         recorded=sum(found[one.name, "call"] for one in ledger.principals),
@@ -212,15 +221,14 @@ def _lost(
         return max([call.at, *back]) + seconds
 
     return sum(
-        any(call.at <= kill <= held_until(call) and call.replica in (None, replica) for kill, replica in kills)
-        for call in calls
+        any(call.sent <= kill <= held_until(call) and call.ran_at(replica) for kill, replica in kills) for call in calls
     )
 
 
-def _held(calls: Sequence[Call], kills: Sequence[tuple[float, int]]) -> str:
-    """Return how long after calls their replicas were killed, in words, the shortest first."""
-    after = sorted(kill - at for at, own in calls for kill, replica in kills if kill >= at and own in (None, replica))
-    return f"; killed {', '.join(f'{seconds:.2f}' for seconds in after[:3])} s after some" if after else ""
+def _nearest_kills(calls: Sequence[Call], kills: Sequence[tuple[float, int]]) -> str:
+    """Return how long after calls were sent their replicas were killed, in words, the shortest three."""
+    after = sorted(kill - one.sent for one in calls for kill, own in kills if kill >= one.sent and one.ran_at(own))
+    return f"; killed {', '.join(f'{seconds:.2f}' for seconds in after[:3])} s after some were sent" if after else ""
 
 
 def _counts(record: Any) -> bool:

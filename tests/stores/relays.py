@@ -59,9 +59,9 @@ class Relay:
     async def _ask(self, reader: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
         while True:
             kind, body = await _message(reader)
-            await self.passes.wait()
             if kind == b"Q":
                 self.asked.append(body.rstrip(b"\0"))
+            await self.passes.wait()
             server.write(kind + struct.pack("!I", len(body) + 4) + body)
 
     async def _answer(self, upstream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -19,8 +19,9 @@ from pegboard.ports import (
     SwitchChange,
     UseRecord,
 )
-from pegboard.stores import grace
-from pegboard.stores.grace import GraceStore
+from pegboard.stores.grace import GraceStore, reachability
+from pegboard.stores.sql import pending_records
+from pegboard.support.backoff import wait_until
 from pegboard.testing import ManualClock, MemoryStore
 
 KEY = SessionKey(principal="ada", agent="helper", session="s")
@@ -74,7 +75,7 @@ async def test_what_was_read_last_counts_for_the_grace_since_it_was_known_to_be_
 async def test_a_request_that_fails_alone_is_no_loss(store: Store, double: LosableStore) -> None:
     """A pool that is exhausted for a moment refuses one request."""
     await store.save(KEY, "one", expected=0)
-    double.lose("load", "save")
+    double.lose("load", "save_together")
     found = await store.load(KEY)
     assert found is not None
     assert found.text == "one"
@@ -90,7 +91,7 @@ async def test_a_server_that_is_silent_is_not_waited_for(
     double: LosableStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connections may stand for long when the network is cut."""
-    monkeypatch.setattr(grace, "PATIENCE", 0.05)
+    monkeypatch.setattr(reachability, "PATIENCE", 0.05)
     store = cast("Store", GraceStore(cast("Store", double), grace=30, clock=clock))
     await store.open()
     await store.save(KEY, "one", expected=0)
@@ -195,24 +196,27 @@ async def test_a_reading_that_a_writing_has_overtaken_is_not_the_last(store: Sto
     assert found.text == "new"
 
 
-async def test_records_that_wait_are_bounded_and_the_oldest_give_way(
+async def test_pending_records_are_bounded_and_the_oldest_are_dropped(
     store: Store, double: LosableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S2: what is dropped is counted."""
-    monkeypatch.setattr(grace, "MOST_WAITING", 3)
+    """S2: what is dropped is counted; what may have been stored already is kept."""
+    monkeypatch.setattr(pending_records, "MOST_PENDING", 3)
     double.lose()
     await store.change_token()
-    for number in range(5):
+    store.record_later(call("0"))
+    assert await wait_until(lambda: "write" in double.asked, 5)
+    for number in range(1, 6):
         store.record_later(call(str(number)))
     store.remember_later(UseRecord(1.0, "ada", "helper", "need", "a"), UseRecord(1.0, "ada", "helper", "need", "b"))
-    health = cast("GraceStore", store).health
-    assert (health.waiting, health.dropped) == (3, 4)
+    assert await wait_until(lambda: cast("GraceStore", store).health[-2:] == (6, 2), 5)
     await back(store, double)
-    assert [one.subject for one in await store.entries()] == ["4"]
+    assert [one.subject for one in await store.entries()] == ["5", "4", "3", "0"]
     assert [use.tool for use in await store.uses("ada", "helper")] == ["a", "b"]
 
 
-async def test_of_calls_whose_details_have_no_room_the_records_alone_wait(store: Store, double: LosableStore) -> None:
+async def test_of_calls_whose_details_have_no_room_the_records_alone_are_kept(
+    store: Store, double: LosableStore
+) -> None:
     details = CallDetails(text="x" * (MOST_UNWRITTEN // 2 + 1), until=4e9)
     double.lose()
     await store.change_token()

@@ -334,12 +334,44 @@ async def test_what_waited_is_stored_once_where_the_answer_to_it_was_lost(postgr
         assert usage.counts.calls == 1
 
 
+async def asked_to_record(relay: Relay) -> bool:
+    """Return whether records are on their way to the server soon."""
+    return await wait_until(lambda: any(b".request" in one for one in relay.asked), 5)
+
+
 async def wait_for_entries(store: PostgresStore) -> bool:
     for _ in range(200):
         if await store.entries():
             return True
         await asyncio.sleep(0.005)
     return False
+
+
+async def test_a_record_is_written_although_the_task_that_writes_it_is_cancelled(
+    postgres: PostgresServer, url: str
+) -> None:
+    """S2: and nothing comes after it that would write it as well; a client that leaves cancels its request."""
+    async with relayed(Relay(postgres.folder)) as relay, opened(url) as peer, opened(relay.address(url)) as store:
+        relay.passes.clear()
+        writing = asyncio.create_task(store.record(ENTRY))
+        assert await asked_to_record(relay)
+        writing.cancel()
+        await asyncio.wait([writing])
+        relay.cut()
+        relay.passes.set()
+        assert await wait_for_entries(peer)
+
+
+async def test_a_record_is_written_although_the_connection_was_lost_with_it(postgres: PostgresServer, url: str) -> None:
+    """S2: and nothing comes after it that would write it as well."""
+    async with relayed(Relay(postgres.folder)) as relay, opened(url) as peer, opened(relay.address(url)) as store:
+        relay.passes.clear()
+        store.record_later(ENTRY)
+        assert await asked_to_record(relay)
+        relay.cut()
+        relay.passes.set()
+        assert await wait_for_entries(peer)
+        assert len(await peer.entries()) == 1
 
 
 async def test_who_is_cancelled_as_a_connection_becomes_free_is_cancelled(store: PostgresStore) -> None:

@@ -6,6 +6,13 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 
+class PendingCount(NamedTuple):
+    """How many records and counts are not written yet, and how many were dropped since some were: too many waited."""
+
+    waiting: int = 0
+    dropped: int = 0
+
+
 class StoreHealth(NamedTuple):
     """Whether a store can be reached; times are seconds since the epoch.
 

@@ -17,6 +17,7 @@ from pegboard.ports.replicas import ReplicaStore
 from pegboard.ports.requests import AuditRecord, RequestStore
 from pegboard.ports.sealed import SealedStore
 from pegboard.ports.session_key import SessionKey
+from pegboard.ports.store_health import PendingCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +345,11 @@ class Store(
     Protocol,
 ):
     """Everything that outlives a process, in one place."""
+
+    @property
+    def pending(self) -> PendingCount:
+        """Return how many records and counts are not written yet."""
+        ...
 
     async def change_token(self, since: float | None = None) -> ChangeToken:
         """Return what the store is at; cheap enough for every call.

@@ -1,4 +1,4 @@
-"""What the subjects of the store have in common: the database, what waits to be written, and transactions."""
+"""What the subjects of the store have in common: the database, what is pending, and transactions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final, TypeVar
 
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql.database import Database, RaceLostError, Transaction, not_open
-from pegboard.stores.sql.waiting import Batches
+from pegboard.stores.sql.pending_records import PendingRecords
+from pegboard.stores.sql.pending_writes import PendingWrites
 
 T = TypeVar("T")
 
@@ -25,7 +26,9 @@ class StoreBase:
 
     def __init__(self, database: Database) -> None:
         self._db: Final = database
-        self._batches: Final = Batches(database)
+        self._batches: Final = PendingWrites(database)
+        self._records: Final = PendingRecords()
+        self._batches.kinds.append(self._records)
         self._on_change: Final[list[Callable[[str, str | None], None]]] = []
         """Called with what another process may have changed, as ``Database.open`` says."""
         self._version = 0
@@ -34,20 +37,21 @@ class StoreBase:
     async def _write(
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()
     ) -> T:
-        """Return what the work returns once it is committed with its records, after the calls that waited."""
+        """Return what the work returns once it is committed with its records, after the pending ones."""
         batches = self._batches
         if not audit:
-            waits = batches.has_rows and not batches.is_scheduled
-            return await (batches.write_before if waits else self._db.write)(work, *locks)
+            forgotten = batches.has_rows and not batches.is_scheduled
+            return await (batches.write_before if forgotten else self._db.write)(work, *locks)
 
         if not self._db.lasts:  # then a record need not be stored before this returns
             result = await self._db.write(work, *locks)
-            self._record_later(audit)
+            self._records.extend(audit)
+            batches.schedule()
             return result
 
         async def with_records(transaction: Transaction) -> T:
             result = await work(transaction)
-            await self._put_records(transaction, audit)
+            await self._records.put_at_once(transaction, audit)
             transaction.announce(others=True)
             return result
 
@@ -61,14 +65,6 @@ class StoreBase:
             return await self._write(work, *locks, audit=audit)
         except RaceLostError:
             return None
-
-    def _record_later(self, records: Sequence[AuditRecord]) -> None:
-        """Store records with the next batch; the part that keeps the audit trail does."""
-        raise NotImplementedError
-
-    async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:
-        """Write records of the audit trail; the part that keeps it does."""
-        raise NotImplementedError
 
     def _require_open(self) -> None:
         if not self._db.is_open:

@@ -68,7 +68,7 @@ _NUMBERS_AND_TEXTS: Final = frozenset({int, str, Decimal})
 Stretch = tuple[CountUnit, int]
 
 
-class WaitingCounts:
+class PendingCounts:
     """What is to be added to the counts, one record for each step and names, however long it waits."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class StoredCounts(StoreBase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._counts: Final = WaitingCounts()
+        self._counts: Final = PendingCounts()
         self._batches.kinds.append(self._counts)
 
     def count_later(self, *records: CountRecord) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import (
-    MOST_DETAILS,
-    MOST_UNWRITTEN,
     PART,
     AuditPart,
     AuditRecord,
@@ -22,118 +19,26 @@ from pegboard.ports import (
     mentions,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import insert, key_of, one_of, where
+from pegboard.stores.sql.database import one_of, where
+from pegboard.stores.sql.pending_records import EPOCH, microseconds, session_number
 
 if TYPE_CHECKING:
     from pegboard.ports import AuditFilter
-    from pegboard.stores.sql.database import Database, Row, Transaction
-
-AUDIT_KEPT: Final = 100_000
-"""About how many of the newest records are kept."""
-AT_ONCE: Final = 256
-"""How many old rows are removed, or lose their details, with one batch: some milliseconds."""
-LOOKED_AT_AFTER: Final = 16 * 1024 * 1024
-"""After how many characters of details it is looked whether they are too many."""
-MOST_WAITING: Final = 100_000
+    from pegboard.stores.sql.database import Row
 
 _FIELDS: Final = AuditRecord._fields
 _LINE: Final = ", ".join(_FIELDS)
 _NUMBERS: Final = CallNumbers._fields
-_COLUMNS: Final = ("of_session", *_FIELDS, *_NUMBERS, "ends", "size", "details")
-_INSERT: Final = insert("request", _COLUMNS)
-_SURPLUS: Final = (
-    "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request"
-    " WHERE id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"
-)
-_EMPTY: Final = "UPDATE main.request SET ends = NULL, size = 0, details = '' WHERE "
-_ENDED: Final = f"{_EMPTY}id IN (SELECT id FROM main.request WHERE ends <= ? ORDER BY ends LIMIT ?)"  # noqa: S608
-_SIZE: Final = "SELECT sum(size) FROM main.request WHERE ends IS NOT NULL"
-_ENDING_FIRST: Final = "SELECT id, size FROM main.request WHERE ends IS NOT NULL ORDER BY ends, id LIMIT ?"
 _EXTENT: Final = "SELECT (SELECT min(id) FROM main.request), (SELECT max(id) FROM main.request)"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_NO_DETAILS: Final = CallDetails()
 _TEXT: Final = frozenset({str})
 _TYPES: Final = tuple(
     {"at": frozenset({int}), "turn": frozenset({int}), "duration": frozenset({int, float, type(None)})}.get(name, _TEXT)
     for name in _FIELDS
 )
-Waiting = tuple[AuditRecord, CallDetails]
-
-
-class WaitingRecords:
-    """The records that are not written yet; ``keep`` is about how many are kept of all."""
-
-    def __init__(self) -> None:
-        self.keep = AUDIT_KEPT
-        self._waiting: list[Waiting] = []
-        self._waiting_size = 0
-        self._added = 0  # since old ones were removed
-        self._added_size = 0  # since it was looked whether details are too many
-
-    def __len__(self) -> int:
-        """Return how many wait."""
-        return len(self._waiting)
-
-    def add(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
-        """Take a record; of one whose details are too much to wait, the numbers alone are kept."""
-        if details is not None and details.text:
-            if self._waiting_size + len(details.text) > MOST_UNWRITTEN:
-                details = CallDetails(details.numbers)
-            self._waiting_size += len(details.text)
-        self._waiting.append((entry, details or _NO_DETAILS))
-
-    def take(self, most: int) -> list[Waiting]:
-        """Return the oldest, which wait no longer."""
-        taken, self._waiting = self._waiting[:most], self._waiting[most:]
-        self._waiting_size -= sum(len(details.text) for _, details in taken)
-        return taken
-
-    def drop_surplus(self) -> int:
-        """Let the oldest go where too many wait; return how many."""
-        return len(self.take(max(0, len(self._waiting) - MOST_WAITING)))
-
-    def written(self, taken: Sequence[Waiting]) -> None:
-        """Do nothing more."""
-
-    async def put(self, transaction: Transaction, taken: Sequence[Waiting]) -> None:
-        """Write records in their order, and remove some old ones where there are too many."""
-        await transaction.in_order()
-        await transaction.many(_INSERT, [_row(record, details) for record, details in taken])
-        self._added += len(taken)
-        size = sum(len(details.text) for _, details in taken)
-        self._added_size += size
-        if size:
-            await transaction.run(_ENDED, time.time(), AT_ONCE)
-        if self._added >= min(AT_ONCE // 2, max(self.keep // 10, 1)):
-            await transaction.run(_SURPLUS, self.keep, max(AT_ONCE, 2 * self._added))
-            self._added = 0
-        if self._added_size > LOOKED_AT_AFTER:
-            await self._shrink(transaction)
-
-    async def _shrink(self, transaction: Transaction, most: int = MOST_DETAILS) -> None:
-        """Remove details that end first, where all of them are too much; the rest of it with the next batch."""
-        surplus = ((await transaction.rows(_SIZE))[0][0] or 0) - most
-        gone: list[int] = []
-        if surplus > 0:
-            for number, size in await transaction.rows(_ENDING_FIRST, AT_ONCE):
-                gone.append(number)
-                surplus -= size
-                if surplus <= 0:
-                    break
-            condition, values = one_of("id", gone)
-            await transaction.run(f"{_EMPTY}{condition}", *values)
-        if surplus <= 0:
-            self._added_size = 0
 
 
 class StoredRequests(StoreBase):
     """The part of the store that keeps the records."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._records: Final = WaitingRecords()
-        self._batches.kinds.append(self._records)
 
     @property
     def lasts(self) -> bool:
@@ -159,14 +64,6 @@ class StoredRequests(StoreBase):
         self._require_open()
         self._records.add(entry, details)
         self._batches.schedule()
-
-    def _record_later(self, records: Sequence[AuditRecord]) -> None:
-        for record in records:
-            self._records.add(record)
-        self._batches.schedule()
-
-    async def _put_records(self, transaction: Transaction, records: Sequence[AuditRecord]) -> None:
-        await self._records.put(transaction, [(record, _NO_DETAILS) for record in records])
 
     async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query once what waits is written."""
@@ -260,7 +157,9 @@ class StoredRequests(StoreBase):
         """Return records of one session, newest first, or behind ``after`` oldest first."""
         names = key.principal, key.agent, key.session
         given = dict(zip(("principal = ?", "agent = ?", "session = ?"), names, strict=True))
-        conditions, values = where({"of_session = ?": _number_of(*names), **given, "id < ?": before, "id > ?": after})
+        conditions, values = where(
+            {"of_session = ?": session_number(*names), **given, "id < ?": before, "id > ?": after}
+        )
         if kinds:
             condition, wanted = one_of("kind", kinds)
             conditions, values = f"{conditions} AND {condition}", [*values, *wanted]
@@ -276,8 +175,8 @@ def _conditions(wanted: AuditFilter) -> tuple[str, list[Any]]:
         {
             "id > ?": 0,
             **{f"{name} = ?": getattr(wanted, name) for name in names},
-            "at >= ?": _microseconds(wanted.since) if wanted.since is not None else None,
-            "at < ?": _microseconds(wanted.until) if wanted.until is not None else None,
+            "at >= ?": microseconds(wanted.since) if wanted.since is not None else None,
+            "at < ?": microseconds(wanted.until) if wanted.until is not None else None,
         }
     )
     if wanted.agents is None:
@@ -286,29 +185,12 @@ def _conditions(wanted: AuditFilter) -> tuple[str, list[Any]]:
     return f"{conditions} AND {condition}", [*values, *agents]
 
 
-@lru_cache(maxsize=1024)
-def _number_of(principal: str, agent: str, session: str) -> int:
-    """Return a number of a session that an index finds quickly; another session may have the same."""
-    return int.from_bytes(bytes.fromhex(key_of(principal, agent, session))[:8], signed=True)
-
-
-def _microseconds(at: datetime) -> int:
-    """Return a moment in microseconds since the epoch."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def _row(record: AuditRecord, details: CallDetails) -> tuple[Any, ...]:
-    numbers, text, ends = details
-    of_session = _number_of(record.principal, record.agent, record.session)
-    return of_session, _microseconds(record.at), *record[1:], *numbers, ends if text else None, len(text), text
-
-
 def _record(row: Sequence[Any]) -> AuditRecord | None:
     """Return a record, or None where a column holds what :func:`_row` never writes."""
     if any(type(cell) not in types for cell, types in zip(row, _TYPES, strict=True)):
         return None
     try:
-        return AuditRecord(_EPOCH + timedelta(microseconds=row[0]), *row[1:])
+        return AuditRecord(EPOCH + timedelta(microseconds=row[0]), *row[1:])
     except OverflowError:
         return None
 

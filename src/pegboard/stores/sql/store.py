@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.ports import ChangeToken
+from pegboard.ports.store_health import PendingCount
 from pegboard.stores.sql.approvals import StoredApprovals
 from pegboard.stores.sql.counts import StoredCounts
 from pegboard.stores.sql.database import Database
@@ -53,13 +54,12 @@ class SqlStore(
         await self._db.open(self._forget)
 
     async def aclose(self) -> None:
-        """Write what still waits and let go of the database; a keyring that is asked is waited for no longer."""
+        """Write what is pending and let go of the database; a keyring that is asked is waited for no longer."""
         await self._stop_looking()
         if not self._db.is_open:
             return
         try:
-            self._batches.stop()
-            await self._batches.flush()
+            await self._batches.finish()
         finally:
             await self._db.aclose()
             self._secrets.clear()
@@ -67,6 +67,11 @@ class SqlStore(
     def _forget(self, kind: str, key: str | None) -> None:
         for call in self._on_change:
             call(kind, key)
+
+    @property
+    def pending(self) -> PendingCount:
+        """Return how many records and counts are not written yet, and how many were dropped since some were."""
+        return self._batches.count
 
     async def change_token(self, since: float | None = None) -> ChangeToken:
         """Return what the store is at now, or was at after ``since`` (``time.monotonic()``)."""

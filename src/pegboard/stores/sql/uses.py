@@ -9,7 +9,7 @@ from pegboard.ports import USE_LIFETIME, USES_KEPT, UseRecord
 from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import Database, Row, Transaction, insert, key_of, where
 
-MOST_WAITING: Final = 10_000
+MOST_PENDING: Final = 10_000
 MOST_READ: Final = 128
 """Of how many principals and agents what was read is kept."""
 _OWNER: Final = "principal = ? AND agent = ?"
@@ -24,7 +24,7 @@ _EXTENT: Final = f"SELECT max(id), count(*) FROM main.use WHERE {_OWNER}"  # noq
 _SELECT: Final = f"SELECT at, principal, agent, need, tool FROM main.use WHERE {_OWNER} ORDER BY id"  # noqa: S608
 
 
-class WaitingUses:
+class PendingUses:
     """Uses that are not stored yet."""
 
     def __init__(self, uses: Uses) -> None:
@@ -33,11 +33,11 @@ class WaitingUses:
         self._taken: list[UseRecord] = []
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return how many there are."""
         return len(self._new)
 
     def add(self, uses: Sequence[UseRecord]) -> None:
-        """Take uses. Where they cannot be written for long, the oldest give way."""
+        """Take uses; the oldest are dropped where there are too many."""
         self._new.extend(uses)
         self.drop_surplus()
 
@@ -46,7 +46,7 @@ class WaitingUses:
         return [use for use in (*self._taken, *self._new) if (use.principal, use.agent) == (principal, agent)]
 
     def take(self, most: int) -> list[UseRecord]:
-        """Return what is to be written."""
+        """Return the uses of the next batch."""
         self._taken, self._new = self._new[:most], self._new[most:]
         return self._taken
 
@@ -61,8 +61,8 @@ class WaitingUses:
             self._of.forget_read("u", key_of(use.principal, use.agent))
 
     def drop_surplus(self) -> int:
-        """Let the oldest go where too many wait."""
-        surplus = max(0, len(self._new) - MOST_WAITING)
+        """Drop the oldest where there are too many."""
+        surplus = max(0, len(self._new) - MOST_PENDING)
         del self._new[:surplus]
         return surplus
 
@@ -72,8 +72,8 @@ class Uses(StoreBase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._waiting_uses = WaitingUses(self)
-        self._batches.kinds.append(self._waiting_uses)
+        self._pending_uses = PendingUses(self)
+        self._batches.kinds.append(self._pending_uses)
         self._read_uses: dict[str, tuple[Row, tuple[UseRecord, ...]]] = {}  # behind what tells whether they changed
         self._unchanged: set[str] = set()  # those of which a change would have been announced
         self._forgotten = 0
@@ -83,7 +83,7 @@ class Uses(StoreBase):
     def remember_later(self, *uses: UseRecord) -> None:
         """Store uses within 50 ms, in a batch; where no loop runs, with the next that is written."""
         self._require_open()
-        self._waiting_uses.add(uses)
+        self._pending_uses.add(uses)
         self._batches.schedule()
 
     async def put_uses(self, transaction: Transaction, uses: Sequence[UseRecord]) -> None:
@@ -112,19 +112,19 @@ class Uses(StoreBase):
         self._oldest = (await transaction.rows("SELECT min(at) FROM main.use"))[0][0]
 
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
-        """Return what is stored and what waits, the newest last; the same object as long as nothing has changed."""
-        if not self._db.lasts:  # then nothing else writes what waits at once
+        """Return what is stored and pending, the newest last; the same object as long as nothing has changed."""
+        if not self._db.lasts:  # then nothing else writes what is pending at once
             await self._batches.flush()
         own = key_of(principal, agent)
         stored = self._read_uses[own][1] if own in self._unchanged and self._db.hears else None
         while stored is None:
             began = self._forgotten
             found = await self._stored(own, principal, agent)
-            if began == self._forgotten:  # else what waited may have been stored after that was read
+            if began == self._forgotten:  # else what was pending may have been stored after that was read
                 stored = found
-        if not (waiting := self._waiting_uses.of(principal, agent)):
+        if not (pending := self._pending_uses.of(principal, agent)):
             return stored
-        newest = {(use.need, use.tool): use for use in waiting}
+        newest = {(use.need, use.tool): use for use in pending}
         return (*(use for use in stored if (use.need, use.tool) not in newest), *newest.values())[-USES_KEPT:]
 
     async def _stored(self, own: str, principal: str, agent: str) -> tuple[UseRecord, ...]:
