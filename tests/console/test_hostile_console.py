@@ -1,6 +1,7 @@
 """The console, given what no page would send: each gets one clear answer, nothing is lost and nothing is run."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pegboard import Pegboard
 from pegboard.console.entry.own_requests import HEADERS
 from pegboard.console.updates import page_stream
 
-from .addresses import ADDRESSES, CHANGING, STREAMS, Address, label, visitor
+from .addresses import ADDRESSES, CHANGING, STREAMS, label, visitor
 from .conftest import MAILER
 from .programs import serving
 from .running import running
@@ -21,8 +22,10 @@ from .sites import site
 ROOT = "root-root-root-root-root"
 BOB = "bob-bob-bob-bob-bob-bob"
 NOWHERE = "/console/nowhere"
-TEXTS = ("/", "..", "%2F", "'\"<script>\n", "\u202e😀", "é" * 512, "\ud800", "\x00", "", "x" * 60_000)
-VALUES = ("-1", "9" * 30, "nan", "2026-13-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "9999-12-31")
+TEXTS = ("/%2F'\"<script>alert(1)\n\u202e😀", "\ud800", "\x00", "x" * 60_000)
+VALUES = ("-1", "9" * 30, "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")
+EVERYWHERE = (*TEXTS, "..", "", "nan", "2026-13-01")
+NUMBERS = ("offset", "limit", "before", "after", "since", "until")
 
 
 @pytest.fixture
@@ -38,7 +41,8 @@ def sound(response: httpx2.Response) -> bool:
     """Return whether an answer is one that any answer may be."""
     kept = all(response.headers.get(name) == value for name, value in HEADERS.items())
     media = response.headers.get("content-type", "")
-    typed = not response.content or "charset=utf-8" in media or media == "image/svg+xml" or response.json() is not None
+    lines = [json.loads(line) for line in response.text.splitlines()] if media.startswith("application/json") else []
+    typed = not response.content or "charset=utf-8" in media or media == "image/svg+xml" or lines != []
     markup = "text/html" in response.headers.get("content-type", "") and "<script>alert" in response.text
     plain = "Traceback" not in response.text and not markup
     return response.status_code < 500 and kept and typed and plain and response.headers["cache-control"] == "no-store"
@@ -51,38 +55,42 @@ async def opened(board: Pegboard, agent: str = "mailer") -> None:
     await session.call("send_mail", {"to": "<script>alert(1)</script>"})
 
 
-@pytest.mark.parametrize("address", ADDRESSES, ids=label)
-async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path, address: Address) -> None:
+async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path) -> None:
     """G2: headers, no cache, its media type, no trace of the inside; also as a part of a page."""
-    async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
-        await opened(board)
-        for name in address.names:
-            for value in TEXTS if name not in ("offset", "limit", "before", "after", "since", "until") else VALUES:
-                response = await root.send(address, **{name: value})  # type: ignore[arg-type]
-                assert sound(response), (name, value[:100], response.status_code, response.headers)
-        for value in (*TEXTS, *VALUES):
-            everything = await root.send(address, {"hx-request": "true"}, **dict.fromkeys(address.names, value[:200]))
-            assert sound(everything), (value[:100], everything.status_code, everything.headers)
+    unsound: list[object] = []
+    async with Pegboard.open(config) as board, serving(board) as (app, access):
+        for address in ADDRESSES:
+            async with visitor(app, access, ROOT) as root:
+                await opened(board)
+                given = [(name, value) for name in address.names for value in (VALUES if name in NUMBERS else TEXTS)]
+                answers = [(one, await root.send(address, **dict([one]))) for one in given]  # type: ignore[arg-type]
+                part = {"hx-request": "true"}
+                for value in EVERYWHERE:
+                    every = dict.fromkeys(address.names, value[:200])
+                    answers.append((("every", value), await root.send(address, part, **every)))
+            unsound += [(label(address), name, value[:100]) for (name, value), one in answers if not sound(one)]
+    assert unsound == []
 
 
-@pytest.mark.parametrize("address", CHANGING, ids=label)
-async def test_a_form_that_cannot_be_read_is_the_senders_mistake(config: Path, address: Address) -> None:
+async def test_a_form_that_cannot_be_read_is_the_senders_mistake(config: Path) -> None:
     async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
         token = {"x-csrf-token": root.sign_in.csrf}
-        target = address.request()["url"]
-        for media, body in (
-            ("multipart/form-data; boundary=x", b"garbage"),
-            ("multipart/form-data", b""),
-            ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
-            ("application/x-www-form-urlencoded", b"\xff\x00%zz=&&=;"),
-            ("text/plain", b"agent=mailer"),
-            ("application/json", b'{"agent": "mailer"'),
-        ):
-            headers = {**token, "content-type": media}
-            response = await root.client.request(address.method, target, content=body, headers=headers)
-            bodyless = response.status_code == 404 or address.path.startswith("/api") or address.path.endswith("/ask")
-            assert sound(response)
-            assert response.status_code in (400, 404, 413, 415, 422) or bodyless, (media, response.status_code)
+        for address in CHANGING:
+            target = address.request()["url"]
+            bodyless = address.path.startswith("/api") or address.path.endswith("/ask")
+            for media, body in (
+                ("multipart/form-data; boundary=x", b"garbage"),
+                ("multipart/form-data", b""),
+                ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
+                ("application/x-www-form-urlencoded", b"\xff\x00%zz=&&=;"),
+                ("text/plain", b"agent=mailer"),
+                ("application/json", b'{"agent": "mailer"'),
+            ):
+                headers = {**token, "content-type": media}
+                response = await root.client.request(address.method, target, content=body, headers=headers)
+                assert sound(response), (label(address), media)
+                refused = response.status_code in (400, 404, 413, 415, 422)
+                assert refused or bodyless, (label(address), media, response.status_code)
 
 
 async def test_a_load_of_more_names_than_anybody_means_is_refused(config: Path) -> None:
@@ -95,7 +103,7 @@ async def test_a_load_of_more_names_than_anybody_means_is_refused(config: Path) 
         assert "200,000 names are too many" in response.text
 
 
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE", "BREW"])
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "DELETE", "BREW"])
 async def test_other_methods_change_nothing_and_end(config: Path, method: str) -> None:
     """Also of a stream, and of an address that is none; files of the console alone may be cached."""
     async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:

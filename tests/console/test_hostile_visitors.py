@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing
+from itertools import product
 from pathlib import Path
 
 import httpx2
@@ -72,14 +73,13 @@ async def opened(board: Pegboard) -> str:
     return answer.approval.id
 
 
-@pytest.mark.parametrize("address", [*CHANGING, *OPEN], ids=label)
-async def test_nothing_is_done_for_who_is_not_a_page_of_this_sign_in(board: Pegboard, address: Address) -> None:
+async def test_nothing_is_done_for_who_is_not_a_page_of_this_sign_in(board: Pegboard) -> None:
     """G2: another site, another port, an opaque origin, somebody else's proof, or none, in every kind of body."""
     async with AsyncExitStack() as stack:
         app, access = await stack.enter_async_context(serving(board))
         other = await stack.enter_async_context(visitor(app, access, ADA))
         root = await stack.enter_async_context(visitor(app, access, ROOT))
-        proof, text = {"x-csrf-token": root.sign_in.csrf}, address.request().get("content", b"").decode()
+        proof = {"x-csrf-token": root.sign_in.csrf}
         elsewhere = [
             {**proof, "origin": "http://evil.example"},
             {**proof, "origin": "http://127.0.0.1:8322"},
@@ -88,21 +88,23 @@ async def test_nothing_is_done_for_who_is_not_a_page_of_this_sign_in(board: Pegb
             {**proof, "sec-fetch-site": "cross-site"},
             {**proof, "sec-fetch-site": "same-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
         ]
-        unproved = [
-            ({}, text),
-            ({"x-csrf-token": other.sign_in.csrf}, text),
-            ({"content-type": FORM}, f"{text}&csrf={other.sign_in.csrf}"),
-            ({"content-type": FORM}, f"{text}&csrf="),
-            ({"content-type": "text/plain"}, f"{text}&csrf={root.sign_in.csrf}"),
-            ({"content-type": "application/json"}, json.dumps({"csrf": root.sign_in.csrf})),
-            ({"content-type": "multipart/form-data; boundary=x"}, multipart(root.sign_in.csrf)),
-        ]
         before = await board.services.store.change_token()
-        sent = [(headers, text) for headers in elsewhere] + (unproved if address.path != "/console/sign-in" else [])
-        for headers, body in sent:
-            target = address.request()["url"]
-            response = await root.client.request(address.method, target, content=body, headers=headers)
-            assert response.status_code == 403, (headers, body)
+        for address in (*CHANGING, *OPEN):
+            text = address.request().get("content", b"").decode()
+            unproved = [
+                ({}, text),
+                ({"x-csrf-token": other.sign_in.csrf}, text),
+                ({"content-type": FORM}, f"{text}&csrf={other.sign_in.csrf}"),
+                ({"content-type": FORM}, f"{text}&csrf="),
+                ({"content-type": "text/plain"}, f"{text}&csrf={root.sign_in.csrf}"),
+                ({"content-type": "application/json"}, json.dumps({"csrf": root.sign_in.csrf})),
+                ({"content-type": "multipart/form-data; boundary=x"}, multipart(root.sign_in.csrf)),
+            ]
+            sent = [(headers, text) for headers in elsewhere]
+            for headers, body in sent + (unproved if address.path != "/console/sign-in" else []):
+                target = address.request()["url"]
+                response = await root.client.request(address.method, target, content=body, headers=headers)
+                assert response.status_code == 403, (label(address), headers, body)
         assert await board.services.store.change_token() == before
         assert (await root.client.get("/console/agents")).status_code == 200
 
@@ -115,27 +117,24 @@ STREAM = re.compile(r"/console/events[^\"]*")
 """Where the stream of a page begins, which differs once plugins have been asked for their tools."""
 
 
-@pytest.mark.parametrize("address", ADDRESSES, ids=label)
-async def test_an_agent_that_is_not_the_operators_is_like_one_that_does_not_exist(
-    config: Path, address: Address
-) -> None:
+async def test_an_agent_that_is_not_the_operators_is_like_one_that_does_not_exist(config: Path) -> None:
     """G2: on every page and in every answer, whatever is asked of it."""
     async with AsyncExitStack() as stack:
         board = await stack.enter_async_context(Pegboard.open(config))
         app, access = await stack.enter_async_context(serving(board))
         bob = await stack.enter_async_context(visitor(app, access, BOB))
         waiting = await opened(board)
-        await indexed(bob, address)
+        for address in ADDRESSES:
+            await indexed(bob, address)
         before = await board.services.store.change_token()
-        for headers in ({}, {"hx-request": "true"}):
+        for address, headers in product(ADDRESSES, ({}, {"hx-request": "true"})):
             seen = await bob.send(address, headers, **chosen(address, agent="mailer", id=waiting))
             none = await bob.send(address, headers, **chosen(address, agent="mailex", id="0" * len(waiting)))
-            assert seen.status_code == none.status_code
+            assert seen.status_code == none.status_code, label(address)
             texts = seen.text.replace("mailer", "mailex").replace(waiting, "0" * len(waiting))
-            assert STREAM.sub("", texts) == STREAM.sub("", none.text)
-            assert "agent" not in address.given or "send_mail" not in seen.text.replace("tool=send_mail", "").replace(
-                'value="send_mail"', ""
-            )
+            assert STREAM.sub("", texts) == STREAM.sub("", none.text), label(address)
+            text = seen.text.replace("tool=send_mail", "").replace('value="send_mail"', "")
+            assert "agent" not in address.given or "send_mail" not in text, label(address)
         assert await board.services.store.change_token() == before
 
 
