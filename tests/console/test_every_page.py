@@ -15,6 +15,10 @@ SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 WIDTHS = (400, 1_000, 1_440, 1_920)
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours."""
+ROOM = (*COLOURS, "target-size", "scrollable-region-focusable")
+"""Those that look at where things stand."""
+LAYOUTS: dict[int, tuple[str, ...]] = {400: ROOM, 1_440: ()}
+"""The widths at which axe-core looks at a page, with its rules; without any, all."""
 COVERED = """[...document.querySelectorAll("main table")].flatMap((table) => {
   const head = table.tHead?.querySelector("th")?.getBoundingClientRect();
   const row = table.tBodies[0]?.rows[0]?.getBoundingClientRect();
@@ -159,14 +163,14 @@ async def faults(page: Page, axe_core: str) -> list[str]:
     """Show an open page at every width and in both themes, and return what is wrong with it, a line each.
 
     Only styles know of themes and widths, so the page need not be loaded anew; a theme has other colours and nothing
-    else. axe-core looks at the layout for telephones and at that for windows; their colours are the same.
+    else.
     """
     found: list[str] = []
     await page.emulate_media(color_scheme="light")
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
-        if width in (400, 1_440):
-            found += [f"{width} light: {one}" for one in await findings(page, axe_core)]
+        if width in LAYOUTS:
+            found += [f"{width} light: {one}" for one in await findings(page, axe_core, only=LAYOUTS[width])]
         found += [f"{width}: the word {word} is broken" for word in await broken_words(page)]
         found += [f"{width}: the row {row} is covered" for row in await page.evaluate(COVERED)]
         if not await page.evaluate("document.documentElement.scrollWidth <= innerWidth"):

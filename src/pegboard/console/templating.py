@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -38,30 +39,6 @@ FOLDED: Final = 600
 class Templates:
     """The templates of the console."""
 
-    def __init__(self) -> None:
-        self._environment: Any = Environment(
-            loader=FileSystemLoader(FOLDER / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters.update(
-            visible=shown,
-            breakable=breakable,
-            number=number,
-            ago=ago,
-            ahead=ahead,
-            moment=moment,
-            milliseconds=milliseconds,
-            money=price_text,
-            pair=pair,
-            json=json.dumps,
-        )
-        values: dict[str, Any] = self._environment.globals
-        values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded)
-
     def page(self, name: str, visit: OperatorRequest | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
         sign_in = visit.sign_in if visit is not None else None
@@ -92,7 +69,36 @@ class Templates:
 
     def text(self, name: str, /, **values: Any) -> str:
         """Return a rendered template."""
-        return self._environment.get_template(name).render(**values)
+        return _environment().get_template(name).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    """Return what reads the templates; it compiles each once, for every console of the process."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    filters: dict[str, Any] = environment.filters
+    filters.update(
+        visible=shown,
+        breakable=breakable,
+        number=number,
+        ago=ago,
+        ahead=ahead,
+        moment=moment,
+        milliseconds=milliseconds,
+        money=price_text,
+        pair=pair,
+        json=json.dumps,
+    )
+    values: dict[str, Any] = environment.globals
+    values.update(query=query, now=time.time, call_kinds=CALLS, is_folded=is_folded, folded=folded)
+    return environment
 
 
 def address_of(visit: OperatorRequest) -> str:
