@@ -1,7 +1,7 @@
-"""What operators do every day, with a mouse and without one, and how many presses of links and buttons it takes (F5).
+"""What operators do every day with the keyboard alone, and how many presses of links and buttons it takes (F5).
 
-Typing is no press, nor is the key or the click that puts the cursor into a field. A server that is added from pasted
-JSON stands in the test of that form.
+Typing is no press, nor is the key that puts the cursor into a field. A server that is added from pasted JSON stands in
+the test of that form.
 """
 
 import re
@@ -47,53 +47,38 @@ def send_invoice(to: str) -> str:
     """Send an invoice to a customer."""
     return f"billed {to}"
 '''
-HANDS = ("mouse", "keyboard")
-pytestmark = pytest.mark.parametrize("device", HANDS)
 numbers = count(1)
 
 
 @dataclass
 class Hand:
-    """Somebody at a page, with a mouse or a keyboard alone, whose presses are counted."""
+    """Somebody at a page with a keyboard alone, whose presses are counted."""
 
     page: Page
-    device: str
     presses: int = 0
 
     async def press(self, target: Locator) -> None:
         """Press a link or a button."""
         self.presses += 1
         await expect(target).to_be_visible()
-        if self.device == "mouse":
-            await target.click()
-        else:
-            await tab_to(self.page, target)
-            await self.page.keyboard.press("Enter")
+        await tab_to(self.page, target)
+        await self.page.keyboard.press("Enter")
 
     async def confirm(self, name: str) -> None:
         """Press the button of a question, which has the focus already."""
         self.presses += 1
         button = self.page.locator("#preview, #ask").get_by_role("button", name=name)
         await expect(button).to_be_focused()
-        if self.device == "mouse":
-            await button.click()
-        else:
-            await self.page.keyboard.press("Enter")
+        await self.page.keyboard.press("Enter")
 
     async def find(self, words: str, choice: str) -> None:
         """Type into the palette and press what it found."""
-        if self.device == "mouse":
-            await self.page.locator("#find").click()
-        else:
-            await self.page.keyboard.press("/")
+        await self.page.keyboard.press("/")
         await expect(self.page.locator("#palette-words")).to_be_focused()
         await self.page.keyboard.type(words)
         option = self.page.get_by_role("option").filter(has_text=choice).first
         await expect(option).to_be_visible()
         self.presses += 1
-        if self.device == "mouse":
-            await option.click()
-            return
         while await option.get_attribute("aria-selected") != "true":
             await self.page.keyboard.press("ArrowDown")
         await self.page.keyboard.press("Enter")
@@ -112,12 +97,12 @@ async def console(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Con
 
 
 @asynccontextmanager
-async def somebody(console: Console, browser: Browser, device: str, width: int = 1280) -> AsyncIterator[Hand]:
+async def somebody(console: Console, browser: Browser, width: int = 1280) -> AsyncIterator[Hand]:
     """Sign somebody in; they are on the start page, and have pressed nothing yet."""
     async with opened(browser, console.origin, width=width) as page:
         await console.sign_in(page)
         await expect(page.get_by_role("heading", name="Now", exact=True)).to_be_visible()
-        yield Hand(page, device)
+        yield Hand(page)
 
 
 async def at_work(console: Console, agent: str = "writer") -> Session:
@@ -129,26 +114,24 @@ async def at_work(console: Console, agent: str = "writer") -> Session:
     return session
 
 
-async def test_why_an_agent_cannot_send_mail_and_the_fix_are_two_presses(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_why_an_agent_cannot_send_mail_and_the_fix_are_two_presses(browser: Browser, console: Console) -> None:
     """F5, P2: the palette itself says why; its action asks, and the confirmation is the second press."""
     await console.board.permissions.set("coder", "send_message", value=False, by="grace")
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.find("coder send message", "Switch send_message on for coder")
         await hand.confirm("Switch on")
         await expect(hand.page.get_by_role("status")).to_contain_text("switched on for agent coder")
         assert hand.presses == 2
-    session = await console.board.session(agent="coder", session_id=f"mail-{device}")
+    session = await console.board.session(agent="coder", session_id="mail")
     await session.load("mail")
     await session.surface()
     assert (await session.call("send_message", {"to": "ada"})).status == "ok"
 
 
-async def test_the_palette_says_why_and_its_page_has_the_fix(browser: Browser, console: Console, device: str) -> None:
+async def test_the_palette_says_why_and_its_page_has_the_fix(browser: Browser, console: Console) -> None:
     """F5: one press more, the confirmation, for who wants to read the whole chain of reasons first."""
     await console.board.permissions.set("coder", "send_message", value=False, by="grace")
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.find("coder send message", "is switched off at run time")
         main = hand.page.get_by_role("main")
         await expect(main).to_contain_text("'send_message' is switched off at run time")
@@ -158,31 +141,27 @@ async def test_the_palette_says_why_and_its_page_has_the_fix(browser: Browser, c
         assert hand.presses == 3
 
 
-async def test_a_toolkit_is_off_for_all_agents_after_two_presses(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_a_toolkit_is_off_for_all_agents_after_two_presses(browser: Browser, console: Console) -> None:
     """P2: and one more takes it back."""
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.find("correspondence", "Switch correspondence off for everyone")
         await hand.confirm("Switch off for everyone")
         status = hand.page.get_by_role("status")
         await expect(status).to_contain_text("correspondence is switched off for every agent (2)")
         assert hand.presses == 2
         for agent in ("coder", "writer"):
-            session = await console.board.session(agent=agent, session_id=f"off-{device}")
+            session = await console.board.session(agent=agent, session_id="off")
             assert "text__echo" not in (await session.surface()).names
         await hand.press(status.get_by_role("button", name="Undo"))
         await expect(status).to_contain_text("as it was before, for 2 agents")
 
 
-async def test_a_call_is_allowed_on_a_telephone_with_two_presses(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_a_call_is_allowed_on_a_telephone_with_two_presses(browser: Browser, console: Console) -> None:
     """A1: from the start page at 390 pixels."""
-    session = await console.board.session(agent="writer", session_id=f"invoice-{device}")
-    arguments = {"to": f"ada-{device}"}
+    session = await console.board.session(agent="writer", session_id="invoice")
+    arguments = {"to": "ada-lovelace"}
     assert (await session.call("send_invoice", arguments)).status == "needs_approval"
-    async with somebody(console, browser, device, width=390) as hand:
+    async with somebody(console, browser, width=390) as hand:
         await hand.press(hand.page.locator("#attention").get_by_role("link", name=re.compile("^Look and answer")))
         await expect(hand.page.get_by_role("main")).to_contain_text(arguments["to"])
         await hand.press(hand.page.get_by_role("button", name="Allow once"))
@@ -191,11 +170,9 @@ async def test_a_call_is_allowed_on_a_telephone_with_two_presses(
     assert (await session.call("send_invoice", arguments)).status == "ok"
 
 
-async def test_the_log_of_a_server_that_failed_is_one_press_away(
-    browser: Browser, console: Console, device: str
-) -> None:
-    await (await console.board.session(agent="coder", session_id=f"crm-{device}")).load("crm")
-    async with somebody(console, browser, device) as hand:
+async def test_the_log_of_a_server_that_failed_is_one_press_away(browser: Browser, console: Console) -> None:
+    await (await console.board.session(agent="coder", session_id="crm")).load("crm")
+    async with somebody(console, browser) as hand:
         await hand.press(hand.page.locator("#attention").get_by_role("link", name=re.compile("^Its log.*crm")))
         await expect(hand.page.get_by_role("heading", level=1)).to_contain_text("crm")
         await expect(hand.page.locator("#log")).to_be_visible()
@@ -203,12 +180,10 @@ async def test_the_log_of_a_server_that_failed_is_one_press_away(
         assert hand.presses == 1
 
 
-async def test_what_an_agent_cost_this_week_is_two_presses_away(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_what_an_agent_cost_this_week_is_two_presses_away(browser: Browser, console: Console) -> None:
     """F4: the sum of all of them is on the first of these pages."""
     await at_work(console)
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.press(hand.page.get_by_role("link", name="Bill", exact=True))
         await hand.press(hand.page.locator("tbody").get_by_role("link", name="writer", exact=True).first)
         await expect(hand.page.get_by_role("heading", level=1)).to_have_text("Bill of agent writer")
@@ -217,13 +192,11 @@ async def test_what_an_agent_cost_this_week_is_two_presses_away(
         assert hand.presses == 2
 
 
-async def test_the_tool_that_is_called_most_stands_on_the_start_page(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_the_tool_that_is_called_most_stands_on_the_start_page(browser: Browser, console: Console) -> None:
     """F4: of the last day; another time is one press."""
     for _ in range(3):
         await at_work(console)
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await expect(hand.page.locator("#tool-1")).to_contain_text("text__echo")
         assert hand.presses == 0
         await hand.press(hand.page.get_by_role("link", name="Week", exact=True))
@@ -231,10 +204,10 @@ async def test_the_tool_that_is_called_most_stands_on_the_start_page(
         assert hand.presses == 1
 
 
-async def test_what_the_model_sees_is_two_presses_away(browser: Browser, console: Console, device: str) -> None:
+async def test_what_the_model_sees_is_two_presses_away(browser: Browser, console: Console) -> None:
     """F1: from what an agent called just now, or by the name of its session."""
     session = await at_work(console)
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text__echo").first)
         await hand.press(hand.page.get_by_role("link", name="What the model sees"))
         await expect(hand.page.locator("#json")).to_contain_text('"inputSchema"')
@@ -245,12 +218,10 @@ async def test_what_the_model_sees_is_two_presses_away(browser: Browser, console
         assert hand.presses == 4
 
 
-async def test_one_call_is_looked_at_and_made_again_with_three_presses(
-    browser: Browser, console: Console, device: str
-) -> None:
+async def test_one_call_is_looked_at_and_made_again_with_three_presses(browser: Browser, console: Console) -> None:
     """X4: its arguments and answer after one."""
     await at_work(console)
-    async with somebody(console, browser, device) as hand:
+    async with somebody(console, browser) as hand:
         await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text__echo").first)
         await expect(hand.page.locator("#arguments")).to_contain_text("minutes")
         await hand.press(hand.page.get_by_role("button", name="Try again"))
