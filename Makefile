@@ -28,7 +28,7 @@ export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
 # Hundreds of processes are started by the tests: what one has compiled is not compiled by the next.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve test lint format types pytest rules screenshots docs conformance recipes bench table pins newest clean
+.PHONY: help serve test lint format types pytest rules screenshots docs conformance recipes bench table pins newest dist clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -88,8 +88,13 @@ pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade tak
 newest: $(PLAIN)/.installed ## Show that each framework resolves in its newest version beside the wheel; minutes
 	$(PY) tools/newest.py $(PLAIN)/dist/*.whl
 
-clean: ## Remove all that make installed
-	rm -rf $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) $(RECIPES) site
+dist: $(VENV)/.dev ## Build the distributions pegboard-slim and pegboard into dist/, and check what an index will show of them
+	@rm -rf dist
+	@$(PY) tools/distributions.py dist
+	$(VENV)/bin/twine check --strict dist/*
+
+clean: ## Remove all that make installed or built
+	rm -rf dist $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) $(RECIPES) site
 
 $(VENV)/.build: requirements/build.txt
 	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \

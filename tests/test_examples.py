@@ -109,7 +109,7 @@ def test_names_of_plugins_are_known_without_the_packages_that_provide_them(
     refused = subprocess.run([plain_python, *call], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     item = json.loads(refused.stdout)["items"][0]
     assert (refused.returncode, item["status"]) == (1, "tool_unavailable")
-    assert "pip install 'pegboard[agno]'" in item["message"]
+    assert "pegboard-slim[agno]" in item["message"]
 
 
 def test_the_library_example_runs(folder: Path) -> None:

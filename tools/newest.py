@@ -75,13 +75,13 @@ def row(names: Sequence[str], alone: Mapping[str, str], beside: Mapping[str, str
 def main(wheel: str) -> int:
     """Print the table; return 1 where a framework is held back."""
     place = Path(wheel).resolve().as_uri()
-    print(f"{'framework':20} {'alone':18} {'beside':25} {'in'}")
+    print(f"{'framework':20} {'alone':18} {'beside':30} {'in'}")
     held = 0
     for names, extra in FRAMEWORKS.items():
-        pegboard = f"pegboard{extra}"
+        pegboard = f"pegboard-slim{extra}"
         found = resolved(names)
         name, alone, beside, same = row(names, found, resolved([*at_least(names, found), f"{pegboard} @ {place}"]))
-        print(f"{name:20} {alone:18} {pegboard:25} {beside:18} {'' if same else 'held back'}".rstrip(), flush=True)
+        print(f"{name:20} {alone:18} {pegboard:30} {beside:18} {'' if same else 'held back'}".rstrip(), flush=True)
         held += not same
     return 1 if held else 0
 

@@ -32,15 +32,20 @@ def pip_options() -> dict[str, str]:
     return found
 
 
+def environment() -> dict[str, str]:
+    """Return the variables of this process, and those that say to uv what pip is configured with."""
+    options = pip_options()
+    variables = dict(os.environ)
+    for option, names in PASSED_ON.items():
+        if option in options and not any(variables.get(name) for name in names):
+            variables[names[0]] = options[option]
+    return variables
+
+
 def main() -> int:
     """Run uv from this interpreter's environment with the given arguments and return its exit code."""
-    options = pip_options()
-    environment = dict(os.environ)
-    for option, variables in PASSED_ON.items():
-        if option in options and not any(environment.get(name) for name in variables):
-            environment[variables[0]] = options[option]
     uv = Path(sys.executable).parent / "uv"
-    return subprocess.run([str(uv), *sys.argv[1:]], env=environment, check=False).returncode
+    return subprocess.run([str(uv), *sys.argv[1:]], env=environment(), check=False).returncode
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.errors import PegboardError
+from pegboard.support.installed import install_line
 
 PACKAGES: Final = (
     "mcp", "mcp_types", "cryptography", "httptools", "httpx2", "jinja2", "jwt", "markupsafe", "opentelemetry",
@@ -16,7 +17,6 @@ PACKAGES: Final = (
 """What the extra brings, as it is imported."""
 AT_LEAST, BELOW = (2, 3), (3,)
 """The versions of mcp that fit: frameworks bring others, too."""
-INSTALL: Final = "pip install 'pegboard[mcp]'"
 
 
 def lacking() -> str:
@@ -43,7 +43,7 @@ def require(what: str) -> None:
     """Raise ``PegboardError`` where something is asked for that needs the extra, and it is missing."""
     if missing := lacking():
         message = f"{what} needs the extra mcp: {missing}."
-        raise PegboardError(message, code="mcp_missing", hint=f"Run {INSTALL}.")
+        raise PegboardError(message, code="mcp_missing", hint=f"Run {install_line(extra='mcp')}.")
 
 
 def _dotted(version: tuple[int, ...]) -> str:

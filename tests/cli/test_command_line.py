@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
@@ -45,10 +47,11 @@ def test_a_command_is_listed_with_the_first_line_of_its_own_help() -> None:
     assert {name: group.get_command(None, name).help.partition("\n")[0] for name in SUMMARIES} == SUMMARIES
 
 
-def test_the_version_is_that_of_the_package(run: Run) -> None:
-    from importlib.metadata import version
-
-    assert run("--version").out == f"pegboard {version('pegboard')}\n"
+def test_the_version_is_that_of_the_package_with_the_commit_of_the_checkout(run: Run) -> None:
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    shown = rf"pegboard {re.escape(version('pegboard-slim'))} \({commit}(-dirty)?\)\n"
+    assert re.fullmatch(shown, run("--version").out)
 
 
 def test_help_and_version_import_neither_mcp_nor_pydantic() -> None:

@@ -13,6 +13,7 @@ import pytest
 from command_support import ERROR, Run, misfits, put
 
 from keyring_files import keyring_in
+from pegboard.support.installed import install_line
 
 VALUE = "hunter22-of-the-command"
 CONFIG = """
@@ -166,9 +167,9 @@ def test_without_the_package_the_line_that_installs_it_is_given(
     monkeypatch.setitem(sys.modules, "keyring", None)
     ran = given(run, monkeypatch, VALUE.encode(), "secret", *command)
     assert "the package keyring is not installed" in ran.out + ran.err
-    assert "pip install 'pegboard[keyring]'" in ran.out + ran.err
+    assert install_line(extra="keyring") in ran.out + ran.err
     (problem,) = [one for one in run("check", "--json").json["problems"] if one["code"] == "keyring_missing"]
-    assert (problem["line"], problem["hint"]) == (3, "Run pip install 'pegboard[keyring]'.")
+    assert (problem["line"], problem["hint"]) == (3, f"Run {install_line(extra='keyring')}.")
 
 
 # -- what check and measure say --------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.mcp_extra import INSTALL, PACKAGES
+from pegboard.mcp_extra import PACKAGES
 
 CONFIGURATION = """
 servers:
@@ -59,6 +59,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def line(folder: Path, plain_python: Path) -> str:
+    """Return the line that adds the extra to that installation."""
+    program = "from pegboard.support.installed import install_line; print(install_line(extra='mcp'))"
+    return ran(folder, plain_python, "-c", program)[1].strip()
+
+
 def ran(folder: Path, python: Path, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
     done = subprocess.run(
         [python, *arguments], cwd=folder, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=90
@@ -73,37 +80,37 @@ def test_the_wheel_alone_brings_nothing_that_only_mcp_needs(folder: Path, plain_
 
 
 def test_without_mcp_the_library_works_and_servers_are_unavailable_with_the_reason(
-    folder: Path, plain_python: Path
+    folder: Path, plain_python: Path, line: str
 ) -> None:
     """P6: sessions, surfaces, calls, searches and approvals of Python plugins; one line in the log for the servers."""
     status, said, logged = ran(folder, plain_python, "-c", LIBRARY)
     found, names, *lines = said.splitlines()
-    assert (status, logged.count(INSTALL), logged.count("\n")) == (0, 1, 1)
+    assert (status, logged.count(line), logged.count("\n")) == (0, 1, 1)
     assert (found, {"put_appointment", "bake_bread", "load_tools"} - set(names.split())) == ("put_appointment", set())
     appointment, bread, toolkit, tool = lines
     assert (appointment, bread, tool) == ("noted for Monday", "baked of rye", "not_found")
     assert toolkit.startswith("Toolkit 'work' is not available now: git: ")
-    assert toolkit.endswith(f"the extra mcp is missing: mcp is not installed. Run {INSTALL}.")
+    assert toolkit.endswith(f"the extra mcp is missing: mcp is not installed. Run {line}.")
 
 
 @pytest.mark.parametrize("command", [["serve"], ["serve", "--stdio"], ["measure"], ["init", "--install", "cursor"]])
 def test_without_mcp_what_needs_it_says_what_to_install_in_one_line(
-    folder: Path, plain_python: Path, command: list[str]
+    folder: Path, plain_python: Path, command: list[str], line: str
 ) -> None:
     status, said, error = ran(folder, plain_python, "-m", "pegboard", *command)
     what = "pegboard " + " ".join(word for word in command if word not in ("--stdio", "cursor"))
     assert (status, said) == (1, "")
-    assert error == f"pegboard: `{what}` needs the extra mcp: mcp is not installed. Run {INSTALL}.\n"
+    assert error == f"pegboard: `{what}` needs the extra mcp: mcp is not installed. Run {line}.\n"
 
 
-def test_without_mcp_check_warns_where_the_servers_stand(folder: Path, plain_python: Path) -> None:
+def test_without_mcp_check_warns_where_the_servers_stand(folder: Path, plain_python: Path, line: str) -> None:
     status, said, _ = ran(folder, plain_python, "-m", "pegboard", "check", "--config", "pegboard.yaml", "--json")
     (problem,) = json.loads(said)["problems"]
     assert (status, problem["code"], problem["severity"]) == (0, "mcp_missing", "warning")
-    assert (problem["line"], problem["hint"]) == (3, f"Run {INSTALL}.")
+    assert (problem["line"], problem["hint"]) == (3, f"Run {line}.")
 
 
-def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path, plain_python: Path) -> None:
+def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path, plain_python: Path, line: str) -> None:
     """Strands and CrewAI bring mcp in versions of their own."""
     for name in PACKAGES:
         (folder / "other" / name).mkdir(parents=True)
@@ -112,5 +119,5 @@ def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path,
     env = {"PYTHONPATH": str(folder / "other")}
     status, _, error = ran(folder, plain_python, "-m", "pegboard", "serve", env=env)
     reason = "mcp 1.30.0 is installed, not 2.3 or newer below 3"
-    assert (status, error) == (1, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run {INSTALL}.\n")
+    assert (status, error) == (1, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run {line}.\n")
     assert "noted for Monday\n" in ran(folder, plain_python, "-c", LIBRARY, env=env)[1]

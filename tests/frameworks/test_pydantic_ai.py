@@ -31,6 +31,7 @@ from pydantic_ai_driver import PydanticTalk
 
 from pegboard import Cache, Host, Pegboard, Session, SyncSession
 from pegboard.frameworks.pydantic_ai import SessionTools, delegate_to
+from pegboard.support.installed import install_line
 
 CONFIG = """
 plugins:
@@ -362,7 +363,7 @@ def test_where_it_is_missing_the_error_has_the_install_line() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert ran.stderr.splitlines()[-1] == (
-        "ImportError: pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'"
+        f"ImportError: pydantic-ai is missing. Install it: {install_line(extra='pydantic-ai')}"
     )
 
 

@@ -12,6 +12,7 @@ from pegboard.core.model.tools import CallResult, Confirmation, Tool
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource, AgnoToolkits
 from pegboard.sources.registry import registered
+from pegboard.support.installed import install_line
 
 NESTED = {
     "pandas/create_pandas_dataframe": {
@@ -229,18 +230,17 @@ async def reason(agno: AgnoSource, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("blocked", "plugin", "overrides", "line"),
+    ("blocked", "plugin", "overrides", "package"),
     [
-        ("psycopg", "sql", {"db_url": "postgresql://localhost/analytics"}, "pip install 'psycopg[binary]'"),
-        ("greenlet", "scheduler", {}, "pip install greenlet"),
-        ("matplotlib", "visualization", {}, "pip install matplotlib"),
-        ("boto3", "aws_lambda", {}, "pip install boto3"),
-        ("agno", "pandas", {}, "pip install 'pegboard[agno]' pandas"),
+        ("psycopg", "sql", {"db_url": "postgresql://localhost/analytics"}, "psycopg[binary]"),
+        ("greenlet", "scheduler", {}, "greenlet"),
+        ("matplotlib", "visualization", {}, "matplotlib"),
+        ("boto3", "aws_lambda", {}, "boto3"),
     ],
 )
-def test_p6_the_install_line_names_what_is_missing(blocked, plugin, overrides, line, tmp_path):
+def test_p6_the_install_line_names_what_is_missing(blocked, plugin, overrides, package, tmp_path):
     """P6: and not what is there already."""
-    assert lines_without(blocked, plugin, overrides, tmp_path) == [line]
+    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_line(package)]
 
 
 WITHOUT = textwrap.dedent(
@@ -295,5 +295,5 @@ def test_without_agno_the_packaged_counterpart_stands_in_for_file(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines() == [
         "file_info find_files list_files list_tree read_file",
-        "pip install 'pegboard[agno]'",
+        install_line(extra="agno"),
     ]

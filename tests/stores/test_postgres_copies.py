@@ -21,6 +21,7 @@ from pegboard.stores.sql import PostgresStore, SqliteStore
 from pegboard.stores.sql.copies import KINDS
 from pegboard.stores.sql.postgres_copies import PostgresCopies
 from pegboard.stores.sql.sqlite_copies import SqliteCopies
+from pegboard.support.installed import install_line
 from postgres_server import PostgresServer
 
 OWN = SessionKey(principal="ada", agent="agent", session="own")
@@ -188,7 +189,7 @@ async def test_a_copy_of_a_server_without_its_package_says_what_to_install(
     ):
         with pytest.raises(StoreError, match="needs the package psycopg") as caught:
             await asked
-        assert "pip install 'pegboard[postgres]'" in caught.value.hint
+        assert install_line(extra="postgres") in caught.value.hint
 
 
 async def test_a_server_that_is_not_reached_is_said(url: str) -> None:

@@ -20,6 +20,7 @@ from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
 from pegboard.ports import StateChange
 from pegboard.stores.sql import PostgresStore
 from pegboard.stores.sql.schema import VERSION
+from pegboard.support.installed import install_line
 from postgres_server import PostgresServer
 
 PASSWORD = "hunter2-and-more"
@@ -208,7 +209,7 @@ async def test_a_package_that_is_missing_is_named_with_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     error = await refusal(server.address())
-    assert error.hint == "Install it: pip install 'pegboard[postgres]'."
+    assert error.hint == f"Install it: {install_line(extra='postgres')}."
 
 
 async def test_nothing_that_is_written_down_has_the_password(

@@ -30,9 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
-        from importlib.metadata import version
+        from pegboard.support.version import full_version
 
-        print(f"pegboard {version('pegboard')}")  # noqa: T201
+        print(f"pegboard {full_version()}")  # noqa: T201
         return 0
     if arguments[:1] == ["serve"]:
         gc.disable()  # nothing that the start makes is garbage; once it runs, or ends, it is collected again

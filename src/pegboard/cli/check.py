@@ -43,6 +43,7 @@ from pegboard.operators.known_problems import absent_commands
 from pegboard.operators.pins import OperatorPins
 from pegboard.problems import Problem
 from pegboard.sources.lazy import local_sources
+from pegboard.support.installed import install_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,7 +184,7 @@ def _mcp(configuration: Configuration) -> Iterator[Problem]:
             severity="warning",
             code="mcp_missing",
             message=f"servers need the extra mcp: {missing}.",
-            hint=f"Run {mcp_extra.INSTALL}.",
+            hint=f"Run {install_line(extra='mcp')}.",
             place=server.place,
         )
 

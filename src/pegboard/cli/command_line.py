@@ -14,6 +14,7 @@ from pegboard.cli.common import DONE, USAGE, report
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
 from pegboard.sources.stdout import reserved_stdout
+from pegboard.support.version import full_version
 
 PROGRAM = "pegboard"
 CONTEXT = {"help_option_names": ["--help", "-h"]}
@@ -104,9 +105,7 @@ app = _typer("Decide which tools a language model sees at each step, why, and wh
 def _top(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Decide which tools a language model sees at each step, why, and what that costs."""
     if version:
-        from importlib.metadata import version as version_of
-
-        Printer(as_json=False).say(f"{PROGRAM} {version_of(PROGRAM)}")
+        Printer(as_json=False).say(f"{PROGRAM} {full_version()}")
         raise typer.Exit(DONE)
 
 

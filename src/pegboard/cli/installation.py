@@ -6,12 +6,12 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.rendering import plural
 from pegboard.cli.store_lines import check_json, sealed_line, size_text
 from pegboard.errors import StoreError
+from pegboard.support.version import full_version
 
 if TYPE_CHECKING:
     from pegboard.ports.store_copies import StoreCheck, StoreCopies
@@ -65,7 +65,7 @@ async def looked_over(configuration: str, copies: StoreCopies) -> Installation:
 
 def installation_lines(found: Installation) -> Iterator[str]:
     """Yield what was found, for people."""
-    yield f"Pegboard {version('pegboard')} on Python {platform.python_version()}, {platform.system()}"
+    yield f"Pegboard {full_version()} on Python {platform.python_version()}, {platform.system()}"
     yield f"configuration  {found.configuration}"
     if found.waiting:
         count = plural(len(found.waiting), "change")
@@ -104,7 +104,7 @@ def installation_json(found: Installation) -> dict[str, Any]:
     error = found.error
     return {
         "sound": found.sound,
-        "version": version("pegboard"),
+        "version": full_version(),
         "python": platform.python_version(),
         "system": platform.system(),
         "configuration": found.configuration,

@@ -21,7 +21,8 @@ from pegboard.problems import Problem
 from pegboard.sources.references.keyring_values import delete, store, usable, value_of
 from pegboard.sources.references.stored_names import note_deleted, note_stored
 from pegboard.support import own_folder
-from pegboard.system_keyring import INSTALL, KeyringError, installed
+from pegboard.support.installed import install_line
+from pegboard.system_keyring import KeyringError, installed
 
 if TYPE_CHECKING:
     from pegboard.config.clients.plain_secrets import PlainSecret
@@ -87,7 +88,11 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
     if first is not None and not installed():
         message = "the package keyring is not installed, which ${keyring:NAME} needs."
         yield Problem(
-            severity="warning", code="keyring_missing", message=message, hint=f"Run {INSTALL}.", place=first.place
+            severity="warning",
+            code="keyring_missing",
+            message=message,
+            hint=f"Run {install_line(extra='keyring')}.",
+            place=first.place,
         )
 
 
@@ -143,7 +148,9 @@ async def moved_secrets(
         keyring = ask and await _agreed(found, names)
         later = "" if keyring else "Add --keyring to move them into the keyring."
     else:
-        lacks = "This system has no keyring." if installed() else f"There is no keyring ({INSTALL})."
+        lacks = (
+            "This system has no keyring." if installed() else f"There is no keyring ({install_line(extra='keyring')})."
+        )
         later = lacks if keyring is None else ""
     return _in_keyring(servers, found, stays_in) if keyring else _in_files(servers, found, config, later)
 

@@ -23,6 +23,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.errors import PegboardError, StoreError, UsageError
 from pegboard.ports.store_copies import OF_EVERY_STORE, store_not_empty
 from pegboard.stores.sql.copy_lines import CopyReader, CopyWriter
+from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
@@ -153,10 +154,8 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
 
 async def _copied(copies: StoreCopies, file: IO[bytes], say: Callable[[str], None]) -> CopyEnd:
     """Write a copy and return what it came to."""
-    from importlib.metadata import version
-
     writer = CopyWriter()
-    file.write(writer.header(version=version("pegboard"), store=copies.kind))
+    file.write(writer.header(version=__version__, store=copies.kind))
     async with aclosing(copies.export()) as batches:
         async for batch in batches:
             file.write(writer.lines(batch))

@@ -47,7 +47,9 @@ try:
     from agno.tools.function import Function, FunctionCall, ToolResult, UserInputField
     from pydantic import Field, PrivateAttr
 except ImportError as error:
-    raise ImportError("Agno is missing. Install it: pip install 'pegboard[agno]'") from error
+    from pegboard.support.installed import install_line
+
+    raise ImportError(f"Agno is missing. Install it: {install_line(extra='agno')}") from error
 
 OwnerT = TypeVar("OwnerT", Agent, Team)
 OpenSession = Callable[[RunContext], AnySession | Awaitable[Session]]

@@ -56,7 +56,9 @@ try:
         ResponseOutputItemDoneEvent,
     )
 except ImportError as error:
-    raise ImportError("OpenAI Agents is missing. Install it: pip install 'pegboard[openai-agents]'") from error
+    from pegboard.support.installed import install_line
+
+    raise ImportError(f"OpenAI Agents is missing. Install it: {install_line(extra='openai-agents')}") from error
 
 AgentT = TypeVar("AgentT", bound=Agent[Any])
 AnyContext = RunContextWrapper[Any]

@@ -93,7 +93,9 @@ try:
     from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 except ImportError as error:
-    raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
+    from pegboard.support.installed import install_line
+
+    raise ImportError(f"pydantic-ai is missing. Install it: {install_line(extra='pydantic-ai')}") from error
 
 T = TypeVar("T")
 AnyContext = RunContext[Any]

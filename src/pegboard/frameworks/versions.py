@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Final
 
+from pegboard.support.installed import CODE
+
 _LOG: Final = logging.getLogger("pegboard.frameworks")
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)\s*\(?([^;)]*)")
 _BOUND: Final = re.compile(r"(>=|<)\s*(\d+(?:\.\d+)*)")
@@ -34,7 +36,7 @@ def warn_if_untested(framework: str) -> None:
 
 def declared_range(framework: str) -> str:
     """Return the versions of a distribution that Pegboard declares, or nothing."""
-    found = (_REQUIREMENT.match(line) for line in requires("pegboard") or ())
+    found = (_REQUIREMENT.match(line) for line in requires(CODE) or ())
     return next((one[2].strip() for one in found if one is not None and _normal(one[1]) == framework), "")
 
 

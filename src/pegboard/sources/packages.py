@@ -27,6 +27,7 @@ from pegboard.sources.signatures import (
     constructs,
     distribution_of,
 )
+from pegboard.support.installed import install_line
 
 log = logging.getLogger("pegboard")
 
@@ -179,14 +180,13 @@ def _explained(spec: RegisteredSpec) -> Generator[None]:
         absent = (error.name if isinstance(error, ModuleNotFoundError) else None) or ""
         raise ToolUnavailableError(
             f"plugin '{spec.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"pip install {distribution_of(absent)}" if absent else f"Reinstall or update '{package}'.",
+            hint=install_line(distribution_of(absent)) if absent else f"Reinstall or update '{package}'.",
         ) from error
 
 
 def _not_provided(spec: RegisteredSpec) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"plugin '{spec.name}' is known by name only: no installed package provides it.",
-        hint=spec.install
-        or f"Install a package that registers '{spec.name}' in the entry-point group '{GROUP}', "
+        hint=f"Install a package that registers '{spec.name}' in the entry-point group '{GROUP}', "
         "or define it under 'plugins:' or 'servers:'.",
     )

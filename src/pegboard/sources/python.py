@@ -29,6 +29,7 @@ from pegboard.sources.signatures import (
     nothing_adopted,
 )
 from pegboard.sources.stdout import plugin_output
+from pegboard.support.installed import install_line
 
 
 class PythonSource(HookedSource):
@@ -155,5 +156,5 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
         )
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
-        hint=f"pip install {distribution_of(error.name)}",
+        hint=install_line(distribution_of(error.name)),
     )

@@ -5,7 +5,6 @@ Nothing is imported here: the tables are checked against the installed Agno and 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -190,8 +189,8 @@ def registered() -> Mapping[str, RegisteredSpec]:
     """Return every plugin that is known by name; packages may take these names over.
 
     Toolkits of Agno have the loader ``agno:module:Class``, packaged plugins ``packaged:module`` or
-    ``packaged:module:function``, names that only a package can bring ``missing:``; ``install`` is one line that brings
-    everything that the plugin imports.
+    ``packaged:module:function``, names that only a package can bring ``missing:``; ``packages`` are what the
+    plugin imports besides.
     """
     found = {spec.name: spec for spec in map(_agno, _AGNO.strip().splitlines())}
     spelled = {name.casefold(): name for name in _NAMES}
@@ -225,7 +224,7 @@ def _agno(line: str) -> RegisteredSpec:
         category=category_of(name),
         description=_ABOUT.get(name, ""),
         policy=Frozen(_POLICY.get(name, {})),
-        install=" ".join(["pip install", *map(shlex.quote, ("pegboard[agno]", *packages))]),
+        packages=tuple(packages),
         shared_only=name in SHARED_ONLY,
         counterpart=_COUNTERPARTS.get(name, ""),
     )

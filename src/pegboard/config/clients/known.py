@@ -56,12 +56,16 @@ CLIENTS: Final[Mapping[str, McpClient]] = {
 
 
 def spots(client: McpClient, machine: Machine) -> Iterator[Spot]:
-    """Yield where a client's files may lie: the current folder first, then the home folder."""
+    """Yield where a client's files may lie: the current folder first, then the home folder.
+
+    Where the current folder is the home folder, a file of both is the user's own.
+    """
+    folder, users = machine.folder, [machine.user_path(pattern) for pattern in client.user]
     for name in client.project:
-        folder = machine.folder
-        yield Spot(client=client, path=folder / name, scope="project", folder=folder)
-    for pattern in client.user:
-        yield Spot(client=client, path=machine.user_path(pattern), scope="user")
+        if (path := folder / name).absolute() not in [user.absolute() for user in users]:
+            yield Spot(client=client, path=path, scope="project", folder=folder)
+    for path in users:
+        yield Spot(client=client, path=path, scope="user")
 
 
 def every_spot(machine: Machine) -> Iterator[Spot]:

@@ -142,14 +142,14 @@ class RegisteredSpec(PluginSettings):
     """The description of a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
 
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
-    ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing. ``by_category`` is
+    ``entry_point:name`` …); ``packages`` are what it imports besides, as they are installed. ``by_category`` is
     whether nothing but a category that an agent's loadout names brings it into the catalog (L9).
     ``counterpart`` names what stands in for it where that is not installed: ``module`` or ``module:object``.
     ``module`` is what an installed package brings it in by, ``package`` the name and version of that package.
     """
 
     loader: str
-    install: str = ""
+    packages: tuple[str, ...] = ()
     counterpart: str = ""
     module: str = ""
     package: str = ""

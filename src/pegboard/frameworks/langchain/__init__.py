@@ -55,7 +55,9 @@ try:
     from pegboard.frameworks.langchain.hooks import awaited
     from pegboard.frameworks.langchain.session_tool import SessionTool
 except ImportError as error:
-    raise ImportError("LangChain is missing. Install it: pip install 'pegboard[langchain]'") from error
+    from pegboard.support.installed import install_line
+
+    raise ImportError(f"LangChain is missing. Install it: {install_line(extra='langchain')}") from error
 
 AnyRuntime = Runtime[Any] | ToolRuntime[Any, Any]
 OpenSession = Callable[[AnyRuntime], AnySession | Awaitable[Session]]

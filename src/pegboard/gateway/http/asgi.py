@@ -39,6 +39,7 @@ from pegboard.gateway.protocol.request_identity import is_modern
 from pegboard.gateway.replicas.sessions import NamedSessions
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
+from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -268,10 +269,8 @@ class _Health:
         self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from importlib.metadata import version
-
         board = self._authenticator.board
-        health: dict[str, Any] = {"status": "ok", "version": version("pegboard")}
+        health: dict[str, Any] = {"status": "ok", "version": __version__}
         try:
             token = self._authenticator.principal(Request(scope).headers.get("authorization"))
         except Refusal:

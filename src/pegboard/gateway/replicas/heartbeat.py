@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports import Replica, ReplicaStore
-from pegboard.support.version import __version__
+from pegboard.support.version import full_version
 
 log = logging.getLogger("pegboard")
 
@@ -34,7 +34,7 @@ _FAREWELL: Final = 2.0
 
 def new_replica(address: str) -> Replica:
     """Return this process as a replica, under an id that no other has or had."""
-    return Replica(secrets.token_hex(6), address, __version__)
+    return Replica(secrets.token_hex(6), address, full_version())
 
 
 class Heartbeat:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from pegboard.sources.signatures import (
     summary,
 )
 from pegboard.sources.stdout import plugin_output
+from pegboard.support.installed import install_line
 
 _BASE: Final = "agno.tools.toolkit"
 _OF_BASE: Final = frozenset(
@@ -112,7 +112,7 @@ class AgnoToolkits:
         self._states = SessionStates(store)
         self.schedules = AgnoSchedules(self._database)
 
-    def constructed(self, loader: str, overrides: JsonObject, *, plugin: str, install: str) -> AgnoPlugin:
+    def constructed(self, loader: str, overrides: JsonObject, *, plugin: str, packages: Sequence[str]) -> AgnoPlugin:
         """Return the toolkit that ``module:Class`` names; blocks, and may contact its service.
 
         Raises ``ToolUnavailableError`` with what to install, set or give.
@@ -122,10 +122,10 @@ class AgnoToolkits:
             try:
                 target: type = getattr(importlib.import_module(module), name)
             except ImportError as error:
-                raise lacks_package(plugin, error, install) from error
+                raise lacks_package(plugin, error, packages) from error
             except BaseException as error:  # whatever a module raises when it is imported
-                raise could_not_construct(plugin, error, Parameters(), None, logged, install) from error
-            return self._made(target, overrides, plugin, install, logged)
+                raise could_not_construct(plugin, error, Parameters(), None, logged, packages) from error
+            return self._made(target, overrides, plugin, packages, logged)
 
     def adopt(
         self, target: object, overrides: JsonObject, *, plugin: str, parameters: Parameters | None = None
@@ -136,7 +136,7 @@ class AgnoToolkits:
             return None
         if isinstance(target, type) and issubclass(target, base):
             with collected_warnings() as logged:
-                return self._made(target, overrides, plugin, "", logged)
+                return self._made(target, overrides, plugin, (), logged)
         if not isinstance(target, base):
             return None
         for name in overrides:
@@ -148,18 +148,20 @@ class AgnoToolkits:
         """Close the database."""
         self._database.close()
 
-    def _made(self, target: type, overrides: JsonObject, plugin: str, install: str, logged: list[str]) -> AgnoPlugin:
+    def _made(
+        self, target: type, overrides: JsonObject, plugin: str, packages: Sequence[str], logged: list[str]
+    ) -> AgnoPlugin:
         parameters = Parameters()
         try:
-            parameters, given = self._parameters(target, plugin, install)
+            parameters, given = self._parameters(target, plugin, packages)
             toolkit = _with_own_globals(construct(target, parameters, overrides, plugin=plugin, given=given))
             made = self._ready(toolkit, target, parameters)
         except ToolUnavailableError:
             raise
         except ImportError as error:
-            raise lacks_package(plugin, error, install) from error
+            raise lacks_package(plugin, error, packages) from error
         except BaseException as error:  # whatever a toolkit raises: it cannot run
-            raise could_not_construct(plugin, error, parameters, target, logged, install) from error
+            raise could_not_construct(plugin, error, parameters, target, logged, packages) from error
         if lacking := lacks_credential(plugin, logged, parameters, target):
             raise lacking
         return made
@@ -175,7 +177,7 @@ class AgnoToolkits:
             owned=owned,
         )
 
-    def _parameters(self, target: type, plugin: str, install: str) -> tuple[Parameters, Mapping[str, Any]]:
+    def _parameters(self, target: type, plugin: str, packages: Sequence[str]) -> tuple[Parameters, Mapping[str, Any]]:
         """Return what the toolkit takes from a configuration, and the database where it needs one."""
         base: Any = importlib.import_module(_BASE).Toolkit
         found = parameters_of(target, base=base, of_base=_OF_BASE)
@@ -186,10 +188,10 @@ class AgnoToolkits:
                 f"plugin '{plugin}' keeps what it stores in a file of Pegboard's, which no confined plugin reaches.",
                 hint="Take `confine` away from it.",
             )
-        if absent := absent_packages(install):
+        if absent := absent_packages(packages):
             raise ToolUnavailableError(
                 f"plugin '{plugin}' needs {' and '.join(map(repr, absent))}, not installed.",
-                hint=" ".join(["pip install", *map(shlex.quote, absent)]),
+                hint=install_line(*absent),
             )
         return _without(found, _DATABASE), {_DATABASE: self._database.get()}
 

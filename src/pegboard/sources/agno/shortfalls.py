@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.signatures import Parameters, distribution_of, is_installed
+from pegboard.support.installed import install_line
 
-_AGNO: Final = "pegboard[agno]"
 _PIP_LINE: Final = re.compile(r"pip install (?:-U )?([^`\n]*[\w\]'])")
 _LACKS_CREDENTIAL: Final = re.compile(
     r"(?i)(?=.*(key|token|credential|password|secret|account_sid|_url|_id\b))"
@@ -20,22 +20,27 @@ _LACKS_CREDENTIAL: Final = re.compile(
 _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 
 
-def lacks_package(plugin: str, error: ImportError, install: str) -> ToolUnavailableError:
+def lacks_package(plugin: str, error: ImportError, packages: Sequence[str]) -> ToolUnavailableError:
     """Return the error for a package that is not installed, with the line that installs it."""
     module = _absent_module(error)
     lack = f"needs '{module}', which is not installed." if module else f"lacks a package: {_ended(_line(error))}"
-    return ToolUnavailableError(f"plugin '{plugin}' {lack}", hint=_pip_line(str(error), install, module))
+    return ToolUnavailableError(f"plugin '{plugin}' {lack}", hint=_install_hint(str(error), packages, module))
 
 
 def could_not_construct(
-    plugin: str, error: BaseException, parameters: Parameters, target: object, logged: Sequence[str], install: str
+    plugin: str,
+    error: BaseException,
+    parameters: Parameters,
+    target: object,
+    logged: Sequence[str],
+    packages: Sequence[str],
 ) -> ToolUnavailableError:
     """Return the error for a toolkit whose constructor failed; what it logged counts where it says more."""
     reason = _line(error)
-    packages = next((text for text in logged if "pip install" in text), "")
-    hint = _pip_line(packages or reason, install) if "pip install" in (packages or reason) else ""
+    lacking = next((text for text in logged if "pip install" in text), "")
+    hint = _install_hint(lacking or reason, packages) if "pip install" in (lacking or reason) else ""
     return ToolUnavailableError(
-        f"plugin '{plugin}' could not be constructed: {_ended(packages or reason)}",
+        f"plugin '{plugin}' could not be constructed: {_ended(lacking or reason)}",
         hint=hint or _credential_hint(plugin, reason, parameters, target),
     )
 
@@ -60,19 +65,18 @@ def _absent_module(error: BaseException | None) -> str:
     return ""
 
 
-def _pip_line(text: str, install: str, module: str = "") -> str:
+def _install_hint(text: str, packages: Sequence[str], module: str = "") -> str:
     """Return the line that installs what is missing: as Agno's own error has it, else what is known and not there."""
     found = _PIP_LINE.search(text)
     if found:
-        packages = found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")
-        return f"pip install {packages}"
-    names = [shlex.quote(package) for package in absent_packages(install)] or [distribution_of(module or "agno")]
-    return " ".join(["pip install", *names])
+        named = found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")
+        return install_line(*shlex.split(named))
+    return install_line(*(absent_packages(packages) or [distribution_of(module or "agno")]))
 
 
-def absent_packages(install: str) -> list[str]:
-    """Return the packages of an install line that are not there, without Agno."""
-    return [package for package in shlex.split(install)[2:] if package != _AGNO and not is_installed(package)]
+def absent_packages(packages: Sequence[str]) -> list[str]:
+    """Return those of some packages that are not installed."""
+    return [package for package in packages if not is_installed(package)]
 
 
 def _credential_hint(plugin: str, message: str, parameters: Parameters, target: object) -> str:

@@ -15,6 +15,7 @@ from pegboard.sources.agno.loggers import QuietLoggers
 from pegboard.sources.agno.schedules import MODULE
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import LocalPlugin, LocalSource, Making, built, in_thread
+from pegboard.support.installed import install_line
 
 _LOADER: Final = "agno:"
 
@@ -60,7 +61,7 @@ class AgnoSource(LocalSource):
                 return _without_agno(spec, overrides)
             self._loggers.begin()
             loader = spec.loader.removeprefix(_LOADER)
-            return self._toolkits.constructed(loader, overrides, plugin=spec.name, install=spec.install)
+            return self._toolkits.constructed(loader, overrides, plugin=spec.name, packages=spec.packages)
 
         key = (spec.name, spec.loader, variant_key(overrides))
         return Making(key=key, plugin=spec.name, find=found, make=made, idle=spec.idle)
@@ -70,4 +71,7 @@ def _without_agno(spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
     """Return what stands in for a toolkit where Agno is not installed; it takes no overrides."""
     if spec.counterpart and not overrides:
         return built(importlib.import_module(spec.counterpart), overrides, plugin=spec.name)
-    raise ToolUnavailableError(f"plugin '{spec.name}' is a toolkit of Agno, which is not installed.", hint=spec.install)
+    raise ToolUnavailableError(
+        f"plugin '{spec.name}' is a toolkit of Agno, which is not installed.",
+        hint=install_line(*spec.packages, extra="agno"),
+    )

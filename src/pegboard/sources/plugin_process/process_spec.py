@@ -14,14 +14,15 @@ from typing import Any, Final
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
-from pegboard.mcp_extra import INSTALL, lacking
+from pegboard.mcp_extra import lacking
 from pegboard.sources.code import imported_from
 from pegboard.sources.plugin_process.forms import SETTINGS
+from pegboard.support.installed import install_line
 
 _PROGRAM: Final = Path(__file__).with_name("child") / "__main__.py"
 _CONSTRUCTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "PythonSpec": ("name", "target", "folder", "description"),
-    "RegisteredSpec": ("name", "loader", "install", "counterpart", "module", "package"),
+    "RegisteredSpec": ("name", "loader", "packages", "counterpart", "module", "package"),
 }
 """What of a specification says how a plugin is constructed, by its kind."""
 
@@ -73,7 +74,7 @@ def process_spec(
         raise ToolUnavailableError(f"plugin '{spec.name}' cannot have a process of its own: there is no interpreter.")
     if missing := lacking():
         message = f"plugin '{spec.name}' is confined, and a process of its own needs the extra mcp: {missing}."
-        raise ToolUnavailableError(message, hint=f"Run {INSTALL}.")
+        raise ToolUnavailableError(message, hint=f"Run {install_line(extra='mcp')}.")
     settings = {
         "kind": type(spec).__name__,
         "spec": {key: getattr(spec, key) for key in _CONSTRUCTED_BY[type(spec).__name__]},

@@ -14,7 +14,7 @@ _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "dateutil": "python-dateutil",
     "dotenv": "python-dotenv",
     "git": "GitPython",
-    "psycopg": "'psycopg[binary]'",
+    "psycopg": "psycopg[binary]",
     "psycopg2": "psycopg2-binary",
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",
@@ -36,7 +36,7 @@ def is_installed(requirement: str) -> bool:
     from importlib.metadata import PackageNotFoundError, distribution  # takes longer to import than all of this folder
 
     try:
-        distribution(re.split(r"[^\w.-]", requirement.strip("'\""), maxsplit=1)[0])
+        distribution(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
     except (PackageNotFoundError, ValueError):
         return False
     return True

@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError, StoreUnavailableError, store_unavailable
+from pegboard.support.installed import install_line
 
 if TYPE_CHECKING:
     import psycopg
 
     from pegboard.stores.sql.address import PostgresAddress
 
-INSTALL: Final = "pip install 'pegboard[postgres]'"
 _LAST: Final = re.compile(r"(?:failed|error): (?!.*(?:failed|error): )(?P<why>[^\n]+)")
 _GONE_CLASSES: Final = ("08", "57P")
 """What says that the connection, or the server, has gone away."""
@@ -34,7 +34,7 @@ def require_packages() -> None:
     except ImportError as error:
         raise StoreError(
             f"A store in PostgreSQL needs the package {error.name}, which cannot be loaded.",
-            hint=f"Install it: {INSTALL}.",
+            hint=f"Install it: {install_line(extra='postgres')}.",
         ) from error
     del psycopg, psycopg_pool
 

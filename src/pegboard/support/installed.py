@@ -1,0 +1,102 @@
+"""How this Pegboard was installed, and the line that adds a package to it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+CODE: Final = "pegboard-slim"
+"""The distribution that has the code and declares what it needs."""
+_WITH_SERVERS: Final = "pegboard"
+"""The distribution that has no code and brings the other one with the extra ``mcp``."""
+
+
+def install_line(*packages: str, extra: str = "") -> str:
+    """Return the line that adds an extra of Pegboard, and packages, to the environment that runs this Pegboard.
+
+    Args:
+        packages: requirements, as they are written behind ``pip install``.
+        extra: the extra of Pegboard; empty adds the packages alone.
+    """
+    environment = Path(sys.prefix)
+    if (receipt := environment / "uv-receipt.toml").is_file():
+        extras, others = _uv_tool(receipt)
+        wanted = dict.fromkeys((*others, *packages))
+        return _line("uv tool install", *_each("--with", wanted), _own(*extras, extra))
+    if _run_once(environment):
+        return _line("uvx", "--from", _own(extra), *_each("--with", packages), "pegboard")
+    own = _own(extra) if extra else ""
+    if (environment / "pipx_metadata.json").is_file():
+        return _line("pipx runpip", environment.name, "install", own, *packages)
+    pip = "pip install" if find_spec("pip") is not None else "uv pip install"
+    if own and (folder := _editable_folder()):
+        return _line(pip, "-e", f"{folder}[{extra}]", *packages)
+    return _line(pip, own, *packages)
+
+
+def _line(command: str, *words: str) -> str:
+    return " ".join([command, *(shlex.quote(word) for word in words if word)])
+
+
+def _each(option: str, values: Sequence[str] | dict[str, None]) -> Iterator[str]:
+    for value in values:
+        yield from (option, value)
+
+
+def _own(*extras: str) -> str:
+    """Return the requirement of the distribution that was asked for, from where it came."""
+    name, came_from = _distribution()
+    wanted = ",".join(dict.fromkeys(extra for extra in extras if extra))
+    requirement = f"{name}[{wanted}]" if wanted else name
+    url = came_from.get("url", "")
+    if (vcs := came_from.get("vcs_info")) is not None:
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    return f"{requirement} @ {url}" if url else requirement
+
+
+def _editable_folder() -> str:
+    """Return the checkout that the package is imported from; empty where it was built and installed."""
+    _, came_from = _distribution()
+    if not came_from.get("dir_info", {}).get("editable"):
+        return ""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(came_from["url"]).path)
+
+
+def _distribution() -> tuple[str, dict[str, Any]]:
+    """Return the name of the distribution that brought this package, and where it came from but from an index."""
+    from importlib.metadata import PackageNotFoundError, distribution  # takes longer to import than most of a start
+
+    for name in (_WITH_SERVERS, CODE):
+        try:
+            text = distribution(name).read_text("direct_url.json")
+        except PackageNotFoundError:
+            continue
+        return name, json.loads(text) if text else {}
+    return CODE, {}
+
+
+def _uv_tool(receipt: Path) -> tuple[list[str], list[str]]:
+    """Return the extras of Pegboard and the other packages that ``uv tool install`` was given before."""
+    import tomllib
+
+    extras: list[str] = []
+    others: list[str] = []
+    for one in tomllib.loads(receipt.read_text("utf-8")).get("tool", {}).get("requirements", ()):
+        if one["name"] in (_WITH_SERVERS, CODE):
+            extras += one.get("extras", ())
+        else:
+            others.append(one["name"] + (f"[{','.join(one['extras'])}]" if one.get("extras") else ""))
+    return extras, others
+
+
+def _run_once(environment: Path) -> bool:
+    """Return whether ``uvx`` made this environment in uv's cache, where the next run may have another one."""
+    return any(folder.name.startswith(("archive-v", "environments-v")) for folder in environment.parents)
