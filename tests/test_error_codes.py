@@ -277,7 +277,7 @@ def test_a_client_s_file_is_never_changed_by_halves(folder: Path, capsys: pytest
     cursor.write_text('{"mcpServers": {"a": {"command": "b"}}}')
     machine = Machine(folder=folder, home=folder / "home")
     file = file_of(CLIENTS["cursor"], machine, None)
-    edit = installation(file, entry_for(file, {}, folder / "pegboard.yaml"))
+    edit = installation(file, entry_for(file, {}, folder / "pegboard.yaml"), ())
     cursor.write_text('{"mcpServers": {}}')
     with raises("file_changed"):
         edit.save(keep_in=folder / ".pegboard")

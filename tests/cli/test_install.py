@@ -135,9 +135,9 @@ FILES = {
     "goose": ("home/.config/goose/config.yaml", GOOSE),
 }
 SHAPE = {
-    "client": str, "file": str, "status": str, "config": str, "servers": [str],
+    "client": str, "file": str, "scope": str, "status": str, "config": str, "agent": str, "servers": [str],
     "confined": [str], "keyring": [str], "checked": [str], "logins": [str], "staying": [{"name": str, "reason": str}],
-    "backup": (str, type(None)), "diff": str,
+    "rules": [{"rule": str, "file": str, "text": str}], "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
 pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
@@ -308,14 +308,25 @@ def test_x5_what_else_stands_in_a_file_of_one_line_is_not_shown_either(run: Run)
     assert "\n" not in path.read_text()
 
 
-def test_the_users_own_configuration_is_private_and_has_a_store_of_its_own(run: Run, home: Path) -> None:
+def test_the_users_clients_share_one_configuration_that_is_private(run: Run, home: Path) -> None:
+    """G12: the first one's servers are those of the agent `default`, another set has an agent of its own."""
     placed("codex")
-    placed("zed")
-    for client in ("codex", "zed"):
-        run("init", "--no-check", "--install", client)
-        config = home / ".config" / "pegboard" / f"{client}.yaml"
-        assert config.stat().st_mode & 0o777 == 0o600
-        assert f"/{client}.db" in config.read_text()
+    path = placed("zed")
+    config = home / ".config" / "pegboard" / "pegboard.yaml"
+    first = run("init", "--no-check", "--install", "codex", "--no-keyring", "--json").json
+    second = run("init", "--no-check", "--install", "zed", "--no-keyring", "--json").json
+    assert {first["config"], second["config"]} == {str(config)}
+    assert (first["agent"], second["agent"]) == ("default", "zed")
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert command_of(servers_in(path)["pegboard"])[-2:] == ["--agent", "zed"]
+    value = yaml.safe_load(config.read_text())
+    assert (list(value["servers"]), value["servers"]["git-zed"]["prefix"]) == (
+        ["git", "docs server", "time", "git-zed"],
+        "git",
+    )
+    assert value["agents"]["default"]["discoverable"] == ["git", "docs server"]
+    assert value["agents"]["zed"] == {"dialect": "pegboard", "discoverable": ["git-zed"]}
+    assert run("check", "--config", str(config)).code == 0
 
 
 def test_what_only_the_client_can_ask_for_is_passed_on_as_a_variable(run: Run) -> None:
@@ -370,7 +381,8 @@ def test_a_server_that_came_since_stays(run: Run, client: str, old: str, new: st
     run("init", "--no-check", "--install", client)
     path.write_text(path.read_text().replace(old, new, 1))
     again = run("init", "--no-check", "--install", client)
-    assert "Beside it stand late" in again.out
+    assert "late" in again.out
+    assert list(servers_in(path)) == ["pegboard"]
     assert run("init", "--uninstall", client).code == 0
     assert servers_in(path) == {**servers, "late": {"command": "x"}}
 
@@ -385,12 +397,22 @@ def test_two_clients_of_one_project_share_what_is_equal(run: Run) -> None:
     assert "pegboard.yaml with 1 server: git" in ran.out
 
 
-def test_another_configuration_is_not_replaced_unless_it_is_wanted(run: Run) -> None:
+def test_a_server_of_the_same_name_that_differs_stands_beside_the_other_one(run: Run) -> None:
+    """G12: its client sees it under the name that it had, and not the other one; `--force` replaces the file."""
     path = placed("cursor")
-    Path("pegboard.yaml").write_text("servers: {git: {command: another}}\n")
-    refused = run("init", "--no-check", "--install", "cursor")
-    assert refused.code == 1
-    assert "does not have git as the client has" in refused.err
+    Path("pegboard.yaml").write_text("servers: {git: {command: another}} # mine\n")
+    accept_found()
+    ran = run("init", "--no-check", "--install", "cursor", "--json").json
+    assert (ran["servers"], ran["agent"]) == (["git-cursor"], "cursor")
+    value = yaml.safe_load(Path("pegboard.yaml").read_text())
+    assert value["servers"]["git"] == {"command": "another"}
+    assert value["servers"]["git-cursor"]["prefix"] == "git"
+    assert {name: agent["discoverable"] for name, agent in value["agents"].items()} == {
+        "default": ["git"],
+        "cursor": ["git-cursor"],
+    }
+    assert "# mine" in Path("pegboard.yaml").read_text()
+    run("init", "--uninstall", "cursor")
     assert path.read_text() == MCP
     assert run("init", "--no-check", "--install", "cursor", "--config", "other.yaml").code == 0
     run("init", "--uninstall", "cursor")
@@ -453,7 +475,7 @@ def test_servers_of_toml_that_are_no_tables_are_replaced_and_come_back_too(run: 
 def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
     path = placed("cursor")
     file = file_of(CLIENTS["cursor"], Machine(), None)
-    edit = installation(file, {"command": "pegboard"})
+    edit = installation(file, {"command": "pegboard"}, ())
     path.write_text('{"mcpServers": {}}')
     with pytest.raises(ConfigError, match="was changed meanwhile") as caught:
         edit.save(keep_in=folder / ".pegboard")
@@ -622,7 +644,9 @@ def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, c
     config = put("pegboard.yaml", OWN)
     dry = run("init", "--no-check", "--install", client, "--dry-run", "--json")
     path = Path(dry.json["file"]).expanduser()
-    assert (dry.code, dry.json["status"], path.exists()) == (0, "would_install", there == "no servers")
+    is_there = there == "no servers" and path == Path(name)
+    assert (dry.code, dry.json["status"], path.exists()) == (0, "would_install", is_there)
+    assert dry.json["scope"] == ("user" if path.is_absolute() or path.parts[0] == "home" else "project")
     ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"], ran.json["servers"], misfits(ran.json, SHAPE)) == (0, "installed", [], [])
     assert command_of(servers_in(path)["pegboard"])[-1] == str(config.absolute())
@@ -652,8 +676,6 @@ def test_nothing_is_confined_that_nobody_asks_to_confine(run: Run, folder: Path)
     assert "notes. --confine restricts them." in offered.out
     assert (folder / "pegboard.yaml").read_text().count("confine") == 0
     assert run("init", "--uninstall", "cursor").code == 0
-    other = run(*install, "--confine", "--json")
-    assert (other.code, other.json["error"]["code"]) == (1, "file_exists")
     confined = run(*install, "--confine", "--force")
     assert "Confined to their folder and what their settings name" in confined.out
     written = yaml.safe_load((folder / "pegboard.yaml").read_text())["servers"]["notes"]

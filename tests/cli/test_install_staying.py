@@ -13,6 +13,7 @@ import pytest
 import yaml
 from command_support import Run, put, servers_in
 
+from acceptance import accept_found
 from pegboard.config.inspection import load
 from pegboard.core.model.agents import Agent
 
@@ -144,10 +145,11 @@ def test_a_server_in_a_sandbox_of_vs_code_is_confined_as_narrowly_behind_pegboar
     assert (spec.confine.write, spec.confine.network) == ((str(path.parents[1].absolute()),), ())
     assert run("init", "--uninstall", "vscode").code == 0
     assert path.read_text() == text
-    unconfined = own.read_text().replace("    confine:\n", "    env:\n", 1)
-    own.write_text(unconfined)
-    assert "does not have shell as the client has" in run("init", "--no-check", "--install", "vscode").err
-    assert own.read_text() == unconfined
+    own.write_text("servers: {git: {command: mcp-server-git}, shell: {command: mcp-shell}}\n")
+    accept_found()
+    again = run("init", "--no-check", "--install", "vscode", "--json").json
+    assert (again["servers"], again["confined"]) == (["shell-vscode", "git"], ["shell"])
+    assert load(own, registered={}).specs["shell-vscode"].confine is not None
 
 
 def test_where_this_system_cannot_confine_what_is_in_a_sandbox_stays_there(
@@ -176,10 +178,11 @@ def test_a_start_of_ones_own_excludes_what_only_a_sandbox_of_vs_code_keeps(run: 
 def test_a_server_that_refuses_everybody_and_names_no_login_has_not_come_up(run: Run, challenge: str | None) -> None:
     with door(challenge) as (url, _):
         path = cursor(docs={"url": url, "type": "http"})
-        before = path.read_bytes()
-        ran = run("init", "--install", "cursor")
-        assert (ran.code, path.read_bytes()) == (1, before)
-        assert "  docs: it answered HTTP 401" in ran.err
+        entry = servers_in(path)["docs"]
+        ran = run("init", "--install", "cursor", "--json").json
+        ((name, reason),) = [one.values() for one in ran["staying"]]
+        assert (name, ran["servers"], servers_in(path)["docs"]) == ("docs", ["git"], entry)
+        assert reason.startswith("it does not come up as Cursor starts it: it answered HTTP 401")
 
 
 def test_a_server_that_wants_a_login_moves_and_is_named_with_the_command(run: Run) -> None:
@@ -203,7 +206,7 @@ def test_codex_gives_up_a_server_that_wants_a_login_and_has_it_back(run: Run) ->
         text = f'model = "gpt-6"\n\n{git}\n{table}'
         path = put("home/.codex/config.toml", text)
         ran = run("init", "--install", "codex")
-        config = next(Path("home").rglob("codex.yaml"))
+        config = next(Path("home").rglob("pegboard.yaml"))
         assert f"docs wants a login: pegboard login docs --config {config.absolute()}" in ran.out
     assert "[mcp_servers.docs]" not in path.read_text()
     assert run("init", "--uninstall", "codex").code == 0
@@ -349,11 +352,10 @@ def test_a_server_that_refuses_the_key_that_is_configured_has_not_come_up(run: R
     """Nobody can log in there instead: it is the key that is wrong."""
     with door() as (url, _):
         path = cursor(docs={"url": url, "headers": {"authorization": "Bearer t0k3n-of-mine"}})
-        before = path.read_bytes()
         ran = run("init", "--install", "cursor")
-        assert (ran.code, path.read_bytes()) == (1, before)
-        assert "the credentials are missing or refused" in ran.err
-        assert "t0k3n-of-mine" not in ran.err
+        assert (ran.code, list(servers_in(path))) == (0, ["pegboard", "docs"])
+        assert "the credentials are missing or refused" in ran.out
+        assert "t0k3n-of-mine" not in ran.err + ran.out
 
 
 @pytest.mark.parametrize("arguments", [["--no-check"], ["--dry-run"], ["--no-check", "--dry-run"]])
@@ -367,11 +369,11 @@ def test_what_is_not_to_be_checked_is_not_asked_and_that_is_said(run: Run, argum
 
 def test_a_remote_server_that_nobody_answers_for_has_not_come_up(run: Run) -> None:
     path = cursor(gone={"url": "http://127.0.0.1:1/mcp"})
-    before = path.read_bytes()
     ran = run("init", "--install", "cursor")
-    assert (ran.code, path.read_bytes()) == (1, before)
-    assert "  gone: " in ran.err
-    assert "Start the server, or correct `url`." in ran.err
+    assert (ran.code, list(servers_in(path))) == (0, ["pegboard", "gone"])
+    assert "gone stays where it is: it does not come up as Cursor starts it: " in ran.out
+    assert "Start the server, or correct `url`." in ran.out
+    assert "Run it again once that is corrected: pegboard init --install cursor" in ran.out
 
 
 @pytest.mark.parametrize("written", ['true, "sandbox": 5', '"yes"', "1", '{"network": false}'])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.person import agrees
+from pegboard.config.clients.client import with_texts
 from pegboard.config.clients.plain_secrets import FILE, KEYRING, plain_secrets, without_plain
 from pegboard.config.clients.server_files import read
 from pegboard.config.documents.document import dotted
+from pegboard.config.documents.expansion import Expansion
 from pegboard.config.location import Machine
 from pegboard.config.saving import write_whole
 from pegboard.core.model.specs import ServerSpec
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from pegboard.config.clients.plain_secrets import PlainSecret
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.schema.configuration import Configuration
+
+_KEPT: Final = re.compile(r"\$\{(keyring|file):([^}]*)\}")
 
 
 # -- reported --------------------------------------------------------------------------------------
@@ -225,14 +231,20 @@ def _in_keyring(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], stay
     return Moved(servers=without_plain(servers, kept, KEYRING), names=names, added=tuple(added), lines=(line,))
 
 
-def as_moved_before(servers: Mapping[str, Any], config: Path, there: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return servers as a configuration has them whose secrets were moved before, else as they are."""
-    found, place = plain_secrets(servers), own_folder.beside(config) / own_folder.SECRETS
-    values: Mapping[str, Callable[[str], str | None]] = {KEYRING: value_of, FILE: lambda name: _value_in(place / name)}
-    for reference, value in values.items():
-        moved = without_plain(servers, found, reference)
-        same = bool(found) and all(there.get(name) == entry for name, entry in moved.items() if entry != servers[name])
+def filled_in(config: Path) -> Callable[[Any], Any]:
+    """Return what fills in the values that servers of a configuration refer to, as far as they are known here.
+
+    Those are variables of the environment, and what is in the keyring or in files; the others stay references.
+    """
+    folder = config.absolute().parent
+
+    def value(found: re.Match[str]) -> str:
         with suppress(KeyringError, OSError):
-            if same and all(value(one.name) == one.value for one in found):
-                return moved
-    return servers
+            known = value_of(found[2]) if found[1] == "keyring" else _value_in(folder / Path(found[2]).expanduser())
+            return found[0] if known is None else known
+        return found[0]
+
+    def filled(entry: Any) -> Any:
+        return with_texts(Expansion(env=os.environ).value(entry), lambda text: _KEPT.sub(value, text))
+
+    return filled

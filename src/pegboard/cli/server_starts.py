@@ -1,39 +1,50 @@
-"""Real starts of the servers of a configuration before a client is given it: which come up, and why others do not."""
+"""Real starts of servers before Pegboard takes their place in a client: as the client starts them, and through it."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pegboard.cli.plugin_problems import own_paths
 from pegboard.cli.rendering import SAID_EVERY, Printer, plural
-from pegboard.config.schema.fetched import is_fetched
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.errors import NeedsLoginError, PegboardError
 from pegboard.stores.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.named_paths import OwnPaths
+    from pegboard.sources.mcp.transports.process_watch import ProcessWatch
 
 AT_ONCE: Final = 4
-PATIENCE: Final = 30.0
-"""For how many seconds a server may start, and then list its tools: as long as under `pegboard serve`."""
-INSTALLING: Final = 180.0
-"""The same for one that a package runner may have to install first."""
+PATIENCE: Final = 180.0
+"""For how many seconds a server may start, and then list its tools: a package may have to be installed first."""
 STOP: Final = 10.0
 """For how many seconds the end of a server is awaited."""
+_NAMED: Final = 5
+"""How many tools are named that only one of two starts has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPair:
+    """The two ways in which one server is started; a text says why it is not started at all."""
+
+    name: str
+    as_client: ServerSpec | str
+    through: ServerSpec | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What became of the start of one server: ``fault`` says why it did not come up, nothing where it did."""
+    """What became of the starts of one server: ``fault`` says why it stays with its client, nothing where it moves."""
 
     name: str
     tools: int = 0
@@ -44,86 +55,143 @@ class Start:
     def result(self) -> str:
         """Return in a few words what became of it."""
         if self.fault:
-            return "did not come up"
+            return "stays with its client"
         return "login required" if self.wants_login else plural(self.tools, "tool")
 
 
-async def start_servers(
-    configuration: Configuration, folder: Path | None, printer: Printer, *, leave_out: Collection[str] = ()
-) -> tuple[Start, ...]:
-    """Start servers, four at a time, ask each for its tools and stop it; return what became of each.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What one start came to."""
 
-    What is switched off is not started. Whatever happens, none is left running.
+    tools: frozenset[str] = frozenset()
+    wants_login: bool = False
+    fault: str = ""
+
+
+async def compare_starts(
+    pairs: Sequence[StartPair], configuration: Configuration, folder: Path | None, printer: Printer, title: str
+) -> tuple[Start, ...]:
+    """Start each server twice, ask it for its tools and stop it; return what became of each.
+
+    Four are started at a time. Whatever happens, none is left running, also where this process is killed.
 
     Args:
+        pairs: how each is started.
+        configuration: the configuration that they are to be in.
         folder: where those are started that name no folder; None is the current one.
+        printer: where it is said how far it is.
+        title: the name of the client.
     """
-    specs = [
-        spec if folder is None or spec.cwd or not spec.command else replace(spec, cwd=str(folder))
-        for spec in configuration.specs.values()
-        if isinstance(spec, ServerSpec) and spec.name not in leave_out
-    ]
-    if not specs:
+    from pegboard.sources.mcp.transports.process_watch import ProcessWatch
+
+    if not pairs:
         return ()
-    free, masker, own = asyncio.Semaphore(AT_ONCE), Masker(configuration.secrets), own_paths(configuration)
-    missing = [spec.name for spec in specs]
-
-    async def started(spec: ServerSpec) -> Start:
-        async with free:
-            found = await _start(spec, masker, own)
-        missing.remove(spec.name)
-        printer.note(f"pegboard: {len(specs) - len(missing)} of {len(specs)} servers: {spec.name}: {found.result}")
-        return found
-
-    slow = f"; a package that is installed first may take {INSTALLING:g} s" if any(map(_is_fetched, specs)) else ""
+    free, missing = asyncio.Semaphore(AT_ONCE), [pair.name for pair in pairs]
     printer.note(
-        f"pegboard: starting {plural(len(specs), 'server')} to see whether each comes up: {', '.join(missing)}{slow}"
+        f"pegboard: starting {plural(len(pairs), 'server')} as {title} does and through Pegboard: {', '.join(missing)}"
     )
-    async with asyncio.TaskGroup() as group:
-        starts = [group.create_task(started(spec)) for spec in specs]
-        while pending := [start for start in starts if not start.done()]:
-            finished, _ = await asyncio.wait(pending, timeout=SAID_EVERY)
-            if not finished:
-                printer.note(f"pegboard: still waiting for {', '.join(missing)}")
+    with ProcessWatch() as watch:
+        starter = _Starter(Masker(configuration.secrets), own_paths(configuration), folder, watch)
+
+        async def started(pair: StartPair) -> Start:
+            async with free:
+                found = await starter.compared(pair, title)
+            missing.remove(pair.name)
+            done = f"{len(pairs) - len(missing)} of {plural(len(pairs), 'server')}"
+            printer.note(f"pegboard: {done}: {pair.name}: {found.result}")
+            return found
+
+        async with asyncio.TaskGroup() as group:
+            starts = [group.create_task(started(pair)) for pair in pairs]
+            while pending := [start for start in starts if not start.done()]:
+                finished, _ = await asyncio.wait(pending, timeout=SAID_EVERY)
+                if not finished:
+                    printer.note(f"pegboard: still waiting for {', '.join(missing)}")
     return tuple(start.result() for start in starts)
 
 
-async def _start(spec: ServerSpec, masker: Masker, own: OwnPaths) -> Start:
-    """Start one server, ask it for its tools, and stop it."""
-    from pegboard.sources.mcp import McpSource
+def as_client_starts(spec: ServerSpec) -> ServerSpec:
+    """Return a server with the whole environment of this process, which many clients give to what they start."""
+    return replace(spec, env=Frozen({**os.environ, **spec.env})) if spec.command else spec
 
-    if spec.unavailable:
-        return Start(name=spec.name, fault=masker.text(spec.unavailable))
-    limit = INSTALLING if _is_fetched(spec) else PATIENCE
-    source = McpSource(
-        mask=masker.text,
-        learn=masker.learn,
-        start_timeout=limit,
-        asks=False,
-        store=MemoryStore(),  # with one it is known what wants a login
-    )
-    source.keep_from(lambda: own)
-    began = time.monotonic()
-    try:
-        manifest = await source.describe(replace(spec, timeout=min(spec.timeout, limit)), {})
-    except NeedsLoginError:
-        return Start(name=spec.name, wants_login=True)
-    except PegboardError as error:
-        late = spec.command is not None and time.monotonic() - began >= limit
+
+@dataclass(frozen=True, slots=True)
+class _Starter:
+    masker: Masker
+    own: OwnPaths
+    folder: Path | None
+    watch: ProcessWatch = field(repr=False)
+
+    async def compared(self, pair: StartPair, title: str) -> Start:
+        """Start one server in both ways, one after the other."""
+        by_client = await self._answer(pair.as_client)
+        if by_client.fault:
+            fault = f"it does not come up as {title} starts it: {by_client.fault}"
+            return Start(name=pair.name, fault=fault)
+        behind = await self._answer(pair.through)
+        fault = _difference(by_client, behind, title)
+        return Start(name=pair.name, tools=len(behind.tools), wants_login=behind.wants_login and not fault, fault=fault)
+
+    async def _answer(self, spec: ServerSpec | str) -> _Answer:
+        """Start a server, ask it for its tools, and stop it."""
+        from pegboard.sources.mcp import McpSource
+
+        if isinstance(spec, str):
+            return _Answer(fault=self.masker.text(spec))
+        if spec.unavailable:
+            return _Answer(fault=self.masker.text(spec.unavailable))
+        if self.folder is not None and not spec.cwd and spec.command:
+            spec = replace(spec, cwd=str(self.folder))
+        source = McpSource(
+            mask=self.masker.text,
+            learn=self.masker.learn,
+            start_timeout=PATIENCE,
+            asks=False,
+            store=MemoryStore(),  # with one it is known what wants a login
+        )
+        source.keep_from(lambda: self.own)
+        processes: list[int] = []
+
+        def started(pid: int) -> None:
+            processes.append(pid)
+            self.watch.add(pid)
+
+        source.on_started(started)
+        began = time.monotonic()
+        try:
+            manifest = await source.describe(replace(spec, timeout=min(spec.timeout, PATIENCE)), EMPTY)
+        except NeedsLoginError:
+            return _Answer(wants_login=True)
+        except PegboardError as error:
+            return _Answer(fault=self._fault(error, late=bool(spec.command) and time.monotonic() - began >= PATIENCE))
+        finally:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP):
+                    await source.aclose()
+                for pid in processes:
+                    self.watch.remove(pid)
+        return _Answer(tools=frozenset(tool.name for tool in manifest.tools))
+
+    def _fault(self, error: PegboardError, *, late: bool) -> str:
         more = " It gets no terminal: if it asks a person for something, give it that by its settings." if late else ""
         reason = error.text.partition(" is not available: ")[2] or error.text
-        return Start(name=spec.name, fault=f"{masker.text(reason)}{more}")
-    finally:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP):
-                await source.aclose()
-    return Start(name=spec.name, tools=len(manifest.tools))
+        return f"{self.masker.text(reason)}{more}"
 
 
-def _is_fetched(spec: ServerSpec) -> bool:
-    return is_fetched({"command": spec.command, "args": [*spec.args]})
+def _difference(by_client: _Answer, behind: _Answer, title: str) -> str:
+    """Return why a server that comes up with its client is not moved, or nothing."""
+    if behind.fault:
+        cause = "If it needs a variable of your environment, name it under its `env`."
+        return f"it comes up as {title} starts it, and not through Pegboard: {behind.fault} {cause}"
+    if by_client.wants_login != behind.wants_login:
+        who = title if by_client.wants_login else "Pegboard"
+        return f"it wants a login of {who} alone"
+    lost, new = sorted(by_client.tools - behind.tools), sorted(behind.tools - by_client.tools)
+    parts = [f"without {_named(lost)}"] if lost else []
+    parts += [f"with {_named(new)}"] if new else []
+    return f"it has other tools through Pegboard than {title} sees: {' and '.join(parts)}" if parts else ""
 
 
-def faults_of(starts: Sequence[Start]) -> str:
-    """Return a line for each server that did not come up, with the reason and what to do; nothing where all did."""
-    return "\n".join(f"  {start.name}: {start.fault}" for start in starts if start.fault)
+def _named(tools: Sequence[str]) -> str:
+    more = len(tools) - _NAMED
+    return ", ".join(tools[:_NAMED]) + (f" and {more} more" if more > 0 else "")

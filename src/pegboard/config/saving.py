@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -76,6 +77,20 @@ def replace_whole(path: Path, text: str, *, expected: str) -> str:
         raise _changed(file) from None
     except (OSError, RuntimeError) as error:
         raise _not_saved(file, error, "be saved") from None
+
+
+def create_whole(path: Path, text: str, *, mode: int) -> str:
+    """Write a file that is not there yet, whole, and return the digest of it.
+
+    Raises:
+        FileExistsError: there is one by now.
+    """
+    with _alone_in(path.parent):
+        if path.exists() or path.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        data = text.encode()
+        write_whole(path, data, like=mode)
+        return _digest(data)
 
 
 class _ChangedError(Exception):

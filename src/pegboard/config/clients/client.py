@@ -12,7 +12,8 @@ from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 
-ClientScope = Literal["project", "user"]
+ClientScope = Literal["local", "project", "user"]
+"""Whose servers they are: one person's in one folder (Claude Code), a project's, one person's everywhere."""
 Root = tuple[str, ...]
 Server = dict[str, Any]
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
@@ -119,7 +120,11 @@ class McpClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """One place where a client keeps its servers; ``folder`` is where it starts them, if known."""
+    """One place where a client keeps its servers.
+
+    ``folder`` is where it starts them, if known. Those of the scope ``local`` stand under the name of their folder in a
+    file of the user.
+    """
 
     client: McpClient
     path: Path

@@ -93,9 +93,15 @@ def own_configuration(entry: Any, machine: Machine) -> Path | None:
     )
     if "pegboard" not in programs:
         return None
-    named = next((b for a, b in pairwise(words) if a == "--config"), None)
-    named = named or next((w.partition("=")[2] for w in words if w.startswith("--config=")), None)
+    named = own_argument(entry, "--config")
     return machine.folder / named if named else find(machine.folder) or machine.folder / "pegboard.yaml"
+
+
+def own_argument(entry: Any, option: str) -> str:
+    """Return what an option of the command of a server says, nothing where it is not there."""
+    words = _words(entry)
+    named = next((b for a, b in pairwise(words) if a == option), "")
+    return named or next((w.partition("=")[2] for w in words if w.startswith(f"{option}=")), "")
 
 
 def _words(entry: Any) -> Sequence[str]:

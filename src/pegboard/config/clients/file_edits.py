@@ -11,7 +11,12 @@ from typing import Any, Final
 
 from tomlkit.exceptions import TOMLKitError
 
-from pegboard.config.clients.kept_copies import keep_for_client, remove_for_client
+from pegboard.config.clients.kept_copies import (
+    keep_for_client,
+    kept_for_client,
+    note_for_client,
+    remove_for_client,
+)
 from pegboard.config.clients.literal_secrets import names_in, secrets_in
 from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError, is_mapping
@@ -27,12 +32,17 @@ _PAIR: Final = re.compile(r'("?)([A-Za-z_][\w.-]*)\1(\s*[:=]\s*)("(?!\$)(?:[^"\\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A change of a client's file; ``data`` is what is in it now, byte for byte, or None where it is not there."""
+    """A change of a client's file.
+
+    ``data`` is what is in it now, byte for byte, or None where it is not there. ``before`` is the text that is kept to
+    put it back by, where that is another one: what it was before Pegboard, with the servers that came since.
+    """
 
     file: ServerFile
     path: Path
     data: bytes | None = field(repr=False)
     text: str = field(repr=False)
+    before: str | None = field(default=None, repr=False)
 
     def diff(self) -> str:
         """Return what changes, without secrets and without the lines around it, which may have some."""
@@ -62,14 +72,22 @@ class Edit:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
         mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
-        copy = keep_for_client(self.path, self.path.read_bytes(), keep_in) if keep_in is not None else None
+        earlier = kept_for_client(self.path)
+        copy = keep_for_client(self.path, self._kept(mark), keep_in) if keep_in is not None else None
         try:
             write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
         except BaseException:
             if copy is not None:
                 remove_for_client(self.path)
+                if earlier is not None:
+                    note_for_client(self.path, earlier)
             raise
+        if self.before is not None and copy is not None and earlier is not None:
+            earlier.path.unlink(missing_ok=True)
         return copy
+
+    def _kept(self, mark: str) -> bytes:
+        return self.path.read_bytes() if self.before is None else (mark + self.before).encode()
 
 
 def written_servers(file: ServerFile) -> Mapping[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -35,8 +36,8 @@ AGENTS: Final = """
 agents:
   default:
     dialect: pegboard             # the model searches, loads and unloads by itself
-    # Every server may be loaded when it is needed. Name those under `tools` that should always be loaded.
-    discoverable: ["*"]
+    # {may} may be loaded when needed. Name those under `tools` that should always be loaded.
+    discoverable: {discoverable}
     {toolkits}
     {tools}
     # permissions: {{{example}: false}}     # switches by toolkit, plugin or tool
@@ -139,8 +140,21 @@ def _localised(value: Any, folder: Path) -> Any:
             return value
 
 
-def client_text(taken: Taken, source: str) -> str:
-    """Return a configuration in which every server may be loaded when it is needed."""
+def client_text(
+    taken: Taken,
+    source: str,
+    *,
+    servers: Mapping[str, Any] | None = None,
+    discoverable: Sequence[str] = ("*",),
+) -> str:
+    """Return a configuration in which every server may be loaded when it is needed.
+
+    Args:
+        taken: the servers of a client.
+        source: the name of the file that they come from.
+        servers: the servers as they are to be written, where that is otherwise than in the file.
+        discoverable: the servers that the agent may load by name.
+    """
     example = next(iter(taken.servers), "name")
     toolkits = {name: {"tools": [{name: rule}]} for name, rule in taken.filters.items()}
     allowed = f"allowed_toolkits: {_inline(list(toolkits))}" if toolkits else "# allowed_toolkits: []"
@@ -150,9 +164,15 @@ def client_text(taken: Taken, source: str) -> str:
     return "".join(
         (
             HEAD.format(source=f" from {source}"),
-            SERVERS.format(servers=_yaml({"servers": dict(taken.servers)})),
+            SERVERS.format(servers=_yaml({"servers": dict(taken.servers if servers is None else servers)})),
             shown,
-            AGENTS.format(toolkits=allowed, tools=tools, example=_inline(example)),
+            AGENTS.format(
+                may="Every server" if "*" in discoverable else "These servers",
+                discoverable=json.dumps(list(discoverable), ensure_ascii=False),
+                toolkits=allowed,
+                tools=tools,
+                example=_inline(example),
+            ),
         )
     )
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import stat
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, Spot, input_variable, references_of, with_inputs
-from pegboard.config.clients.compiled_servers import own_configuration
+from pegboard.config.clients.client import ClientScope, McpClient, Spot, input_variable, references_of, with_inputs
+from pegboard.config.clients.compiled_servers import own_argument, own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
+from pegboard.config.clients.merging import DEFAULT
 from pegboard.config.clients.server_files import ServerFile, read, unwritten
 from pegboard.config.documents.document import display_path
 from pegboard.config.location import Machine
@@ -22,6 +25,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError, UsageError
 
 ENTRY: Final = "pegboard"
+CONFIGURATION: Final = "pegboard.yaml"
 
 
 # -- which file ------------------------------------------------------------------------------------
@@ -37,32 +41,83 @@ def client_named(name: str) -> McpClient:
 
 
 def file_of(
-    client: McpClient, machine: Machine, path: Path | None, *, holding: bool = False, empty: bool = False
+    client: McpClient,
+    machine: Machine,
+    path: Path | None,
+    *,
+    scope: ClientScope | None = None,
+    holding: bool = False,
+    empty: ClientScope | None = None,
 ) -> ServerFile:
     """Return the client's file: the one named, else the first that has servers (``holding``: Pegboard).
 
-    ``empty``: where none has servers, the first that is there, else what the first would be when it is made.
-    Raises ``ConfigError`` where there is none.
+    Where several have some, those of one person in this folder come first, then those of the project.
+
+    Args:
+        client: whose file it is.
+        machine: where files lie.
+        path: the file that is meant, or None.
+        scope: whose servers are meant, or None.
+        holding: whether Pegboard has to be in it.
+        empty: where none has servers, the file of this scope, or what it would be when it is made.
+
+    Raises:
+        ConfigError: there is none.
     """
     if path is not None:
         _require_file(path)
         found = read(path, machine).spot
         spot = found if found.client == client else Spot(client=client, path=path, scope="user")
         return _replaceable(read(path, machine, spot=spot))
-    places = list(spots(client, machine))
-    files = [_replaceable(read(spot.path, machine, spot=spot)) for spot in places if spot.path.is_file()]
+    places = [spot for spot in spots(client, machine) if scope is None or spot.scope in (scope, _file_scope(scope))]
+    files = [file for file in files_of(client, machine) if scope is None or file.spot.scope == scope]
     wanted = [file for file in files if file.entries and (not holding or own_names(file, machine))]
     if wanted:
         return wanted[0]
-    looked = ", ".join(display_path(spot.path) for spot in places)
+    looked = ", ".join(dict.fromkeys(display_path(spot.path) for spot in places))
     if holding:
         message = f"Pegboard does not stand in the configuration of {client.title}."
         raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
-    if empty:
-        return files[0] if files else unwritten(places[0], machine)
+    if empty is not None:
+        own = [spot for spot in places if spot.scope == empty] or places
+        there = [file for file in files if file.spot.scope in {spot.scope for spot in own}]
+        return there[0] if there else unwritten(own[0], machine)
     message = f"{client.title} has no configuration with MCP servers."
     hint = f"Looked at {looked}. Name the file with --from FILE. {no_configuration(client)}"
     raise ConfigError(message, code="no_servers", hint=hint)
+
+
+def scopes_of(client: McpClient) -> tuple[ClientScope, ...]:
+    """Return the scopes in which a client has servers."""
+    local: tuple[ClientScope, ...] = ("local",) if client.name == "claude-code" else ()
+    return (*local, *(("project",) if client.project else ()), *(("user",) if client.user else ()))
+
+
+def files_of(client: McpClient, machine: Machine) -> list[ServerFile]:
+    """Return the files of a client that are there, each for one scope; raises ``ConfigError``."""
+    found: list[ServerFile] = []
+    for spot in spots(client, machine):
+        if not spot.path.is_file():
+            continue
+        file = read(spot.path, machine, spot=spot)
+        if (local := local_servers(file, machine)) is not None:
+            found.insert(0, local)
+        found.append(_replaceable(file))
+    return found
+
+
+def local_servers(file: ServerFile, machine: Machine) -> ServerFile | None:
+    """Return a file of Claude Code with the servers that it has for this folder alone, None where it has none."""
+    folder = file.project
+    if folder is None or file.spot.scope != "user":
+        return None
+    spot = replace(file.spot, scope="local", folder=machine.folder / folder)
+    return _replaceable(replace(file, spot=spot, root=("projects", folder, "mcpServers"), project=None))
+
+
+def _file_scope(scope: ClientScope) -> ClientScope:
+    """Return the scope of the file in which servers of a scope stand."""
+    return "user" if scope == "local" else scope
 
 
 def no_configuration(client: McpClient) -> str:
@@ -90,10 +145,15 @@ def own_names(file: ServerFile, machine: Machine) -> tuple[str, ...]:
     return tuple(name for name, entry in entries.items() if own_configuration(entry, machine) is not None)
 
 
-def movable(file: ServerFile) -> ServerFile:
-    """Return a file without the servers that are for its own client only."""
+def movable(file: ServerFile, machine: Machine) -> ServerFile:
+    """Return a file without the servers that are for its own client only, and without Pegboard."""
     client_only = file.client_only_servers()
-    return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in client_only})
+    return without(file, {*client_only, *own_names(file, machine)})
+
+
+def without(file: ServerFile, names: Container[str]) -> ServerFile:
+    """Return a file without some of its servers."""
+    return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in names})
 
 
 def configuration_in_use(file: ServerFile, machine: Machine) -> Path | None:
@@ -103,11 +163,27 @@ def configuration_in_use(file: ServerFile, machine: Machine) -> Path | None:
 
 
 def home_of_configuration(file: ServerFile, machine: Machine) -> Path:
-    """Return where our configuration for a client's file goes: into its project, else the user's folder."""
+    """Return where our configuration for a client's file goes: into its project, else the one of the user."""
     spot = file.spot
     if spot.scope == "project" and spot.folder is not None:
-        return spot.folder / "pegboard.yaml"
-    return machine.configuration / f"{spot.client.name}.yaml"
+        return spot.folder / CONFIGURATION
+    return machine.configuration / CONFIGURATION
+
+
+def own_agent(file: ServerFile) -> str:
+    """Return the name of the agent that a client gets whose servers are not those of the first."""
+    name, folder = file.spot.client.name, file.spot.folder
+    if file.spot.scope != "local" or folder is None:
+        return name
+    bare = re.sub(r"[^a-z0-9]+", "-", folder.name.casefold()).strip("-")
+    digest = hashlib.sha256(str(folder).encode(errors="surrogatepass")).hexdigest()[:6]
+    return "-".join(part for part in (name, bare[:20], digest) if part)
+
+
+def agent_in_use(file: ServerFile, machine: Machine) -> str:
+    """Return the agent that Pegboard serves to a client into whose file it was put."""
+    names = own_names(file, machine)
+    return own_argument(file.entries[names[0]], "--agent") or DEFAULT
 
 
 # -- in --------------------------------------------------------------------------------------------
@@ -127,7 +203,7 @@ def inputs_as_variables(servers: Any) -> Any:
     return with_inputs(servers, lambda name: f"${{{input_variable(name)}}}")
 
 
-def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dict[str, Any]:
+def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path, agent: str = DEFAULT) -> dict[str, Any]:
     """Return Pegboard as a server of this client.
 
     ``servers`` are those behind it, in our own shape before :func:`inputs_as_variables`: what they
@@ -135,16 +211,17 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dic
     project it starts in the project's folder, in which relative paths are meant; else where the client does.
     """
     command, *rest = program()
-    arguments = [*rest, "serve", "--stdio", "--config", str(config.absolute())]
+    chosen = [] if agent == DEFAULT else ["--agent", agent]
+    arguments = [*rest, "serve", "--stdio", "--config", str(config.absolute()), *chosen]
     entry: dict[str, Any] = {"command": command, "args": arguments}
     if file.spot.folder is not None:
         entry["cwd"] = str(file.spot.folder.absolute())
     return file.spot.client.entry(entry, references_of(servers))
 
 
-def installation(file: ServerFile, entry: Mapping[str, Any]) -> Edit:
-    """Return the edit after which Pegboard is the client's only server, but for those that are for it only."""
-    kept_servers = {name: file.entries[name] for name in file.client_only_servers()}
+def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection[str]) -> Edit:
+    """Return the edit after which Pegboard is the client's only server, but for those that stay with it."""
+    kept_servers = {name: file.entries[name] for name in file.entries if name in staying}
     return edited(file, installed(file, entry, kept_servers=kept_servers), {ENTRY: entry, **kept_servers})
 
 

@@ -53,11 +53,16 @@ def keep(data: bytes, name: str, folder: Path) -> Path:
 def keep_for_client(path: Path, data: bytes, folder: Path) -> Path:
     """Keep a copy of a client's file to put it back by, and return where; ``path`` is where the file really lies."""
     copy = keep(data, path.name, folder)
-    record = {"file": str(path), "copy": str(copy), "sha256": hashlib.sha256(data).hexdigest()}
+    note_for_client(path, KeptCopy(path=copy, digest=hashlib.sha256(data).hexdigest()))
+    return copy
+
+
+def note_for_client(path: Path, kept: KeptCopy) -> None:
+    """Note that a copy is the one to put a client's file back by."""
+    record = {"file": str(path), "copy": str(kept.path), "sha256": kept.digest}
     place = _record(path)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(place, json.dumps(record).encode(), like=0o600)
-    return copy
 
 
 def kept_for_client(path: Path) -> KeptCopy | None:

@@ -49,6 +49,17 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     return edited(file, _put_back(file, was, since), servers), "put_back", kept.path
 
 
+def before_pegboard(file: ServerFile, machine: Machine) -> ServerFile:
+    """Return a client's file as it would be without Pegboard: with the servers that it had, and those that came since.
+
+    Raises ``ConfigError`` where that is not known.
+    """
+    text = removal(file, machine)[0].text
+    document = compose(text, file.label, suffix(file))
+    found = replace(file, text=text, document=document)
+    return replace(found, entries=written_servers(found))
+
+
 def _by_hand(config: Path | None) -> str:
     return f"The servers stand in {config}. Put them back by hand." if config else ""
 

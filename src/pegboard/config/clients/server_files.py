@@ -39,10 +39,10 @@ _TOML_SPOT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of docume
 class ServerFile:
     """The file of a client as it was read.
 
-    ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
-    of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
-    the other projects in the file that have servers. ``unconfinable`` says why this system cannot
-    confine what the client runs in a sandbox.
+    ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those of the current
+    folder's own project (Claude Code) before those of the user. ``project`` is the name of that project, None where it
+    has none; ``elsewhere`` are those of the others that have some. ``unconfinable`` says why this system cannot confine
+    what the client runs in a sandbox.
     """
 
     spot: Spot
@@ -50,6 +50,7 @@ class ServerFile:
     document: Document
     root: Root
     entries: Mapping[str, Any]
+    project: str | None = None
     elsewhere: tuple[str, ...] = ()
     unconfinable: str = ""
 
@@ -141,13 +142,14 @@ def server_file(text: str, document: Document, path: Path, machine: Machine, spo
     if own is not None and not is_mapping(own):
         place = document.place(root)
         raise ConfigError(f"{'.'.join(root)} is not an object of servers.", code="no_servers", location=place)
-    project, elsewhere = _projects(value, machine)
+    here, project, elsewhere = _projects(value, machine)
     return ServerFile(
         spot=spot,
         text=text,
         document=document,
         root=root,
         entries={**(own or {}), **project},
+        project=here,
         elsewhere=elsewhere,
     )
 
@@ -183,18 +185,18 @@ def _at(value: Any, path: Root) -> Any:
     return value
 
 
-def _projects(value: Mapping[str, Any], machine: Machine) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the servers of the current folder's project in ``.claude.json``, and the other projects."""
+def _projects(value: Mapping[str, Any], machine: Machine) -> tuple[str | None, Mapping[str, Any], tuple[str, ...]]:
+    """Return the name and the servers of the current folder's project in ``.claude.json``, and the other projects."""
     projects = value.get("projects")
     if not is_mapping(projects):
-        return EMPTY, ()
+        return None, EMPTY, ()
     having = {
         name: servers
         for name, project in projects.items()
         if is_mapping(project) and is_mapping(servers := project.get("mcpServers")) and servers
     }
     here = next((str(f) for f in (machine.folder, *machine.folder.parents) if str(f) in having), None)
-    return having.get(here or "", EMPTY), tuple(name for name in having if name != here)
+    return here, having.get(here or "", EMPTY), tuple(name for name in having if name != here)
 
 
 # -- inputs ----------------------------------------------------------------------------------------

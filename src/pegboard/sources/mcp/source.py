@@ -98,6 +98,10 @@ class McpSource:
         """Keep the files that this returns from every server that is confined and started from now on (P10)."""
         self._settings.launches.own_paths = own_paths
 
+    def on_started(self, callback: Callable[[int], None]) -> None:
+        """Call this with the number of each process that is started from now on."""
+        self._settings.launches.started = callback
+
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
         return isinstance(spec, ServerSpec)

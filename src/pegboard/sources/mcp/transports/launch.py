@@ -49,10 +49,11 @@ class Launches:
     """What holds for every start of one source.
 
     ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
-    names of the servers that have been reported to run unconfined.
+    names of the servers that have been reported to run unconfined. ``started`` takes the number of each process.
     """
 
     own_paths: Callable[[], OwnPaths] = OwnPaths
+    started: Callable[[int], None] | None = None
     unconfined: set[str] = field(default_factory=set[str])
 
 

@@ -119,6 +119,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 cwd=spec.cwd,
                 start_new_session=True,
             )
+            if launches.started is not None:
+                launches.started(self.transport.get_pid())
         except BaseException:
             self.close()
             raise

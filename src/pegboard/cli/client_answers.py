@@ -1,0 +1,32 @@
+"""What putting Pegboard into a client, and taking it out, print in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegboard.cli.common import DONE
+
+if TYPE_CHECKING:
+    from pegboard.cli.rendering import Printer
+    from pegboard.config.clients.server_files import ServerFile
+
+
+def heading(file: ServerFile) -> dict[str, Any]:
+    """Return whose file it is about."""
+    return {"client": file.spot.client.name, "file": file.label}
+
+
+def staying_json(staying: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the servers that stay with a client, each with the reason."""
+    return [{"name": name, "reason": why} for name, why in staying.items()]
+
+
+def answer(printer: Printer, document: Mapping[str, Any], lines: Sequence[str]) -> int:
+    """Print the document for scripts, or the lines for people."""
+    if printer.as_json:
+        printer.document(document)
+    else:
+        for line in lines:
+            printer.say(line)
+    return DONE

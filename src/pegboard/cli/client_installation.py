@@ -1,0 +1,558 @@
+"""Put Pegboard into a client in place of its servers: what `pegboard init --install` does (G12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.cli.client_answers import answer, heading, staying_json
+from pegboard.cli.common import system_user, warnings_to
+from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
+from pegboard.cli.rendering import Printer, plural
+from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
+from pegboard.cli.written_servers import confined_lines, held_servers, may_read
+from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted
+from pegboard.config.clients import installing
+from pegboard.config.clients.claude_rules import claude_rules, denied
+from pegboard.config.clients.client import references_of
+from pegboard.config.clients.compiled_servers import WRONG, servers_of
+from pegboard.config.clients.generated import Taken, taken_from, write
+from pegboard.config.clients.installing import no_configuration
+from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.clients.merging import DEFAULT, MergedServers, merged
+from pegboard.config.clients.removing import before_pegboard
+from pegboard.config.inspection import inspect
+from pegboard.config.location import Machine
+from pegboard.config.saving import create_whole, read_whole, replace_whole
+from pegboard.configuration_source import registered
+from pegboard.confined_servers import ConfinedServers, confinable
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import EMPTY
+from pegboard.errors import ConfigError
+from pegboard.support import own_folder
+
+if TYPE_CHECKING:
+    from pegboard.cli.server_starts import Start
+    from pegboard.config.clients.claude_rules import ClaudeRule
+    from pegboard.config.clients.client import ClientScope, McpClient
+    from pegboard.config.clients.compiled_servers import CompiledServers
+    from pegboard.config.clients.file_edits import Edit
+    from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.saving import ReadFile
+    from pegboard.config.schema.configuration import Configuration
+
+_TRIES: Final = 10
+"""How often a configuration is merged anew that others change meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallOptions:
+    """What `init --install` was given."""
+
+    source: Path | None = None
+    config: Path | None = None
+    scope: ClientScope | None = None
+    force: bool = False
+    confine: bool = False
+    check: bool = True
+    dry_run: bool = False
+    keyring: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Installation:
+    """One installation.
+
+    Attributes:
+        file: the client's file with the servers that it had, or has beside Pegboard.
+        now: the client's file as it was read, ``data`` what was in it byte for byte, None where it is not there.
+        config: our configuration.
+        taken: the servers that move.
+        merged: what the configuration gets for them.
+        held: how they are confined.
+        staying: the servers that stay with the client, each with the reason.
+        rules: what the permission rules of Claude Code become.
+        again: whether Pegboard is in the client's file already.
+    """
+
+    file: ServerFile
+    now: ServerFile
+    data: bytes | None = field(repr=False)
+    config: Path
+    taken: Taken
+    merged: MergedServers = field(default_factory=MergedServers)
+    held: ConfinedServers = field(default_factory=ConfinedServers)
+    staying: Mapping[str, str] = field(default=EMPTY)
+    rules: tuple[ClaudeRule, ...] = ()
+    again: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Return whether the configuration is that of the user, which clients with other servers join."""
+        return self.config.absolute() == Machine().configuration.absolute() / installing.CONFIGURATION
+
+
+async def install(printer: Printer, name: str, given: InstallOptions) -> int:
+    """Put Pegboard into a client; report it, and return the exit code."""
+    machine = Machine()
+    client = installing.client_named(name)
+    _require_scope(client, given.scope)
+    own = _existing(given, machine)
+    empty = None if own is None else _scope_of_existing(own, client, machine)
+    now = confinable(installing.file_of(client, machine, given.source, scope=given.scope, empty=empty))
+    data = _data_of(now)
+    printer.masker = Masker(secrets_in(dict(now.entries)))
+    again = bool(installing.own_names(now, machine))
+    movable = installing.movable(now, machine)
+    if not movable.entries:
+        if again:
+            return _installed_already(printer, now, machine)
+        return await _give_existing(printer, now, own, given)
+    _refuse_faults(movable, machine)
+    if given.source is None and now.spot.scope == "project" and not given.dry_run:
+        require_accepted(now.spot.path, exactly=True)  # its servers are started, and then count as accepted
+    config = _configuration_of(now, machine, given, again=again)
+    if given.config is None and now.spot.scope == "project" and config.exists() and not given.force:
+        require_accepted(config)
+    before = before_pegboard(now, machine) if again else now
+    plan = _Installation(
+        file=before,
+        now=now,
+        data=data,
+        config=config,
+        taken=taken_from(movable),
+        staying=dict(now.client_only_servers()),
+        again=again,
+    )
+    return await _put_in(printer, _with_rules(plan, machine), movable, given, machine)
+
+
+def _data_of(file: ServerFile) -> bytes | None:
+    """Return what is in a client's file, None where it is not there."""
+    path = file.spot.path.expanduser()
+    return path.read_bytes() if path.exists() else None
+
+
+def _require_scope(client: McpClient, scope: ClientScope | None) -> None:
+    """Raise ``UsageError`` where a client has no servers of a scope."""
+    known = installing.scopes_of(client)
+    if scope is not None and scope not in known:
+        from pegboard.errors import UsageError
+
+        raise UsageError(f"{client.title} has no scope '{scope}'.", hint=f"It has: {', '.join(known)}.")
+
+
+def _existing(given: InstallOptions, machine: Machine) -> Path | None:
+    """Return the configuration that a client without servers is given, None where there is none."""
+    places = [given.config] if given.config is not None else [
+        Path(installing.CONFIGURATION),
+        machine.configuration / installing.CONFIGURATION,
+    ]  # fmt: skip
+    return next((path for path in places if path.is_file()), None)
+
+
+def _scope_of_existing(own: Path, client: McpClient, machine: Machine) -> ClientScope:
+    """Return into which file of a client a configuration belongs: that of a project into the project's."""
+    project = own.absolute().parent == machine.folder.absolute()
+    return "project" if project and "project" in installing.scopes_of(client) else "user"
+
+
+def _configuration_of(file: ServerFile, machine: Machine, given: InstallOptions, *, again: bool) -> Path:
+    used = installing.configuration_in_use(file, machine) if again else None
+    return given.config or used or installing.home_of_configuration(file, machine)
+
+
+def _with_rules(plan: _Installation, machine: Machine) -> _Installation:
+    """Return an installation with the permission rules of Claude Code: what they deny is not granted."""
+    spot = plan.file.spot
+    if spot.client.name != "claude-code":
+        return plan
+    rules = claude_rules(plan.taken.servers, machine, spot.scope, spot.folder or machine.folder)
+    whole = {
+        rule.server: f"{rule.text} in {rule.file} denies all of its tools"
+        for rule in rules
+        if rule.kind == "deny" and rule.every_tool
+    }
+    taken = _without(plan.taken, whole)
+    taken = replace(taken, filters=denied(rules, taken.filters))
+    named = tuple(rule for rule in rules if rule.server not in whole)
+    return replace(plan, taken=taken, staying={**plan.staying, **whole}, rules=named)
+
+
+def _without(taken: Taken, names: Mapping[str, str]) -> Taken:
+    return replace(
+        taken,
+        servers={name: entry for name, entry in taken.servers.items() if name not in names},
+        filters={name: rule for name, rule in taken.filters.items() if name not in names},
+        in_view=tuple(name for name in taken.in_view if name not in names),
+    )
+
+
+# -- merged and checked ----------------------------------------------------------------------------
+
+
+def _text_of(config: Path, given: InstallOptions) -> str:
+    """Return what is in a configuration; nothing where there is none, or it is to be replaced."""
+    return read_whole(config).text if config.exists() and not given.force else ""
+
+
+def _merged(plan: _Installation, text: str, given: InstallOptions) -> _Installation:
+    """Return an installation with what a configuration with this text gets for it."""
+    servers = installing.inputs_as_variables(dict(plan.taken.servers))
+    held = held_servers(servers, plan.config, plan.taken.sandboxed, confine=given.confine)
+    found = merged(
+        text,
+        replace(plan.taken, servers=held.servers),
+        file=plan.config.name,
+        source=plan.now.label,
+        own=installing.own_agent(plan.now),
+        shared=plan.shared,
+        resolve=filled_in(plan.config),
+    )
+    return replace(plan, merged=found, held=held)
+
+
+def _new_text(plan: _Installation, text: str, servers: Mapping[str, Any]) -> str:
+    return plan.merged.text(text, servers, file=plan.config.name, shared=plan.shared)
+
+
+async def _put_in(
+    printer: Printer, plan: _Installation, movable: ServerFile, given: InstallOptions, machine: Machine
+) -> int:
+    """Start the servers in both ways, then write the configuration and put Pegboard into the file; report it."""
+    plan = _merged(plan, _text_of(plan.config, given), given)
+    configuration = _usable(plan, _new_text(plan, _text_of(plan.config, given), plan.merged.added))
+    compiled = servers_of(movable, machine)
+    starts, unchecked = await _checked(printer, plan, compiled, configuration, given)
+    faults = {start.name: start.fault for start in starts if start.fault}
+    if faults:
+        taken = _without(plan.taken, faults)
+        if not taken.servers:
+            raise _none_moves(plan, starts, given)
+        plan = replace(plan, taken=taken, staying={**plan.staying, **faults})
+        plan = _merged(plan, _text_of(plan.config, given), given)
+    if given.dry_run:
+        done = _Done(plan=plan, edit=_edit(plan), starts=starts, unchecked=unchecked)
+    else:
+        plan, edit, kept, backup = await _save(printer, plan, given)
+        done = _Done(plan=plan, edit=edit, starts=starts, unchecked=unchecked, kept=kept, backup=backup)
+    return _report(printer, done, given, machine)
+
+
+def _edit(plan: _Installation) -> Edit:
+    """Return the change of the client's file."""
+    entry = installing.entry_for(plan.now, plan.taken.servers, plan.config, plan.merged.agent)
+    edit = installing.installation(plan.file, entry, set(plan.staying))
+    return replace(edit, file=plan.now, data=plan.data, before=plan.file.text if plan.again else None)
+
+
+async def _checked(
+    printer: Printer,
+    plan: _Installation,
+    compiled: CompiledServers,
+    configuration: Configuration,
+    given: InstallOptions,
+) -> tuple[tuple[Start, ...], list[str]]:
+    """Start servers in both ways; return what became of each, and what is reported of those that were not started."""
+    title = plan.now.spot.client.title
+    specs = {
+        name: spec
+        for name, own in plan.merged.names.items()
+        if isinstance(spec := configuration.specs.get(own), ServerSpec)
+    }
+    if given.dry_run or not given.check:
+        listed = ", ".join(specs)
+        return (), [f"Not checked, since none was started: whether {listed} come up."] if listed else []
+    inputs = [name for name, entry in plan.taken.servers.items() if references_of(entry).inputs and name in specs]
+    asked = [name for name in inputs if specs[name].unavailable]
+    by_client = {**compiled.specs, **{name: specs[name] for name in inputs}}
+    pairs = [
+        StartPair(
+            name=name,
+            as_client=as_client_starts(by_client[name]) if name in by_client else compiled.off.get(name, ""),
+            through=spec,
+        )
+        for name, spec in specs.items()
+        if name not in asked
+    ]
+    with warnings_to(printer):
+        starts = await compare_starts(pairs, configuration, plan.now.spot.folder, printer, title)
+    return starts, [f"{name} was not started: it needs what only {title} asks for." for name in asked]
+
+
+def _none_moves(plan: _Installation, starts: tuple[Start, ...], given: InstallOptions) -> ConfigError:
+    lines = "\n".join(f"  {start.name}: {start.fault}" for start in starts if start.fault)
+    message = (
+        f"{plan.now.label} is left as it is, since none of its servers can be moved:\n{lines}\nNothing was changed."
+    )
+    hint = "Correct that, and run it again; --no-check does without this check."
+    hint += " Without --confine nothing is confined." if given.confine else ""
+    return ConfigError(message, code="server_not_started", hint=hint)
+
+
+def _usable(plan: _Installation, text: str) -> Configuration:
+    """Return what a configuration with this text says; raises ``ConfigError`` where it has a mistake."""
+    configuration, problems = inspect(plan.config, registered=registered(), text=text)
+    if configuration is None:
+        errors = [problem for problem in problems if problem.severity == "error"]
+        message = f"{plan.config} could not be used, so it and {plan.now.label} are left as they are: "
+        raise ConfigError(message + "; ".join(map(str, errors)), problems=errors)
+    return configuration
+
+
+def _refuse_faults(file: ServerFile, machine: Machine) -> None:
+    """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
+    wrong = {name: why for name, why in servers_of(file, machine).off.items() if why.startswith(WRONG)}
+    if wrong:
+        listed = "; ".join(f"{name}: {why}" for name, why in wrong.items())
+        hint = "Correct it, or take it out, and try again."
+        raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
+
+
+# -- saved -----------------------------------------------------------------------------------------
+
+
+class _MeanwhileError(Exception):
+    """The configuration was changed while it was merged."""
+
+
+async def _save(
+    printer: Printer, plan: _Installation, given: InstallOptions
+) -> tuple[_Installation, Edit, Moved, Path | None]:
+    """Write the configuration, where it changes, and the client's file: both, or neither.
+
+    Another installation may change the configuration meanwhile: it is merged with what is in it then.
+    """
+    for _ in range(_TRIES):
+        with suppress(_MeanwhileError):
+            return await _save_once(printer, plan, given)
+    message = f"{plan.config} was changed {_TRIES} times meanwhile, so it and {plan.now.label} are left as they are."
+    raise ConfigError(message, code="file_changed", hint="Try again.")
+
+
+async def _save_once(
+    printer: Printer, plan: _Installation, given: InstallOptions
+) -> tuple[_Installation, Edit, Moved, Path | None]:
+    """Do it once; raises :class:`_MeanwhileError` where the configuration was changed meanwhile."""
+    config, folder = plan.config, own_folder.beside(plan.config)
+    there = read_whole(config) if config.exists() else None
+    text = "" if there is None or given.force else there.text
+    plan = _merged(plan, text, given)
+    edit = _edit(plan)
+    if not plan.merged.changes:
+        backup = edit.save(keep_in=folder)
+        accept_text(edit.path)
+        return plan, edit, Moved(servers=plan.merged.added), backup
+    stays = "The copy that is kept for --uninstall still has them in plain."
+    added, ask = plan.merged.added, not printer.as_json
+    kept = await moved_secrets(added, config, keyring=given.keyring, ask=ask, stays_in=stays)
+    written: str | None = None
+    try:
+        new = _new_text(plan, text, kept.servers)
+        _usable(plan, new)
+        written = await _write(plan, new, there, kept.servers, given)
+        backup = edit.save(keep_in=folder)
+    except BaseException:
+        if written is not None:
+            _take_back(config, there, written)
+        kept.undo()
+        own_folder.remove_unused(folder)
+        raise
+    accept_text(config)
+    accept_text(edit.path)
+    return plan, edit, kept, backup
+
+
+async def _write(
+    plan: _Installation, text: str, there: ReadFile | None, servers: Mapping[str, Any], given: InstallOptions
+) -> str:
+    """Write the configuration, and return the digest of what is in it now."""
+    config, personal = plan.config, plan.now.spot.scope != "project"
+    if there is not None and given.force:
+        write(config, text, force=True, like=plan.now.spot.path, allowed=0o600 if personal else may_read(servers))
+        return read_whole(config).digest
+    try:
+        if there is not None:
+            return await saved_edit(config, text, expected=there.digest, reason=f"installed for {plan.now.label}")
+        if personal and not config.parent.exists():
+            config.parent.mkdir(mode=0o700, parents=True)
+        mode = plan.now.spot.path.expanduser().stat().st_mode if plan.now.spot.path.exists() else 0o644
+        return create_whole(config, text, mode=mode & (0o600 if personal else may_read(servers)))
+    except FileExistsError:
+        raise _MeanwhileError from None
+    except ConfigError as error:
+        if error.code == "file_changed":
+            raise _MeanwhileError from None
+        raise
+
+
+async def saved_edit(config: Path, text: str, *, expected: str, reason: str) -> str:
+    """Put a text in the place of a configuration that a person has asked for, and return its digest.
+
+    What it grants counts at once, also for what serves the configuration now; what waited before waits on.
+
+    Raises:
+        ConfigError: ``file_changed`` where it is not the text of the digest that is expected.
+    """
+    known = acceptance_of(key_of(config))
+    if known is None or not known.grants:  # nobody has opened it
+        return replace_whole(config, text, expected=expected)
+    from pegboard.assembly import Pegboard
+
+    async with Pegboard.open(config) as board:
+        return await board.editable.save(text, expected=expected, by=system_user(), decision="saved", reason=reason)
+
+
+def _take_back(config: Path, there: ReadFile | None, written: str) -> None:
+    """Put a configuration back as it was, where nobody has changed it since."""
+    with suppress(ConfigError, OSError):
+        if there is not None:
+            replace_whole(config, there.text, expected=written)
+        elif read_whole(config).digest == written:
+            config.unlink()
+
+
+# -- reported --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    """What an installation came to."""
+
+    plan: _Installation
+    edit: Edit
+    starts: tuple[Start, ...] = ()
+    unchecked: Sequence[str] = ()
+    kept: Moved = field(default_factory=Moved)
+    backup: Path | None = None
+
+
+def _report(printer: Printer, done: _Done, given: InstallOptions, machine: Machine) -> int:
+    plan, found = done.plan, done.plan.merged
+    added = {name for name, own in found.names.items() if own in found.added}
+    held = replace(
+        plan.held,
+        servers={name: entry for name, entry in plan.held.servers.items() if name in added},
+        names=tuple(name for name in plan.held.names if name in added),
+        sandboxed=tuple(name for name in plan.held.sandboxed if name in added),
+        outside=tuple(name for name in plan.held.outside if name in added),
+    )
+    logins = [found.names[start.name] for start in done.starts if start.wants_login]
+    diff = done.edit.diff()
+    document = {
+        **heading(plan.now),
+        "scope": plan.now.spot.scope,
+        "status": "would_install" if given.dry_run else "installed",
+        "config": str(plan.config),
+        "agent": found.agent,
+        "servers": [found.names[name] for name in plan.taken.servers],
+        "confined": held.done,
+        "keyring": list(done.kept.names),
+        "checked": [start.name for start in done.starts],
+        "logins": logins,
+        "staying": staying_json(plan.staying),
+        "rules": [{"rule": rule.text, "file": rule.file, "text": rule.line} for rule in plan.rules],
+        "backup": str(done.backup) if done.backup else None,
+        "diff": diff,
+    }
+    lines = [diff, "", *_written_lines(plan, given), *confined_lines(held), *done.kept.lines]
+    lines += [*_login_lines(logins, plan.config), *done.unchecked, *(rule.line for rule in plan.rules)]
+    lines += [f"{name} stays where it is: {why.rstrip('.')}." for name, why in plan.staying.items()]
+    if any(start.fault for start in done.starts):
+        lines.append(f"Run it again once that is corrected: pegboard init --install {plan.now.spot.client.name}")
+    return answer(printer, document, [*lines, *_other_scopes(plan, machine), *_after_install(plan.now, done.backup)])
+
+
+def _written_lines(plan: _Installation, given: InstallOptions) -> list[str]:
+    found, config = plan.merged, plan.config
+    listed = ", ".join(found.names[name] for name in plan.taken.servers)
+    count = plural(len(plan.taken.servers), "server")
+    agent = f" Its agent is '{found.agent}'." if found.agent != DEFAULT else ""
+    if not found.changes:
+        return [f"Kept {config} with {count}: {listed}.{agent}"]
+    if found.whole is not None:
+        return [f"{'Would write' if given.dry_run else 'Wrote'} {config} with {count}: {listed}.{agent}"]
+    verb = "Would add" if given.dry_run else "Added"
+    there = [own for own in found.names.values() if own not in found.added]
+    lines = [f"{verb} to {config}: {', '.join(found.added) or f'the agent {found.agent}'}.{agent}"]
+    return [*lines, *([f"It had already: {', '.join(there)}."] if there else [])]
+
+
+def _login_lines(names: Sequence[str], config: Path) -> list[str]:
+    """Return how a person logs in to the servers that want it; a call that needs a login asks for it, too."""
+    option = "" if config.absolute() == Path(installing.CONFIGURATION).absolute() else f" --config {config}"
+    return [f"{name} wants a login: pegboard login {name}{option}" for name in names]
+
+
+def _other_scopes(plan: _Installation, machine: Machine) -> list[str]:
+    """Return what is reported of servers that the client has in other scopes: they are left alone."""
+    client, lines = plan.now.spot.client, list[str]()
+    if len(installing.scopes_of(client)) < 2 or plan.again:
+        return []
+    for file in installing.files_of(client, machine):
+        if file.spot.scope != plan.now.spot.scope and (left := installing.movable(file, machine).entries):
+            option = f"pegboard init --install {client.name} --scope {file.spot.scope}"
+            lines.append(f"Left alone in {file.label} ({file.spot.scope}): {', '.join(left)}. To move them: {option}")
+    return lines
+
+
+def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
+    """Return what follows an installation; without a backup nothing was changed."""
+    client = file.spot.client
+    if backup is None:
+        return ["Nothing was changed."]
+    return [
+        f"{client.title} starts pegboard now. What was in {file.label} is kept as {backup}.",
+        f"Next: restart {client.title}. To undo it: pegboard init --uninstall {client.name}",
+    ]
+
+
+# -- without servers to move -----------------------------------------------------------------------
+
+
+async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, given: InstallOptions) -> int:
+    """Give a client that has no server to move the configuration that is there."""
+    if own is None:
+        staying = " ".join(f"{name} stays: {why}." for name, why in file.client_only_servers().items())
+        message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
+        raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
+    if given.config is None:
+        require_accepted(own)
+    plan = _Installation(
+        file=file,
+        now=file,
+        data=_data_of(file),
+        config=own,
+        taken=Taken(servers={}),
+        staying=dict(file.client_only_servers()),
+    )
+    _usable(plan, read_whole(own).text)
+    edit, backup = _edit(plan), None
+    if not given.dry_run:
+        backup = edit.save(keep_in=own_folder.beside(own))
+        accept_text(edit.path)
+    done = _Done(plan=plan, edit=edit, backup=backup)
+    return _report(printer, done, given, Machine())
+
+
+def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> int:
+    used = installing.configuration_in_use(file, machine)
+    gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
+    text = f"Pegboard is in {file.label} already and uses {used}.{gone}"
+    document = {
+        **heading(file),
+        "scope": file.spot.scope,
+        "status": "already_installed",
+        "config": str(used),
+        "agent": installing.agent_in_use(file, machine),
+        **{part: [] for part in ("servers", "confined", "keyring", "checked", "logins")},
+        "staying": staying_json(file.client_only_servers()),
+        "rules": [],
+        "backup": None,
+        "diff": "",
+    }
+    return answer(printer, document, [text])

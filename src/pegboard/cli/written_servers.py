@@ -1,0 +1,37 @@
+"""Servers as `init` and `add` write them: confined where that is asked for, private where a secret may be in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.documents.document import is_mapping
+from pegboard.config.schema.fetched import is_fetched
+from pegboard.confined_servers import ConfinedServers, confined
+
+
+def held_servers(
+    servers: Mapping[str, Any], config: Path, sandboxed: tuple[str, ...], *, confine: bool
+) -> ConfinedServers:
+    """Return servers as they are written: confined where that is asked for, or their client had them in a sandbox."""
+    if confine:
+        return confined(servers, config, sandboxed=sandboxed)
+    return ConfinedServers(servers=servers, sandboxed=sandboxed)
+
+
+def confined_lines(held: ConfinedServers) -> list[str]:
+    """Return what a person reads of confinement; where there is none, that it can be asked for."""
+    free = [
+        n for n, entry in held.servers.items() if is_mapping(entry) and is_fetched(entry) and "confine" not in entry
+    ]
+    if not free or held.names or held.outside:
+        return held.lines
+    offer = f"Fetched when they start, and run with all of your rights: {', '.join(free)}. --confine restricts them."
+    return [*held.lines, offer]
+
+
+def may_read(servers: Mapping[str, Any]) -> int:
+    """Return who may at most read a configuration with these servers: its owner alone where a secret may be in it."""
+    return 0o600 if secrets_in(dict(servers)) else 0o666
