@@ -19,7 +19,7 @@ from pegboard.ports import (
     mentions,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import one_of, where
+from pegboard.stores.sql.database import not_open, one_of, where
 from pegboard.stores.sql.pending_records import EPOCH, microseconds, session_number
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class StoredRequests(StoreBase):
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
         """Store a call within 50 ms, in a batch; where no loop runs, with the next that is written."""
-        self._require_open()
+        if not self._db.is_open:
+            raise not_open(self._db.place)
         self._records.add(entry, details)
         self._batches.schedule()
 

@@ -161,6 +161,13 @@ class SqliteDatabase:
                 raise explained(error, self.place) from error
             return await self._patiently(lambda: _rows(self._connection, sql, values))
 
+    async def _number(self, sql: str) -> int:
+        """Return the one number that a query finds."""
+        try:
+            return (self._open or self._connection).execute(sql).fetchone()[0]
+        except sqlite3.Error:  # :meth:`rows` waits, or says why it fails
+            return (await self.rows(sql))[0][0]
+
     async def slow_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query, read beside the loop."""
         if (path := self._path) is None:
@@ -224,9 +231,9 @@ class SqliteDatabase:
         self._looked_at = time.monotonic()
         if self._path is not None and _identity(self._path) not in (None, self._identity):
             await self._open_again(self._path)
-        version = self.file_number, (await self.rows("PRAGMA data_version"))[0][0]
+        version = self.file_number, await self._number("PRAGMA data_version")
         if self._token is None or version != self._data_version:
-            number = (await self.rows("SELECT value FROM main.counter WHERE name = 'permissions'"))[0][0]
+            number = await self._number("SELECT value FROM main.counter WHERE name = 'permissions'")
             self._data_version = version
             self._token = ChangeToken((version, self._changes), (self.file_number, number))
         return self._token
