@@ -76,7 +76,7 @@ class _Installation:
         held: how they are confined.
         staying: the servers that stay with the client, each with the reason.
         rules: what the permission rules of Claude Code become.
-        again: whether Pegboard is in the client's file already.
+        current: the agent of the client where Pegboard is in its file already, else None.
     """
 
     file: ServerFile
@@ -88,7 +88,7 @@ class _Installation:
     held: ConfinedServers = field(default_factory=ConfinedServers)
     staying: Mapping[str, str] = field(default=EMPTY)
     rules: tuple[ClaudeRule, ...] = ()
-    again: bool = False
+    current: str | None = None
 
     @property
     def shared(self) -> bool:
@@ -126,7 +126,7 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
         config=config,
         taken=taken_from(movable),
         staying=dict(now.client_only_servers()),
-        again=again,
+        current=installing.agent_in_use(now, machine) if again else None,
     )
     return await _put_in(printer, _with_rules(plan, machine), movable, given, machine)
 
@@ -210,6 +210,7 @@ def _merged(plan: _Installation, text: str, given: InstallOptions) -> _Installat
         file=plan.config.name,
         source=plan.now.label,
         own=installing.own_agent(plan.now),
+        current=plan.current,
         shared=plan.shared,
         resolve=filled_in(plan.config),
     )
@@ -247,7 +248,7 @@ def _edit(plan: _Installation) -> Edit:
     """Return the change of the client's file."""
     entry = installing.entry_for(plan.now, plan.taken.servers, plan.config, plan.merged.agent)
     edit = installing.installation(plan.file, entry, set(plan.staying))
-    return replace(edit, file=plan.now, data=plan.data, before=plan.file.text if plan.again else None)
+    return replace(edit, file=plan.now, data=plan.data, before=None if plan.current is None else plan.file.text)
 
 
 async def _checked(
@@ -491,7 +492,7 @@ def _login_lines(names: Sequence[str], config: Path) -> list[str]:
 def _other_scopes(plan: _Installation, machine: Machine) -> list[str]:
     """Return what is reported of servers that the client has in other scopes: they are left alone."""
     client, lines = plan.now.spot.client, list[str]()
-    if len(installing.scopes_of(client)) < 2 or plan.again:
+    if len(installing.scopes_of(client)) < 2 or plan.current is not None:
         return []
     for file in installing.files_of(client, machine):
         if file.spot.scope != plan.now.spot.scope and (left := installing.movable(file, machine).entries):

@@ -35,7 +35,7 @@ def uninstall(printer: Printer, name: str, source: Path | None, scope: ClientSco
         edit.save()
         accept_text(edit.path)
         if how == "restored":
-            remove_for_client(edit.path)
+            remove_for_client(edit.path, file.part)
     document = {
         **heading(file),
         "status": {"restored": "would_restore", "put_back": "would_put_back"}[how] if dry_run else how,

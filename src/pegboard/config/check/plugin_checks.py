@@ -8,6 +8,8 @@ from pegboard.config.check.member_checks import check_members
 from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import error, warning
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.loadouts import matches_any
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.references import ByReference, Reference
 from pegboard.core.model.selectors import Member
@@ -52,16 +54,26 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
 
 
 def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
-    """Yield prefixes that two plugins have: tools of one name would clash (G10)."""
+    """Yield prefixes that two plugins of one agent have: tools of one name would clash (G10)."""
     prefixes: dict[str, str] = {}
+    agents = [agent for agent in config.agents.values() if agent.loadout is None]
+    if len(agents) < len(config.agents):
+        agents.append(Agent(name="", discoverable=("*",)))
     for name, spec in config.written.items():
         section = "servers" if isinstance(spec, ServerSpec) else "plugins"
         prefix = name if spec.prefix is None and section == "servers" else spec.prefix or ""
         first = prefixes.setdefault(prefix, name)
-        if prefix and first != name:
+        if prefix and first != name and any(_may_have(a, first, config) and _may_have(a, name, config) for a in agents):
             message = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
             hint = "Give one of them another prefix: two tools of one name cannot both be listed."
             yield warning("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
+
+
+def _may_have(agent: Agent, plugin: str, config: UncheckedConfig) -> bool:
+    """Return whether an agent names a plugin, or a pattern or toolkit that has it."""
+    kits = (config.toolkits.get(name) for name in (*agent.allowed_toolkits, *agent.initial_toolkits))
+    members = [*agent.static, *agent.essential, *(one for kit in kits if kit is not None for one in kit.members)]
+    return matches_any(agent.discoverable, plugin) is not None or any(one.name == plugin for one in members)
 
 
 def _reserved(config: UncheckedConfig) -> Iterator[Problem]:

@@ -72,15 +72,16 @@ class Edit:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
         mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
-        earlier = kept_for_client(self.path)
-        copy = keep_for_client(self.path, self._kept(mark), keep_in) if keep_in is not None else None
+        part = self.file.part
+        earlier = kept_for_client(self.path, part)
+        copy = keep_for_client(self.path, self._kept(mark), keep_in, part) if keep_in is not None else None
         try:
             write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
         except BaseException:
             if copy is not None:
-                remove_for_client(self.path)
+                remove_for_client(self.path, part)
                 if earlier is not None:
-                    note_for_client(self.path, earlier)
+                    note_for_client(self.path, earlier, part)
             raise
         if self.before is not None and copy is not None and earlier is not None:
             earlier.path.unlink(missing_ok=True)

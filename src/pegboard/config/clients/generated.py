@@ -34,16 +34,13 @@ TOOLKITS: Final = """
 {toolkits}"""
 AGENTS: Final = """
 agents:
+  # {may} may be loaded when needed. Name under `tools` those that should always be loaded: tools: [{example}].
+  # `permissions: {{{example}: false}}` switches by toolkit, plugin or tool, `lease: {{kind: idle, turns: 5}}` unloads
+  # what was not used for five turns, `budget: {{tools: 40, tokens: 8000}}` bounds what is loaded.
   default:
     dialect: pegboard             # the model searches, loads and unloads by itself
-    # {may} may be loaded when needed. Name those under `tools` that should always be loaded.
     discoverable: {discoverable}
-    {toolkits}
-    {tools}
-    # permissions: {{{example}: false}}     # switches by toolkit, plugin or tool
-    # lease: {{kind: idle, turns: 5}}     # unload what was not used for five turns
-    # budget: {{tools: 40, tokens: 8000}}
-"""
+{lists}"""
 STARTER: Final = """
 # MCP servers, in the shape that every client uses. Write ${NAME} for what should come from the environment.
 # servers:
@@ -157,9 +154,8 @@ def client_text(
     """
     example = next(iter(taken.servers), "name")
     toolkits = {name: {"tools": [{name: rule}]} for name, rule in taken.filters.items()}
-    allowed = f"allowed_toolkits: {_inline(list(toolkits))}" if toolkits else "# allowed_toolkits: []"
     static = [{name: taken.filters[name]} if name in taken.filters else name for name in taken.in_view]
-    tools = f"tools: {_inline(static)}" if static else f"# tools: [{_inline(example)}]"
+    lists = {key: items for key, items in (("allowed_toolkits", list(toolkits)), ("tools", static)) if items}
     shown = TOOLKITS.format(toolkits=_yaml({"toolkits": toolkits})) if toolkits else ""
     return "".join(
         (
@@ -169,8 +165,7 @@ def client_text(
             AGENTS.format(
                 may="Every server" if "*" in discoverable else "These servers",
                 discoverable=json.dumps(list(discoverable), ensure_ascii=False),
-                toolkits=allowed,
-                tools=tools,
+                lists="".join(f"    {key}: {_inline(items)}\n" for key, items in lists.items()),
                 example=_inline(example),
             ),
         )

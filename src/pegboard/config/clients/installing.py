@@ -26,6 +26,8 @@ from pegboard.errors import ConfigError, UsageError
 
 ENTRY: Final = "pegboard"
 CONFIGURATION: Final = "pegboard.yaml"
+_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
+"""What makes of a digest a word: a name of letters and digits would look like a secret."""
 
 
 # -- which file ------------------------------------------------------------------------------------
@@ -175,9 +177,9 @@ def own_agent(file: ServerFile) -> str:
     name, folder = file.spot.client.name, file.spot.folder
     if file.spot.scope != "local" or folder is None:
         return name
-    bare = re.sub(r"[^a-z0-9]+", "-", folder.name.casefold()).strip("-")
-    digest = hashlib.sha256(str(folder).encode(errors="surrogatepass")).hexdigest()[:6]
-    return "-".join(part for part in (name, bare[:20], digest) if part)
+    bare = re.sub(r"[^a-z0-9]+", "-", folder.name.casefold()).strip("-")[:20]
+    digest = hashlib.sha256(str(folder).encode(errors="surrogatepass")).hexdigest()[:6].translate(_LETTERS)
+    return "-".join(part for part in (name, bare, digest) if part)
 
 
 def agent_in_use(file: ServerFile, machine: Machine) -> str:

@@ -50,38 +50,46 @@ def keep(data: bytes, name: str, folder: Path) -> Path:
         return copy
 
 
-def keep_for_client(path: Path, data: bytes, folder: Path) -> Path:
-    """Keep a copy of a client's file to put it back by, and return where; ``path`` is where the file really lies."""
+def keep_for_client(path: Path, data: bytes, folder: Path, part: str = "") -> Path:
+    """Keep a copy of a client's file to put it back by, and return where.
+
+    Args:
+        path: where the file really lies.
+        data: what is in it.
+        folder: where the copy is kept.
+        part: which part of the file it is about, where several are put back apart from each other.
+    """
     copy = keep(data, path.name, folder)
-    note_for_client(path, KeptCopy(path=copy, digest=hashlib.sha256(data).hexdigest()))
+    note_for_client(path, KeptCopy(path=copy, digest=hashlib.sha256(data).hexdigest()), part)
     return copy
 
 
-def note_for_client(path: Path, kept: KeptCopy) -> None:
+def note_for_client(path: Path, kept: KeptCopy, part: str = "") -> None:
     """Note that a copy is the one to put a client's file back by."""
     record = {"file": str(path), "copy": str(kept.path), "sha256": kept.digest}
-    place = _record(path)
+    place = _record(path, part)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(place, json.dumps(record).encode(), like=0o600)
 
 
-def kept_for_client(path: Path) -> KeptCopy | None:
+def kept_for_client(path: Path, part: str = "") -> KeptCopy | None:
     """Return the copy that was kept last of a client's file, or None where none is known."""
     try:
-        record = json.loads(_record(path).read_bytes())
+        record = json.loads(_record(path, part).read_bytes())
         return KeptCopy(path=Path(record["copy"]), digest=str(record["sha256"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remove_for_client(path: Path) -> None:
+def remove_for_client(path: Path, part: str = "") -> None:
     """Remove the copy of a client's file, and what is known of it."""
-    kept = kept_for_client(path)
+    kept = kept_for_client(path, part)
     with suppress(OSError):
         if kept is not None:
             kept.path.unlink(missing_ok=True)
-        _record(path).unlink(missing_ok=True)
+        _record(path, part).unlink(missing_ok=True)
 
 
-def _record(path: Path) -> Path:
-    return user_folders.state() / _RECORDS / f"{hashlib.sha256(str(path).encode()).hexdigest()}.json"
+def _record(path: Path, part: str) -> Path:
+    name = hashlib.sha256(f"{path}\0{part}".encode(errors="surrogatepass")).hexdigest()
+    return user_folders.state() / _RECORDS / f"{name}.json"

@@ -69,7 +69,15 @@ class MergedServers:
 
 
 def merged(
-    text: str, taken: Taken, *, file: str, source: str, own: str, shared: bool, resolve: Resolve
+    text: str,
+    taken: Taken,
+    *,
+    file: str,
+    source: str,
+    own: str,
+    current: str | None = None,
+    shared: bool,
+    resolve: Resolve,
 ) -> MergedServers:
     """Return what a configuration needs so that a client finds its servers in it, and no others.
 
@@ -82,6 +90,7 @@ def merged(
         file: the name of the configuration.
         source: the name of the client's file.
         own: the agent that the client gets where its set of servers is another one than that of ``default``.
+        current: the agent that the client has already, which keeps what it has; None where it has none.
         shared: whether ``default`` has to have exactly these servers, or may have more.
         resolve: returns an entry with the values that it refers to.
 
@@ -95,21 +104,24 @@ def merged(
     names, added = _placed(value, taken, own, resolve)
     wanted = _Wanted(taken, names)
     agents = _section(value, "agents")
-    there: Mapping[str, Any] = agents.get(DEFAULT) or EMPTY if agents else _EVERY
+    usual = current or DEFAULT
+    there: Mapping[str, Any] = agents.get(usual) or EMPTY if agents else _EVERY
+    renamed = any(name != in_file for name, in_file in names.items())  # else one name would mean two servers
+    exactly = current is None and (shared or renamed)
+    if (usual in agents or not agents) and wanted.granted_by(value, there, [*added], exactly=exactly):
+        return MergedServers(names=names, added=added, agent=usual)
     parts: dict[tuple[str, ...], Any] = {}
-    exactly = shared or any(name != own_name for name, own_name in names.items())  # else one name means two servers
-    if (DEFAULT in agents or not agents) and wanted.granted_by(value, there, [*added], exactly=exactly):
-        return MergedServers(names=names, added=added)
     if not agents:
         every = [*_section(value, "servers"), *_section(value, "plugins")]
-        parts["agents", DEFAULT] = {"dialect": "pegboard", "discoverable": every}
+        parts["agents", DEFAULT] = there = {"dialect": "pegboard", "discoverable": every}
     for name, members in wanted.toolkits(value, own).items():
         if _section(value, "toolkits").get(name) is None:
             parts["toolkits", name] = {"description": f"Tools of {name}", "tools": members}
     profile = agents.get(own)
-    lists = wanted.lists(value, own, profile or EMPTY)
+    base: Mapping[str, Any] = profile or (there if current is not None else EMPTY)
+    lists = wanted.lists(value, own, base)
     if profile is None:
-        parts["agents", own] = {"dialect": "pegboard", **lists}
+        parts["agents", own] = {"dialect": "pegboard", **base, **lists}
     else:
         parts |= {("agents", own, key): items for key, items in lists.items() if items != profile.get(key)}
     return MergedServers(names=names, added=added, agent=own, parts=parts)

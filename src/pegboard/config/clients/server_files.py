@@ -59,6 +59,11 @@ class ServerFile:
         """Return the name under which messages name the file."""
         return self.document.file
 
+    @property
+    def part(self) -> str:
+        """Return which part of the file its servers are, nothing where they are the usual one."""
+        return "/".join(self.root) if self.spot.scope == "local" else ""
+
     def translated(self) -> ParsedClientFile:
         """Return the servers in our own shape."""
         found = self._client_file()
