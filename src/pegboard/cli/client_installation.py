@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.client_answers import answer, heading, staying_json
 from pegboard.cli.common import system_user, warnings_to
+from pegboard.cli.edited_configuration import saved_edit, user_configuration
 from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
 from pegboard.cli.written_servers import confined_lines, held_servers, may_read
-from pegboard.config.acceptance import accept_text, acceptance_of, key_of, require_accepted
+from pegboard.config.acceptance import accept_text, require_accepted
 from pegboard.config.clients import installing
 from pegboard.config.clients.claude_rules import claude_rules, denied
 from pegboard.config.clients.client import references_of
@@ -93,7 +94,7 @@ class _Installation:
     @property
     def shared(self) -> bool:
         """Return whether the configuration is that of the user, which clients with other servers join."""
-        return self.config.absolute() == Machine().configuration.absolute() / installing.CONFIGURATION
+        return self.config.absolute() == user_configuration().absolute()
 
 
 async def install(printer: Printer, name: str, given: InstallOptions) -> int:
@@ -227,6 +228,7 @@ async def _put_in(
     """Start the servers in both ways, then write the configuration and put Pegboard into the file; report it."""
     plan = _merged(plan, _text_of(plan.config, given), given)
     configuration = _usable(plan, _new_text(plan, _text_of(plan.config, given), plan.merged.added))
+    _edit(plan)  # a file that cannot be rewritten is refused before anything is started
     compiled = servers_of(movable, machine)
     starts, unchecked = await _checked(printer, plan, compiled, configuration, given)
     faults = {start.name: start.fault for start in starts if start.fault}
@@ -378,7 +380,8 @@ async def _write(
         return read_whole(config).digest
     try:
         if there is not None:
-            return await saved_edit(config, text, expected=there.digest, reason=f"installed for {plan.now.label}")
+            reason = f"installed for {plan.now.label}"
+            return await saved_edit(config, text, expected=there.digest, by=system_user(), reason=reason)
         if personal and not config.parent.exists():
             config.parent.mkdir(mode=0o700, parents=True)
         mode = plan.now.spot.path.expanduser().stat().st_mode if plan.now.spot.path.exists() else 0o644
@@ -389,23 +392,6 @@ async def _write(
         if error.code == "file_changed":
             raise _MeanwhileError from None
         raise
-
-
-async def saved_edit(config: Path, text: str, *, expected: str, reason: str) -> str:
-    """Put a text in the place of a configuration that a person has asked for, and return its digest.
-
-    What it grants counts at once, also for what serves the configuration now; what waited before waits on.
-
-    Raises:
-        ConfigError: ``file_changed`` where it is not the text of the digest that is expected.
-    """
-    known = acceptance_of(key_of(config))
-    if known is None or not known.grants:  # nobody has opened it
-        return replace_whole(config, text, expected=expected)
-    from pegboard.assembly import Pegboard
-
-    async with Pegboard.open(config) as board:
-        return await board.editable.save(text, expected=expected, by=system_user(), decision="saved", reason=reason)
 
 
 def _take_back(config: Path, there: ReadFile | None, written: str) -> None:

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")
 BESIDE: Final = Path(".mcp.json")
+_ScopeOption = Annotated[
+    ClientScope | None,
+    typer.Option(
+        "--scope",
+        metavar="local|user|project",
+        help="Whose servers: yours in this folder (Claude Code), yours, the project's. [default: the first found]",
+    ),
+]
 
 
 def init(
@@ -59,10 +67,7 @@ def init(
         bool,
         typer.Option("--no-check", help="With --install: change the client's file without starting its servers first."),
     ] = False,
-    scope: Annotated[
-        ClientScope | None,
-        typer.Option("--scope", metavar="local|user|project", help="Whose servers: the client's own word for it."),
-    ] = None,
+    scope: _ScopeOption = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="With --install or --uninstall: show what would change, and change nothing."),

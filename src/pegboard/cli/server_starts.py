@@ -35,10 +35,13 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPair:
-    """The two ways in which one server is started; a text says why it is not started at all."""
+    """The two ways in which one server is started; a text says why it is not started at all.
+
+    Without a client it is started through Pegboard alone.
+    """
 
     name: str
-    as_client: ServerSpec | str
+    as_client: ServerSpec | str | None
     through: ServerSpec | str
 
 
@@ -55,12 +58,12 @@ class Start:
     def result(self) -> str:
         """Return in a few words what became of it."""
         if self.fault:
-            return "stays with its client"
+            return "not moved"
         return "login required" if self.wants_login else plural(self.tools, "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _StartAnswer:
     """What one start came to."""
 
     tools: frozenset[str] = frozenset()
@@ -80,16 +83,15 @@ async def compare_starts(
         configuration: the configuration that they are to be in.
         folder: where those are started that name no folder; None is the current one.
         printer: where it is said how far it is.
-        title: the name of the client.
+        title: the name of the client, nothing where there is none.
     """
     from pegboard.sources.mcp.transports.process_watch import ProcessWatch
 
     if not pairs:
         return ()
     free, missing = asyncio.Semaphore(AT_ONCE), [pair.name for pair in pairs]
-    printer.note(
-        f"pegboard: starting {plural(len(pairs), 'server')} as {title} does and through Pegboard: {', '.join(missing)}"
-    )
+    ways = f" as {title} does and through Pegboard" if title else ""
+    printer.note(f"pegboard: starting {plural(len(pairs), 'server')}{ways}: {', '.join(missing)}")
     with ProcessWatch() as watch:
         starter = _Starter(Masker(configuration.secrets), own_paths(configuration), folder, watch)
 
@@ -124,6 +126,9 @@ class _Starter:
 
     async def compared(self, pair: StartPair, title: str) -> Start:
         """Start one server in both ways, one after the other."""
+        if pair.as_client is None:
+            found = await self._answer(pair.through)
+            return Start(name=pair.name, tools=len(found.tools), wants_login=found.wants_login, fault=found.fault)
         by_client = await self._answer(pair.as_client)
         if by_client.fault:
             fault = f"it does not come up as {title} starts it: {by_client.fault}"
@@ -132,14 +137,14 @@ class _Starter:
         fault = _difference(by_client, behind, title)
         return Start(name=pair.name, tools=len(behind.tools), wants_login=behind.wants_login and not fault, fault=fault)
 
-    async def _answer(self, spec: ServerSpec | str) -> _Answer:
+    async def _answer(self, spec: ServerSpec | str) -> _StartAnswer:
         """Start a server, ask it for its tools, and stop it."""
         from pegboard.sources.mcp import McpSource
 
         if isinstance(spec, str):
-            return _Answer(fault=self.masker.text(spec))
+            return _StartAnswer(fault=self.masker.text(spec))
         if spec.unavailable:
-            return _Answer(fault=self.masker.text(spec.unavailable))
+            return _StartAnswer(fault=self.masker.text(spec.unavailable))
         if self.folder is not None and not spec.cwd and spec.command:
             spec = replace(spec, cwd=str(self.folder))
         source = McpSource(
@@ -161,16 +166,18 @@ class _Starter:
         try:
             manifest = await source.describe(replace(spec, timeout=min(spec.timeout, PATIENCE)), EMPTY)
         except NeedsLoginError:
-            return _Answer(wants_login=True)
+            return _StartAnswer(wants_login=True)
         except PegboardError as error:
-            return _Answer(fault=self._fault(error, late=bool(spec.command) and time.monotonic() - began >= PATIENCE))
+            return _StartAnswer(
+                fault=self._fault(error, late=bool(spec.command) and time.monotonic() - began >= PATIENCE)
+            )
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP):
                     await source.aclose()
                 for pid in processes:
                     self.watch.remove(pid)
-        return _Answer(tools=frozenset(tool.name for tool in manifest.tools))
+        return _StartAnswer(tools=frozenset(tool.name for tool in manifest.tools))
 
     def _fault(self, error: PegboardError, *, late: bool) -> str:
         more = " It gets no terminal: if it asks a person for something, give it that by its settings." if late else ""
@@ -178,7 +185,7 @@ class _Starter:
         return f"{self.masker.text(reason)}{more}"
 
 
-def _difference(by_client: _Answer, behind: _Answer, title: str) -> str:
+def _difference(by_client: _StartAnswer, behind: _StartAnswer, title: str) -> str:
     """Return why a server that comes up with its client is not moved, or nothing."""
     if behind.fault:
         cause = "If it needs a variable of your environment, name it under its `env`."

@@ -159,7 +159,7 @@ def client_text(
     shown = TOOLKITS.format(toolkits=_yaml({"toolkits": toolkits})) if toolkits else ""
     return "".join(
         (
-            HEAD.format(source=f" from {source}"),
+            HEAD.format(source=f" from {source}" if source else ""),
             SERVERS.format(servers=_yaml({"servers": dict(taken.servers if servers is None else servers)})),
             shown,
             AGENTS.format(

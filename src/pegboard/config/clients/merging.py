@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from pegboard.config.clients.generated import Taken, client_text
 from pegboard.config.documents.document import is_list, is_mapping
-from pegboard.config.documents.value_edits import value_at, with_value
+from pegboard.config.documents.value_edits import value_at, with_value, without_value
 from pegboard.core.model.loadouts import matches
 from pegboard.core.model.tools import EMPTY
+from pegboard.errors import UsageError
 
 DEFAULT: Final = "default"
 """The agent of clients that name none: it has what the first of them had."""
@@ -284,6 +285,57 @@ def _list(value: Any) -> list[Any]:
     return list(value) if is_list(value) else []
 
 
+# -- one server ------------------------------------------------------------------------------------
+
+
+def with_server(text: str, name: str, entry: Mapping[str, Any], *, agent: str | None, file: str) -> str:
+    """Return the text of a configuration with a server that its agents may load.
+
+    Args:
+        text: what is in it, nothing where there is none.
+        name: the name of the server.
+        entry: the server as it is to be written.
+        agent: the only agent that gets it, or None for every one.
+        file: the name of the configuration.
+
+    Raises:
+        UsageError: there is a server or plugin of this name, or no such agent.
+        ConfigError: it cannot be written without changing something else.
+    """
+    if not text:
+        if agent not in (None, DEFAULT):
+            raise UsageError(f"There is no agent '{agent}': there is no configuration yet.", code="unknown_agent")
+        return client_text(Taken(servers={name: entry}), "", discoverable=[name])
+    value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
+    if name in _section(value, "servers") or name in _section(value, "plugins"):
+        hint = f"Take that one out first (`pegboard remove {name}`), or choose another name."
+        raise UsageError(f"{file} has a server or plugin '{name}' already.", code="server_exists", hint=hint)
+    agents = _section(value, "agents")
+    if agent is not None and agent not in (agents or (DEFAULT,)):
+        hint = f"There are: {', '.join(agents or (DEFAULT,))}."
+        raise UsageError(f"There is no agent '{agent}' in {file}.", code="unknown_agent", hint=hint)
+    text = with_value(text, ("servers", name), dict(entry), file=file)
+    for one, profile in agents.items():
+        if agent in (None, one) and (patterns := granting(_mapping(profile), name)) is not None:
+            text = with_value(text, ("agents", one, "discoverable"), patterns, file=file)
+    return text
+
+
+def may_load(value: Mapping[str, Any], name: str) -> list[str]:
+    """Return the agents of a configuration that name a server, or a pattern or toolkit that has it."""
+    agents, kits = _section(value, "agents"), _section(value, "toolkits")
+    if not agents:
+        return [DEFAULT]
+    found: list[str] = []
+    for agent, said in agents.items():
+        profile = _mapping(said)
+        members = [one for kit in _list(profile.get("allowed_toolkits")) for one in _members(kits.get(kit))]
+        named = [*_list(profile.get("tools")), *_list(profile.get("essential")), *members]
+        if granting(profile, name) is None or any(_named(one) == name for one in named):
+            found.append(agent)
+    return found
+
+
 # -- out of it -------------------------------------------------------------------------------------
 
 
@@ -293,8 +345,6 @@ def without_server(text: str, name: str, *, file: str) -> str:
     Raises:
         ConfigError: it cannot be written without changing something else.
     """
-    from pegboard.config.documents.value_edits import without_value
-
     value: Mapping[str, Any] = value_at(text, (), file=file) or EMPTY
     kits = _section(value, "toolkits")
     gone = {kit for kit, said in kits.items() if _only(_members(said), name)}

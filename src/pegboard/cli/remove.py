@@ -1,0 +1,54 @@
+"""`pegboard remove`: take a server out of a configuration (G12)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pegboard.cli.common import DONE, Options, guarded, system_user
+from pegboard.cli.edited_configuration import opened_configuration, user_configuration
+from pegboard.cli.options import JsonOption
+from pegboard.cli.rendering import Printer
+from pegboard.config.clients.merging import without_server
+from pegboard.core.model.naming import did_you_mean
+from pegboard.errors import ConfigError, UsageError
+
+EXAMPLE = "pegboard remove git"
+
+
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="PATH", help="The configuration. [default: that of your clients]")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Take a server away from all of your clients.
+
+    What agents may load of it goes with it.
+    """
+    path = config or user_configuration()
+
+    async def removed(printer: Printer) -> int:
+        file = opened_configuration(path)
+        known = file.servers
+        if name not in known:
+            hint = did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else "It has no servers.")
+            raise UsageError(f"There is no server '{name[:60]}' in {path}.", code="unknown_name", hint=hint)
+        agents = file.agents_with(name)
+        text = without_server(file.text, name, file=path.name)
+        try:
+            file.usable(text)
+        except ConfigError as error:
+            message = f"{name} stays, since something else in {path} names it: {error.message.partition(': ')[2]}"
+            raise ConfigError(message, code="server_in_use", hint="Take that out first.") from None
+        await file.save(text, by=system_user(), reason=f"removed {name}")
+        if printer.as_json:
+            printer.document({"name": name, "config": str(path), "agents": agents})
+        else:
+            printer.say(f"Removed {name} from {path}; {', '.join(agents) or 'no agent'} had it.")
+        return DONE
+
+    return guarded(Options(as_json=as_json), removed)

@@ -1,0 +1,153 @@
+"""`pegboard add` and `pegboard remove`: a server for all clients of a user, and away from them again (G12)."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_serving import serving, url_in
+from command_support import Run, misfits, put
+from mcp import Client
+from test_install_shared import CONFIG, CURSOR, GIT, TIME, WINDSURF, installed, placed
+
+from pegboard.cli import person
+from terminals import Terminal
+
+SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
+COMMAND = ("--", sys.executable, str(SERVER))
+ADDED = {
+    "name": str, "config": str, "agents": [str], "tools": (int, type(None)), "needs_login": bool, "keyring": [str],
+}  # fmt: skip
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def written() -> Any:
+    return yaml.safe_load(CONFIG.read_text())
+
+
+def test_one_command_gives_a_server_to_every_client_and_one_takes_it_away(run: Run) -> None:
+    placed(CURSOR, git=GIT)
+    placed(WINDSURF, time=TIME)
+    for client in ("cursor", "windsurf"):
+        installed(run, client)
+    before = written()
+    ran = run("add", "extra", "--json", *COMMAND)
+    assert (ran.code, misfits(ran.json, ADDED)) == (0, [])
+    assert (ran.json["agents"], ran.json["tools"]) == (["default", "windsurf"], 13)
+    assert written()["servers"]["extra"] == {"command": sys.executable, "args": [str(SERVER)]}
+    assert [agent["discoverable"] for agent in written()["agents"].values()] == [["git", "extra"], ["time", "extra"]]
+    assert run("check", "--strict", "--config", str(CONFIG)).code == 0
+    ran = run("remove", "extra", "--json")
+    assert (ran.code, ran.json["agents"], written()) == (0, ["default", "windsurf"], before)
+
+
+def test_one_agent_may_get_it_alone(run: Run) -> None:
+    placed(CURSOR, git=GIT)
+    placed(WINDSURF, time=TIME)
+    for client in ("cursor", "windsurf"):
+        installed(run, client)
+    ran = run(
+        "add",
+        "docs",
+        "http://127.0.0.1:9/mcp",
+        "--no-check",
+        "--agent",
+        "windsurf",
+        "--header",
+        "Authorization: Bearer k3y-of-mine",
+    )
+    assert (ran.code, "for windsurf." in ran.out, "k3y-of-mine" in ran.out) == (0, True, False)
+    assert "Not checked, since it was not started: whether docs comes up." in ran.out
+    assert written()["agents"]["default"]["discoverable"] == ["git"]
+    assert "k3y-of-mine" not in CONFIG.read_text()
+
+
+def test_the_first_server_makes_the_configuration(run: Run) -> None:
+    assert run("add", "extra", "--env", "MODE=fast", *COMMAND).code == 0
+    assert (CONFIG.stat().st_mode & 0o777, written()["servers"]["extra"]["env"]) == (0o600, {"MODE": "fast"})
+    assert written()["agents"]["default"]["discoverable"] == ["extra"]
+    assert run("remove", "extra").code == 0
+    assert run("check", "--config", str(CONFIG)).code == 0
+
+
+@pytest.mark.parametrize("answer", [None, "no"])
+def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str | None
+) -> None:
+    """A5: who says nothing, or no, changes nothing."""
+    placed(CURSOR, git=GIT)
+    installed(run, "cursor")
+    before = CONFIG.read_text()
+    with Terminal(answer) as terminal:
+        monkeypatch.setattr(person, "TERMINAL", terminal.name)
+        ran = run("add", "extra", "--no-check", "--json", *COMMAND)
+    assert ran.json["error"]["code"] == ("needs_operator" if answer is None else "declined")
+    assert CONFIG.read_text() == before
+    assert run("remove", "git").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("git", "http://127.0.0.1:9/mcp"), 2, "has a server or plugin 'git' already"),
+        (("a", "--env", "X=1", "http://127.0.0.1:9/mcp"), 2, "--env is for a command"),
+        (("a", "--header", "X: 1", "--", "b"), 2, "--header is for an address"),
+        (("a", "--env", "X", "--", "b"), 2, "Write --env NAME=VALUE"),
+        (("a", "--agent", "nobody", "--", "b"), 2, "There is no agent 'nobody' in pegboard.yaml."),
+        (("a", "--", "no-such-command"), 1, "a is not added, since it does not come up: the command 'no-such-command'"),
+        (("*", "--", "b"), 1, "stands for anything"),
+        (("a",), 2, "Missing"),
+    ],
+)
+def test_what_cannot_be_added_is_one_clear_error_and_nothing_changes(
+    run: Run, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    placed(CURSOR, git=GIT)
+    installed(run, "cursor")
+    before = CONFIG.read_text()
+    ran = run("add", *arguments)
+    assert (ran.code, message in ran.err, ran.out) == (code, True, ""), ran.err
+    assert CONFIG.read_text() == before
+
+
+def test_what_grants_a_server_goes_with_it_and_what_else_names_it_keeps_it(run: Run) -> None:
+    put(
+        str(CONFIG),
+        "servers: {git: {command: a}, time: {command: b}}\n"
+        "toolkits: {code: {tools: [git]}, more: {tools: [git, time]}}\n"
+        "agents:\n"
+        "  default: {tools: [{git: {include_tools: [log]}}], discoverable: [git], allowed_toolkits: [code, more]}\n",
+    )
+    assert "Did you mean 'git'?" in run("remove", "gti").err
+    assert run("remove", "git").code == 0
+    assert written() == {
+        "servers": {"time": {"command": "b"}},
+        "toolkits": {"more": {"tools": ["time"]}},
+        "agents": {"default": {"allowed_toolkits": ["more"]}},
+    }
+    before = put(str(CONFIG), "servers: {minutes: {command: a}}\nagents: {default: {tools: ['plugin:minutes']}}\n")
+    text = before.read_text()
+    ran = run("remove", "minutes", "--json")
+    assert (ran.code, ran.json["error"]["code"], CONFIG.read_text()) == (1, "server_in_use", text)
+
+
+def test_what_is_served_has_the_server_at_once(run: Run) -> None:
+    """P10: the person has agreed, so nothing waits for one."""
+    first = json.dumps({"command": sys.executable, "args": [str(SERVER)]})
+    agents = "agents: {default: {dialect: pegboard, discoverable: [first]}}\n"
+    put(str(CONFIG), f"servers: {{first: {first}}}\n{agents}")
+
+    async def loaded(url: str) -> str:
+        async with Client(url) as client:
+            return str((await client.call_tool("load_tools", {"names": ["second"]})).content)
+
+    with serving("--port", "0", "--config", str(CONFIG)) as gateway:
+        url = url_in(gateway.until("Pegboard serves MCP at "))
+        added = run("add", "second", *COMMAND)
+        assert added.code == 0, added.err
+        gateway.until("the edited pegboard.yaml is in use now")
+        assert "waits for a person" not in gateway.seen
+        assert "second__echo" in asyncio.run(loaded(url))
