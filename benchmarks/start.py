@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pegboard.support.own_folder import folder_of
+
 STARTS = 11
 VERBS = ("create", "get", "list", "update", "delete", "search", "archive", "assign", "export", "merge")
 OBJECTS = (
@@ -78,7 +80,7 @@ def measure() -> list[dict[str, object]]:
         for _ in range(STARTS):
             sdk.append(float(ran(folder, SDK)))
             for name, (place, message) in ways.items():
-                shutil.rmtree(place / ".pegboard", ignore_errors=True)
+                shutil.rmtree(folder_of(place / "pegboard.yaml"), ignore_errors=True)
                 found[name].append(json.loads(ran(str(place), PROGRAM, message))["times"])
     mcp = statistics.median(sdk)
     return [row("import mcp", [mcp], mcp), *(row(name, medians(times), mcp) for name, times in found.items())]

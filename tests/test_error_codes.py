@@ -280,7 +280,7 @@ def test_a_client_s_file_is_never_changed_by_halves(folder: Path, capsys: pytest
     edit = installation(file, entry_for(file, {}, folder / "pegboard.yaml"), ())
     cursor.write_text('{"mcpServers": {}}')
     with raises("file_changed"):
-        edit.save(keep_in=folder / ".pegboard")
+        edit.save(keep_in=folder / "kept")
     assert cursor.read_text() == '{"mcpServers": {}}'
 
 

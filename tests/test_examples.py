@@ -38,9 +38,7 @@ WITHOUT_AGNO = "from importlib.util import find_spec; print(find_spec('agno') is
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the examples, so that no state is left beside them."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
-    return Path(
-        shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns(".pegboard", "__pycache__"))
-    )
+    return Path(shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__")))
 
 
 def run(folder: Path, python: Path | str, *arguments: str) -> str:

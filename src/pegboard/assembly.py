@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Mapping, Sequence
@@ -40,7 +39,7 @@ from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from pegboard.sources.lazy import LazyHooks, local_sources
-from pegboard.support import user_folders
+from pegboard.support.own_folder import store_of
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
@@ -548,8 +547,7 @@ def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePl
 
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
-    digest = hashlib.sha256(str(Path.cwd()).encode(errors="surrogatepass")).hexdigest()[:12]
-    return user_folders.state() / f"quickstart-{digest}.db"
+    return store_of(Path("quickstart.yaml"))
 
 
 def _servers(masker: Masker, *, fast_path: bool, store: Store) -> McpSource:

@@ -122,7 +122,8 @@ class EditableFile:
         self._require_file()
         async with self.reloading:
             await self.reload()  # what somebody else has edited waits, or counts, as theirs
-            digest = await asyncio.to_thread(replace_whole, self.source().path, text, expected=expected)
+            save = partial(replace_whole, expected=expected, private=bool(self.secrets(text)))
+            digest = await asyncio.to_thread(save, self.source().path, text)
             await self.reload(by=by)
             key = SessionKey(principal=LOCAL, agent="", session="")
             recorder = self.services.recorder

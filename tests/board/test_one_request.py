@@ -11,6 +11,7 @@ from pegboard import Pegboard, Session
 from pegboard.ports import SessionKey, StoredState
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sql import SqliteStore
+from pegboard.support.own_folder import store_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STATEMENTS = {"load": 6, "search": 3, "surface": 3, "call": 1}
@@ -75,7 +76,7 @@ async def test_a_load_that_was_overtaken_between_read_and_save_starts_again_once
     """S2, X4: both loads stand, and each is in the audit trail once."""
     (tmp_path / "kits.py").write_text(MODULE)
     (tmp_path / "pegboard.yaml").write_text(CONFIG)
-    path = tmp_path / ".pegboard" / "pegboard.db"
+    path = store_of(tmp_path / "pegboard.yaml")
     async with Pegboard.open(tmp_path / "pegboard.yaml") as other:
         store = OvertakenStore(path)
         async with Pegboard.open(tmp_path / "pegboard.yaml", adapters=Adapters(store=store)) as board:
@@ -98,7 +99,7 @@ async def test_what_another_process_has_switched_is_read_once_for_all_who_ask_at
     """P4, G14: the sessions of a replica all look at their lists when a change reaches it."""
     (tmp_path / "kits.py").write_text(MODULE)
     (tmp_path / "pegboard.yaml").write_text(CONFIG)
-    store = RemoteStore(tmp_path / ".pegboard" / "pegboard.db")
+    store = RemoteStore(store_of(tmp_path / "pegboard.yaml"))
     async with (
         Pegboard.open(tmp_path / "pegboard.yaml") as other,
         Pegboard.open(tmp_path / "pegboard.yaml", adapters=Adapters(store=store)) as board,

@@ -16,7 +16,7 @@ from pegboard.gateway import serving
 from sdk_servers import sdk_command
 
 CONFIG = """
-store: sqlite:///.pegboard/pegboard.db
+store: sqlite:///state/pegboard.db
 servers:
   far: {url: "http://127.0.0.1:9/mcp", envFile: secret.env}
   near: {command: python3, args: [server.py, --root, notes]}
@@ -124,7 +124,7 @@ def _ways(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         "notes" + "/" * 5000 + "../pegboard.yaml", f"file://localhost{own}", "%252570egboard.yaml",
         "loadouts/own.yaml", "loadouts/new.yaml", "secret.env",
         "helper.py", "mine.py", "mine/__init__.py", "policies.py", "__pycache__/mine.cpython-312.pyc", "server.py",
-        ".pegboard/pegboard.db", ".pegboard/pegboard.db-wal", ".pegboard/pegboard-agno.db", ".mcp.json",
+        "state/pegboard.db", "state/pegboard.db-wal", "state/pegboard-agno.db", ".mcp.json",
         ".cursor/mcp.json", "~/.claude.json", "~/.codex/config.toml",
         str(Path(os.environ["XDG_CACHE_HOME"], "pegboard", "configurations", "x.json")),
         str(Path(os.environ["XDG_CONFIG_HOME"], "pegboard", "loadouts", "own.yaml")),
@@ -143,7 +143,7 @@ def _ways(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "delete_file", {"path": name}
         yield "move", {"source": "today.txt", "target": name}
     reading = {"dataframe_name": "x", "create_using_function": "read_csv"}
-    yield "create_pandas_dataframe", {**reading, "function_parameters": {"filepath_or_buffer": ".pegboard/pegboard.db"}}
+    yield "create_pandas_dataframe", {**reading, "function_parameters": {"filepath_or_buffer": "state/pegboard.db"}}
     writing = {"dataframe_name": "x", "operation": "to_csv", "operation_parameters": {"path_or_buf": "pegboard.yaml"}}
     yield "run_dataframe_operation", writing
     yield "run_dataframe_operation", {**writing, "operation_parameters": {"x": json.dumps({"path": ["mine.py"]})}}
@@ -154,7 +154,7 @@ def _ways(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "delete_all", {"patterns": ["notes/x", "peg*"]}
     yield "upload", {"options": {"pegboard.yaml": "x"}}
     yield "upload", {"options": {"nested": _nested("pegboard.yaml", 60)}}
-    yield "upload", {"options": {"url": "sqlite:///.pegboard/pegboard.db"}}
+    yield "upload", {"options": {"url": "sqlite:///state/pegboard.db"}}
     yield "upload", {"options": {}, "flags": "--output=pegboard.yaml"}
     yield "upload", {"options": {}, "flags": "@secret.env"}
     yield "upload", {"options": {}, "flags": "pegboard.yaml:/inside:rw"}
@@ -162,9 +162,7 @@ def _ways(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _contents(folder: Path) -> dict[Path, bytes]:
-    files = (
-        path for path in folder.rglob("*.*") if path.is_file() and not {".pegboard", "__pycache__"} & {*path.parts}
-    )
+    files = (path for path in folder.rglob("*.*") if path.is_file() and not {"state", "__pycache__"} & {*path.parts})
     return {path: path.read_bytes() for path in files}
 
 
@@ -217,7 +215,7 @@ async def test_a_tool_that_only_reads_is_refused_state_keys_and_secrets_alone(ad
     """P10: the configuration may be looked at."""
     for path in ("pegboard.yaml", "mine.py", "loadouts/own.yaml", ".mcp.json"):
         assert (await ada.call("look", {"path": path})).status == "ok"
-    for path in (".pegboard/pegboard.db", "secret.env", "here/secret.env"):
+    for path in ("state/pegboard.db", "secret.env", "here/secret.env"):
         answer = await ada.call("look", {"path": path})
         assert (answer.status, answer.message.endswith("which no tool reads or changes.")) == ("refused", True)
 
@@ -226,7 +224,9 @@ async def test_a_server_is_refused_what_its_own_folder_makes_of_a_name(folder: P
     """P10: a relative path starts where the server was started, or at a folder that it was given."""
     command, *arguments = sdk_command("sdk_server.py", "stdio")
     part = {"command": command, "args": arguments, "cwd": "notes"}
-    (folder / "pegboard.yaml").write_text(json.dumps({"servers": {"up": part}, "agents": {"ada": {"tools": ["up"]}}}))
+    store = "sqlite:///state/pegboard.db"
+    config = {"store": store, "servers": {"up": part}, "agents": {"ada": {"tools": ["up"]}}}
+    (folder / "pegboard.yaml").write_text(json.dumps(config))
     async with Pegboard.open(folder / "pegboard.yaml") as board:
         ada = await board.session(agent="ada", session_id="thread")
         async with asyncio.timeout(30):
@@ -234,7 +234,7 @@ async def test_a_server_is_refused_what_its_own_folder_makes_of_a_name(folder: P
                 await asyncio.sleep(0.05)
         assert (await ada.call("up__echo", {"path": "pegboard.yaml"})).status == "ok"
         assert (await ada.call("up__echo", {"path": "../pegboard.yaml"})).status == "refused"
-        assert (await ada.call("up__echo", {"path": "../.pegboard/pegboard.db"})).status == "refused"
+        assert (await ada.call("up__echo", {"path": "../state/pegboard.db"})).status == "refused"
 
 
 async def test_an_agent_whose_shell_is_off_does_not_switch_it_on_by_writing_its_configuration(folder: Path) -> None:

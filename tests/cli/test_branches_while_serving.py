@@ -15,7 +15,7 @@ from pegboard import Pegboard
 from pegboard.core.principals.bearer_tokens import token_of
 
 PLAIN: dict[str, Any] = {
-    "store": "sqlite:///.pegboard/pegboard.db",
+    "store": "sqlite:///state/pegboard.db",
     "agents": {"ada": {"tools": ["calculator"], "discoverable": ["*"]}, "bob": {"tools": ["calculator"]}},
 }
 OTHERS: dict[str, Any] = {
@@ -55,7 +55,7 @@ def git(*words: str) -> None:
 
 def branch(folder: Path, files: dict[str, str]) -> None:
     """Make the repository, on a branch `main` what is there and on a branch `other` these files; stay on `main`."""
-    (folder / ".gitignore").write_text(".pegboard\nuser-*\n__pycache__\n")
+    (folder / ".gitignore").write_text("state\nuser-*\n__pycache__\n")
     for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "Plain"), ("checkout", "-qb", "other")):
         git(*words)
     for name, text in files.items():

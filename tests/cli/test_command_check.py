@@ -11,6 +11,7 @@ from command_support import Run, misfits, put
 
 from pegboard import Pegboard
 from pegboard.operators.bill import BillQuery, BillReader
+from pegboard.support.own_folder import folder_of
 
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
 SERVER = SERVERS / "plain_server.py"
@@ -151,7 +152,7 @@ def test_g6_what_says_only_since_later_that_it_reads_is_a_warning_until_it_is_ac
     """G6: `check` names the server, the tool and what to do; `--accept` shows what it accepts."""
     tools = trusting(folder)
     assert run("check", "--json").json == {"ok": True, "problems": []}
-    assert not (folder / ".pegboard").exists()
+    assert not folder_of(folder / "pegboard.yaml").exists()
     assert run("check", "--probe", "--strict").code == 0
     tools.write_text(json.dumps({"look": True, "wipe": True, "tidy": True}))
     assert run("check", "--probe").code == 0

@@ -11,6 +11,7 @@ import yaml
 from command_support import Run, misfits
 
 from pegboard.core.model.toolkits import UNCONFINED
+from pegboard.support.own_folder import folder_of
 
 CLIENT = {
     "mcpServers": {
@@ -74,7 +75,7 @@ def test_a_file_that_is_there_is_never_replaced_without_force(run: Run, project:
     assert (project / "pegboard.yaml").read_text() == before
     forced = run("init", "--force", "--json")
     copy = Path(forced.json["backup"])
-    assert (copy.parent, copy.read_text()) == (project / ".pegboard", before)
+    assert (copy.parent, copy.read_text()) == (folder_of(project / "pegboard.yaml"), before)
     assert run("init", "--force", "--json").json["backup"] not in (None, str(copy))
 
 

@@ -13,7 +13,9 @@ import pytest
 from command_support import ERROR, Run, misfits, put
 
 from keyring_files import keyring_in
+from pegboard.config.clients.plain_secrets import in_file
 from pegboard.support.installed import install_line
+from pegboard.support.own_folder import folder_of
 
 VALUE = "hunter22-of-the-command"
 CONFIG = """
@@ -249,7 +251,7 @@ def test_init_install_moves_secrets_into_the_keyring_when_the_person_agrees_and_
     assert "In the keyring, no longer in plain: GH_TOKEN, GITHUB_TOKEN, DOCS_TOKEN." in ran.out.replace(
         "GITHUB_TOKEN, GH_TOKEN", "GH_TOKEN, GITHUB_TOKEN"
     )
-    written = (home / ".config/pegboard/cursor.yaml").read_text()
+    written = (home / ".config/pegboard/pegboard.yaml").read_text()
     assert "${keyring:GITHUB_TOKEN}" in written
     assert "--token=${keyring:GH_TOKEN}" in written
     assert "Bearer ${keyring:DOCS_TOKEN}" in written
@@ -263,31 +265,30 @@ def test_init_install_moves_secrets_into_the_keyring_when_the_person_agrees_and_
     assert file.read_bytes() == before
     again = run("init", "--no-check", "--install", "cursor", "--json")
     assert again.code == 0, "the configuration of before has the same servers"
-    assert "${keyring:GITHUB_TOKEN}" in (home / ".config/pegboard/cursor.yaml").read_text()
+    assert "${keyring:GITHUB_TOKEN}" in (home / ".config/pegboard/pegboard.yaml").read_text()
 
 
-def secret_files(folder: Path) -> dict[str, str]:
+def secret_files(config: Path) -> dict[str, str]:
     """Return the secrets that are in files of Pegboard's own, which are for their owner alone."""
-    files = list((folder / ".pegboard" / "secrets").iterdir())
+    files = list((folder_of(config) / "secrets").iterdir())
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     return {file.name: file.read_text() for file in files}
 
 
-def test_init_without_a_person_writes_secrets_into_files_that_git_ignores(home: Path, kept: Path, run: Run) -> None:
+def test_init_without_a_person_writes_secrets_into_files_of_their_own(home: Path, kept: Path, run: Run) -> None:
     """And a configuration that has them so is the same one for the next installation."""
     file = installed_file(home)
     before = file.read_bytes()
     ran = run("init", "--no-check", "--install", "cursor", "--json")
     assert ran.json["keyring"] == []
-    config = home / ".config/pegboard/cursor.yaml"
+    config = home / ".config/pegboard/pegboard.yaml"
     written = config.read_text()
-    assert "GITHUB_TOKEN: ${file:.pegboard/secrets/GITHUB_TOKEN}" in written
-    assert "Bearer ${file:.pegboard/secrets/DOCS_TOKEN}" in written
+    assert f"GITHUB_TOKEN: ${{{in_file(config).format(name='GITHUB_TOKEN')}}}" in written
+    assert f"Bearer ${{{in_file(config).format(name='DOCS_TOKEN')}}}" in written
     assert (VALUE in written, config.stat().st_mode & 0o777) == (False, 0o600)
-    assert secret_files(config.parent) == {
+    assert secret_files(config) == {
         "GITHUB_TOKEN": f"{VALUE}\n", "DOCS_TOKEN": f"{VALUE}-2\n", "GH_TOKEN": "plain-token-1\n"
     }  # fmt: skip
-    assert (config.parent / ".pegboard/.gitignore").read_text() == "*\n"
     assert keyring.get_password("pegboard", "GITHUB_TOKEN") is None
     assert run("init", "--uninstall", "cursor").code == 0
     assert file.read_bytes() == before
@@ -296,19 +297,21 @@ def test_init_without_a_person_writes_secrets_into_files_that_git_ignores(home: 
 
 
 def test_init_writes_a_secret_over_no_other_one_of_the_same_name(folder: Path, run: Run) -> None:
-    for name, value in (("one", "first-token-1"), ("two", "second-token-2")):
-        put(f"{name}.json", json.dumps({"mcpServers": {"gh": {"command": "gh", "env": {"GITHUB_TOKEN": value}}}}))
-        assert run("init", "--from", f"{name}.json", "--config", f"{name}.yaml", "--no-keyring").code == 0
-    assert secret_files(folder) == {"GITHUB_TOKEN": "first-token-1\n", "GITHUB_TOKEN_2": "second-token-2\n"}
-    assert "${file:.pegboard/secrets/GITHUB_TOKEN_2}" in Path("two.yaml").read_text()
+    put("one.json", json.dumps({"mcpServers": {"gh": {"command": "gh", "env": {"GITHUB_TOKEN": "first-token-1"}}}}))
+    assert run("init", "--from", "one.json", "--config", "one.yaml", "--no-keyring").code == 0
+    assert secret_files(Path("one.yaml")) == {"GITHUB_TOKEN": "first-token-1\n"}
+    put("two.json", json.dumps({"mcpServers": {"gh": {"command": "gh", "env": {"GITHUB_TOKEN": "second-token-2"}}}}))
+    assert run("init", "--from", "two.json", "--config", "one.yaml", "--no-keyring", "--force").code == 0
+    assert secret_files(Path("one.yaml")) == {"GITHUB_TOKEN": "first-token-1\n", "GITHUB_TOKEN_2": "second-token-2\n"}
+    assert "/secrets/GITHUB_TOKEN_2}" in Path("one.yaml").read_text()
 
 
 def test_init_without_a_keyring_says_where_the_secrets_are(home: Path, run: Run, terminal) -> None:
     installed_file(home)
     ran = run("init", "--no-check", "--install", "cursor")
     assert ran.code == 0
-    place = home / ".config/pegboard/.pegboard/secrets"
-    assert f"In {place}, which git ignores, and not in cursor.yaml: " in ran.out
+    place = folder_of(home / ".config/pegboard/pegboard.yaml") / "secrets"
+    assert f"In {place}, not in pegboard.yaml: " in ran.out
     assert "This system has no keyring." in ran.out
     assert terminal.asked == ""
     assert VALUE not in ran.out + ran.err
@@ -331,5 +334,5 @@ def test_init_that_cannot_move_all_changes_nothing(home: Path, run: Run) -> None
     assert ran.code == 1
     assert ran.json["error"]["code"] == "keyring_failed"
     assert file.read_bytes() == before
-    assert not (home / ".config/pegboard/cursor.yaml").exists()
-    assert not (home / ".config/pegboard/.pegboard").exists()
+    assert not (home / ".config/pegboard/pegboard.yaml").exists()
+    assert not folder_of(home / ".config/pegboard/pegboard.yaml").exists()

@@ -18,6 +18,8 @@ from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
+from pegboard.support import user_folders
+from pegboard.support.own_folder import folder_of
 
 MCP = '{\n  "mcpServers": {\n    "git": {"command": "mcp-server-git", "args": ["--repository", "."]}\n  }\n}\n'
 VSCODE = """\
@@ -143,9 +145,9 @@ pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
 
 
-def copies(folder: Path) -> list[Path]:
-    """Return the copies of clients' files that are kept beside a configuration."""
-    return list(folder.glob(".pegboard/*.backup"))
+def copies() -> list[Path]:
+    """Return the copies of clients' files that are kept for any configuration."""
+    return list(user_folders.state().rglob("*.backup"))
 
 
 def placed(client: str) -> Path:
@@ -176,7 +178,7 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     assert (back.code, back.json["status"], back.json["backup"]) == (0, "restored", None)
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o640
-    assert copies(config.parent) == []
+    assert copies() == []
     assert mode != path.stat().st_mode
 
 
@@ -201,7 +203,7 @@ def test_a_second_installation_says_that_it_is_there_and_changes_nothing(run: Ru
     ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"]) == (0, "already_installed")
     assert path.read_bytes() == after
-    assert sum(1 for _ in Path().rglob(".pegboard/*.backup")) == 1
+    assert len(copies()) == 1
 
 
 @pytest.mark.parametrize("client", ["vscode", "codex", "zed", "opencode", "goose"])
@@ -365,7 +367,7 @@ def test_a_file_that_was_changed_since_gets_its_servers_back_and_keeps_the_chang
     assert "was changed since" in ran.out
     assert servers_in(path) == servers
     assert new in path.read_text()
-    assert sum(1 for _ in Path().rglob(".pegboard/*.backup")) == 1
+    assert len(copies()) == 1
 
 
 @pytest.mark.parametrize(
@@ -417,7 +419,7 @@ def test_a_server_of_the_same_name_that_differs_stands_beside_the_other_one(run:
     assert run("init", "--no-check", "--install", "cursor", "--config", "other.yaml").code == 0
     run("init", "--uninstall", "cursor")
     assert run("init", "--no-check", "--install", "cursor", "--force").code == 0
-    assert "another" in next(copy.read_text() for copy in copies(Path()) if "pegboard.yaml" in copy.name)
+    assert "another" in next(copy.read_text() for copy in copies() if "pegboard.yaml" in copy.name)
 
 
 def test_a_file_that_is_a_link_stays_one(run: Run) -> None:
@@ -478,7 +480,7 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
     edit = installation(file, {"command": "pegboard"}, ())
     path.write_text('{"mcpServers": {}}')
     with pytest.raises(ConfigError, match="was changed meanwhile") as caught:
-        edit.save(keep_in=folder / ".pegboard")
+        edit.save(keep_in=folder / "kept")
     assert caught.value.code == "file_changed"
     assert path.read_text() == '{"mcpServers": {}}'
     assert list(path.parent.iterdir()) == [path]
@@ -493,7 +495,7 @@ def test_what_is_not_installed_cannot_be_taken_out(run: Run) -> None:
 def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
     placed("cursor")
     run("init", "--no-check", "--install", "cursor")
-    for copy in copies(Path()):
+    for copy in copies():
         copy.unlink()
     ran = run("init", "--uninstall", "cursor")
     assert ran.code == 1
@@ -505,7 +507,7 @@ def test_a_copy_that_was_changed_is_told_and_changes_nothing(run: Run, damage: b
     path = placed("cursor")
     run("init", "--no-check", "--install", "cursor")
     installed = path.read_text()
-    (copy,) = copies(Path())
+    (copy,) = copies()
     copy.write_bytes(damage)
     ran = run("init", "--uninstall", "cursor", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "backup_changed")
@@ -572,7 +574,7 @@ def test_servers_that_our_configuration_cannot_have_leave_no_file_behind(run: Ru
     assert path.read_text() == text
     found = Path("pegboard.yaml")
     assert (found.read_text() if found.exists() else None) == before
-    assert not Path(".pegboard").exists()
+    assert not folder_of(Path("pegboard.yaml")).exists()
 
 
 def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> None:
@@ -583,7 +585,7 @@ def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> No
         ran = run("init", option, "cursor")
         assert (ran.code, ran.out) == (1, "")
         assert ".cursor/mcp.json:1:" in ran.err
-    assert len(copies(Path())) == 1
+    assert len(copies()) == 1
 
 
 @pytest.mark.parametrize(
@@ -604,7 +606,7 @@ def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str
 def test_what_cannot_be_read_is_one_clear_error_and_nothing_changes(run: Run, damage: str) -> None:
     path = placed("cursor")
     assert run("init", "--no-check", "--install", "cursor").code == 0
-    (copy,) = copies(Path())
+    (copy,) = copies()
     match damage:
         case "binary":
             path.write_bytes(b"\x00\xff\xfe")

@@ -20,6 +20,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
+from pegboard.support.own_folder import folder_of
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 pytestmark = pytest.mark.usefixtures("home")
@@ -196,7 +197,7 @@ def test_a_file_that_the_client_changes_meanwhile_is_left_as_it_is_and_no_config
     assert ran.code == 1
     assert "was changed meanwhile, and is left as it is" in ran.err
     assert path.read_text() == '{"mcpServers": {}}'
-    assert [found for found in (Path("pegboard.yaml"), Path(".pegboard")) if found.exists()] == []
+    assert [found for found in (Path("pegboard.yaml"), folder_of(Path("pegboard.yaml"))) if found.exists()] == []
 
 
 def test_what_was_started_ends_with_an_installation_that_is_interrupted(folder: Path, programs: Path) -> None:

@@ -12,9 +12,9 @@ import yaml
 from command_support import Run, put
 
 from pegboard.cli.plugin_problems import own_paths
-from pegboard.config.clients import kept_copies
 from pegboard.config.inspection import load
-from pegboard.stores.sql import SqliteStore
+from pegboard.core.access.named_paths import SECRET
+from pegboard.support.own_folder import folder_of
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 TOKEN = "a-secret-of-the-client-1"
@@ -36,7 +36,7 @@ def mcp_json(**servers: object) -> Path:
 
 
 def test_of_pegboard_git_sees_the_configuration_alone_and_no_secret(run: Run, folder: Path) -> None:
-    """And so it is with the store, its key and the copy of the client's file there."""
+    """The store, its key, secrets and copies of files are in the user's state folder, for their owner alone."""
     git("init", "--quiet")
     put(".gitignore", "/home/\n/user-*/\n")
     git("add", ".gitignore")
@@ -46,27 +46,16 @@ def test_of_pegboard_git_sees_the_configuration_alone_and_no_secret(run: Run, fo
     put("other.yaml", "agents: {}\n")
     assert run("init", "--config", "other.yaml", "--force").code == 0
     assert run("session", "list", "--config", "pegboard.yaml").code == 0
-    own = {path.name for path in Path(".pegboard").rglob("*")}
-    assert {"pegboard.db", "GITHUB_TOKEN", ".gitignore"} <= own
+    places = [folder_of(Path(name)) for name in ("pegboard.yaml", "other.yaml")]
+    own = {path.name for place in places for path in place.rglob("*")}
+    assert {"pegboard.db", "GITHUB_TOKEN"} <= own
     assert sum(1 for name in own if name.endswith(".backup")) == 2
     git("add", "-A")
     staged = git("status", "--short").split()
     assert staged[1::2] == [".gitignore", ".mcp.json", "other.yaml", "pegboard.yaml"]
     assert TOKEN not in git("diff", "--cached")
     assert "LEVEL: high" in Path("pegboard.yaml").read_text()
-    assert {path.stat().st_mode & 0o077 for path in Path(".pegboard").rglob("*") if path.name != ".gitignore"} == {0}
-
-
-async def test_whatever_makes_the_folder_first_git_ignores_it(folder: Path) -> None:
-    for name, more in (("store", ""), ("deep", "below/more")):
-        place = folder / name / ".pegboard"
-        store = SqliteStore(place / more / "pegboard.db")
-        await store.open()
-        await store.aclose()
-        assert (place / ".gitignore").read_text() == "*\n"
-        assert place.stat().st_mode & 0o777 == 0o700
-    kept_copies.keep(b"1", "mcp.json", folder / "copy" / ".pegboard")
-    assert (folder / "copy" / ".pegboard" / ".gitignore").read_text() == "*\n"
+    assert {path.stat().st_mode & 0o077 for place in places for path in (place, *place.rglob("*"))} == {0}
 
 
 def test_a_configuration_with_what_may_be_a_secret_is_for_its_owner_alone(run: Run) -> None:
@@ -80,15 +69,16 @@ def test_copies_and_secrets_are_pegboards_own_wherever_the_store_is(folder: Path
     """P10: no tool reads or changes them."""
     put("pegboard.yaml", "store: 'sqlite:///elsewhere/pegboard.db'\n")
     own = own_paths(load(folder / "pegboard.yaml", registered={}))
-    for name in ("mcp.json.20261128T121322Z.backup", "secrets/GITHUB_TOKEN", ".gitignore"):
-        assert own.kind(str(folder / ".pegboard" / name)) == "store"
+    for name in ("mcp.json.20261128T121322Z.backup", "secrets/GITHUB_TOKEN", "pegboard.db"):
+        assert own.kind(str(folder_of(folder / "pegboard.yaml") / name)) in SECRET
+    assert own.kind(str(folder / "elsewhere" / "pegboard.db.key")) in SECRET
 
 
 def test_what_a_server_makes_of_the_copy_is_not_given_to_the_client(run: Run, folder: Path) -> None:
     """P10, A7: it is not confined here, so that it can write there; nothing is changed, and one sentence says why."""
     path = mcp_json(reaching={"command": sys.executable, "args": [str(SERVERS / "reaching_server.py")]})
     assert run("init", "--install", "claude-code").code == 0
-    (copy,) = Path(".pegboard").glob("*.backup")
+    (copy,) = folder_of(Path("pegboard.yaml")).glob("*.backup")
     before = path.read_bytes()
     evil = json.dumps({"mcpServers": {"reaching": {"command": "sh", "args": ["-c", "true"]}}})
     code = base64.b64encode(f"open({str(copy.absolute())!r}, 'w').write({evil!r})".encode()).decode()
@@ -106,7 +96,7 @@ def test_a_copy_that_something_else_puts_there_is_not_taken_for_the_one_that_was
     path = mcp_json(plain=PLAIN)
     before = path.read_bytes()
     assert run("init", "--install", "claude-code").code == 0
-    (copy,) = Path(".pegboard").glob("*.backup")
+    (copy,) = folder_of(Path("pegboard.yaml")).glob("*.backup")
     copy.with_name(".mcp.json.29991231T235959Z.backup").write_text('{"mcpServers": {}}')
     assert run("init", "--uninstall", "claude-code").code == 0
     assert path.read_bytes() == before
@@ -122,7 +112,7 @@ def test_a_confined_server_cannot_change_the_copy_that_is_put_back(run: Run, fol
     value = yaml.safe_load(config.read_text())
     value["servers"]["reaching"]["confine"] = True
     config.write_text(yaml.safe_dump(value))
-    (copy,) = Path(".pegboard").glob("*.backup")
+    (copy,) = folder_of(Path("pegboard.yaml")).glob("*.backup")
     (record,) = (folder / "user-state" / "pegboard" / "copies").iterdir()
     attempts = {
         f"{way} {file.name}": base64.b64encode(code.format(str(file.absolute())).encode()).decode()

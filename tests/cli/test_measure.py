@@ -13,6 +13,7 @@ from command_support import Run, misfits
 
 from acceptance import accept_found
 from pegboard.config.documents import document
+from pegboard.support.own_folder import folder_of
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
 BIN = Path(sys.executable).parent
@@ -168,7 +169,7 @@ def test_our_own_file_is_measured_and_its_store_is_left_alone(run: Run) -> None:
     Path("pegboard.yaml").write_text(json.dumps({"servers": {"time": TIME}, "agents": {"a": {"discoverable": ["*"]}}}))
     ran = run("measure", "pegboard.yaml", "--json")
     assert (ran.json["client"], ran.json["direct"]["tokens"]) == ("pegboard", COST["time"][1])
-    assert not Path(".pegboard").exists()
+    assert not folder_of(Path(".mcp.json")).exists()
 
 
 def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run) -> None:
@@ -176,7 +177,7 @@ def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run
     entry = {"command": "pegboard", "args": ["serve", "--stdio", "--config", str(Path("own.yaml").absolute())]}
     write(Path(".mcp.json"), {"pegboard": entry})
     assert [row["name"] for row in run("measure", "--json").json["servers"]] == ["time"]
-    assert not Path(".pegboard").exists()
+    assert not folder_of(Path(".mcp.json")).exists()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pegboard.core.principals.bearer_tokens import OPERATOR
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FULL = """
-    store: sqlite:///.pegboard/pegboard.db
+    store: sqlite:///state/pegboard.db
     tokens: {ada: {token: "${ADA_TOKEN}", agents: [assistant], console: true}}
     servers:
       git: {command: mcp-server-git, args: [--repository, .], timeout: 500ms}
@@ -153,7 +153,7 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
     assert [(t.principal, t.value, t.agents, t.rights) for t in c.tokens] == [
         ("ada", "ada-token", ("assistant",), OPERATOR)
     ]
-    assert c.store == f"sqlite:///{writer.folder / '.pegboard/pegboard.db'}"
+    assert c.store == f"sqlite:///{writer.folder / 'state/pegboard.db'}"
     assert c.loadouts["security-reviewer"].parent == "developer"
     assert c.secrets == {"ada-token", "docs-token"}
     assert "ada-token" not in repr(c)

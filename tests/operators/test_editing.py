@@ -71,6 +71,16 @@ def editing(board: Pegboard) -> Editing:
     return Editing(board.services, board.editable)
 
 
+async def test_a_file_with_a_secret_in_plain_is_for_its_owner_alone_once_it_is_saved(
+    editing: Editing, config: Path
+) -> None:
+    """X5: whoever could read it before."""
+    config.chmod(0o644)  # noqa: ASYNC240
+    edit = await editing.propose(EVE, [LOADS], what="One thing")
+    await editing.save(EVE, edit.id)
+    assert config.stat().st_mode & 0o777 == 0o600  # noqa: ASYNC240
+
+
 async def test_an_edit_is_shown_saved_and_taken_back(board: Pegboard, editing: Editing, config: Path) -> None:
     """P10: the diff, the grants and the sessions are shown before; the audit trail names who saved it."""
     session = await board.session(agent="ada", session_id="s")

@@ -14,6 +14,7 @@ from pegboard import ConfigError, Pegboard, Permissions, Session, SyncPegboard, 
 from pegboard.board.blocking import SyncApprovals, SyncPermissions, SyncPins
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.pins import Pins
+from pegboard.support.own_folder import store_of
 
 CONFIG = 'store: "memory:"\nplugins: {slow: {python: slow}}\nagents: {default: {tools: [slow]}}\n'
 SLOW = """
@@ -130,7 +131,7 @@ def test_a_call_that_another_thread_waits_for_ends_and_is_audited_when_the_board
         session.call("wait_until_it_hangs")
     waiting.join(10)
     assert [str(error) for error in raised] == ["The board is closed. Open it again with `Pegboard.open_sync`."]
-    with sqlite3.connect(tmp_path / ".pegboard" / "pegboard.db") as store:
+    with sqlite3.connect(store_of(tmp_path / "pegboard.yaml")) as store:
         calls = dict(store.execute("SELECT subject, outcome FROM request WHERE kind = 'call'").fetchall())
     store.close()
     assert calls == {"hang": "cancelled", "wait_until_it_hangs": "ok"}

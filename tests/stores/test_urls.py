@@ -9,9 +9,9 @@ from pegboard.stores.urls import parse_store_url
 
 
 def test_a_relative_path_starts_at_the_folder_of_the_configuration(tmp_path: Path) -> None:
-    assert parse_store_url("sqlite:///.pegboard/pegboard.db", tmp_path) == (
+    assert parse_store_url("sqlite:///state/pegboard.db", tmp_path) == (
         "sqlite",
-        tmp_path / ".pegboard" / "pegboard.db",
+        tmp_path / "state" / "pegboard.db",
     )
 
 

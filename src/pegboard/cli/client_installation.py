@@ -341,7 +341,7 @@ async def _save_once(
     printer: Printer, plan: _Installation, given: InstallOptions
 ) -> tuple[_Installation, Edit, Moved, Path | None]:
     """Do it once; raises :class:`_MeanwhileError` where the configuration was changed meanwhile."""
-    config, folder = plan.config, own_folder.beside(plan.config)
+    config, folder = plan.config, own_folder.folder_of(plan.config)
     there = read_whole(config) if config.exists() else None
     text = "" if there is None or given.force else there.text
     plan = _merged(plan, text, given)
@@ -520,7 +520,7 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
     _usable(plan, read_whole(own).text)
     edit, backup = _edit(plan), None
     if not given.dry_run:
-        backup = edit.save(keep_in=own_folder.beside(own))
+        backup = edit.save(keep_in=own_folder.folder_of(own))
         accept_text(edit.path)
     done = _Done(plan=plan, edit=edit, backup=backup)
     return _report(printer, done, given, Machine())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.person import agrees
 from pegboard.config.clients.client import with_texts
-from pegboard.config.clients.plain_secrets import FILE, KEYRING, plain_secrets, without_plain
+from pegboard.config.clients.plain_secrets import KEYRING, in_file, plain_secrets, without_plain
 from pegboard.config.clients.server_files import read
 from pegboard.config.documents.document import dotted
 from pegboard.config.documents.expansion import Expansion
@@ -140,7 +140,7 @@ async def moved_secrets(
     """Return servers without a secret in plain: each is in the keyring where that is wanted, else in a file.
 
     Args:
-        config: the configuration that they are written into; the files are in Pegboard's own folder beside it.
+        config: the configuration that they are written into; the files are in the folder that it has.
         keyring: True moves secrets into the keyring, False does not; None asks the person at the terminal.
 
     Raises:
@@ -172,7 +172,7 @@ def _count(found: tuple[PlainSecret, ...]) -> str:
 
 def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config: Path, later: str) -> Moved:
     """Return servers whose secrets were each written into a file for its owner alone: all of them, or none."""
-    folder = own_folder.beside(config)
+    folder = own_folder.folder_of(config)
     place = folder / own_folder.SECRETS
     added: list[Path] = []
     kept: list[PlainSecret] = []
@@ -192,8 +192,8 @@ def _in_files(servers: Mapping[str, Any], found: tuple[PlainSecret, ...], config
         Moved(files=tuple(added), folder=folder).undo()
         raise
     names = ", ".join(dict.fromkeys(one.name for one in kept))
-    line = f"In {place}, which git ignores, and not in {config.name}: {names}. {later}".strip()
-    moved = without_plain(servers, kept, FILE)
+    line = f"In {place}, not in {config.name}: {names}. {later}".strip()
+    moved = without_plain(servers, kept, in_file(config))
     return Moved(servers=moved, files=tuple(added), folder=folder, lines=(line,))
 
 

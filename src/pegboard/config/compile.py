@@ -41,8 +41,8 @@ from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings
 from pegboard.core.model.toolkits import HOST_TOOLS, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
+from pegboard.support.own_folder import store_of
 
-DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
 NO_REFERENCES: Final[Mapping[tuple[PathKey, ...], Sequence[str | Reference]]] = {}
 _DECIDING: Final = ("command", "args", "env", "cwd", "url", "headers", "auth", "type", "transport")
 COMES_BY_ITSELF: Final = "dynamic_tools"
@@ -486,17 +486,18 @@ def hooks_of(validated: ValidatedDocument[File]) -> tuple[Hook, ...]:
     )
 
 
-def store_url(stated: str | None, folder: Path) -> str:
-    """Return the URL of the store with an absolute path.
+def store_url(stated: str | None, configuration: Path) -> str:
+    """Return the URL of the store of a configuration with an absolute path.
 
-    >>> store_url("sqlite:////var/pegboard.db", Path("/home/ada"))
+    >>> store_url("sqlite:////var/pegboard.db", Path("/home/ada/pegboard.yaml"))
     'sqlite:////var/pegboard.db'
     """
-    url = stated or DEFAULT_STORE
-    path = url.removeprefix(SQLITE)
-    if not url.startswith(SQLITE) or path in ("", ":memory:"):
-        return url
-    return f"{SQLITE}{folder.absolute() / _expanded(path)}"
+    if stated is None:
+        return f"{SQLITE}{store_of(configuration)}"
+    path = stated.removeprefix(SQLITE)
+    if not stated.startswith(SQLITE) or path in ("", ":memory:"):
+        return stated
+    return f"{SQLITE}{configuration.absolute().parent / _expanded(path)}"
 
 
 def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:

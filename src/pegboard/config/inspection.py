@@ -120,7 +120,7 @@ def _configuration(
         specs=Frozen(specs),
         models=Frozen(config.validated.section.models),
         tokens=config.tokens,
-        store=store_url(store.url if store else None, reading.folder),
+        store=store_url(store.url if store else None, reading.path),
         store_grace=store.grace if store else STORE_GRACE,
         secrets=masker.values,
         problems=tuple(problems),

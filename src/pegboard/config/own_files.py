@@ -33,7 +33,7 @@ from pegboard.core.access.named_paths import (
 from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
-from pegboard.support import own_folder, user_folders
+from pegboard.support import user_folders
 
 _SECOND: Final = 1_000_000_000
 _FINE: Final = _SECOND // 10
@@ -161,8 +161,6 @@ class ConfiguredFiles:
         yield from _each("loadout", (*self.configuration.folders, user_folders.configuration(self.env)))
         yield user_folders.cache(), "cache"
         yield user_folders.state(), "state"
-        stores = (store.parent for store in self.stores if store.parent.name == own_folder.NAME)
-        yield from _each("store", (own_folder.beside(self.configuration.path), *stores))
         yield from _each("code", self._modules)
         if self._modules:
             yield from _each("code", {path.parent / "__pycache__" for path in self._modules})

@@ -12,7 +12,6 @@ from typing import Any, Final
 import yaml
 
 from pegboard.config.clients.generated import client_text, read_client
-from pegboard.config.compile import DEFAULT_STORE
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import display_path, is_list, is_mapping, read_text
 from pegboard.config.documents.value_edits import not_rewritable
@@ -103,7 +102,7 @@ def configuration_of(
     """
     there = False
     if packaged:
-        here, text = Path(NEW), path.read_text("utf-8").replace('"memory:"', DEFAULT_STORE)
+        here, text = Path(NEW), path.read_text("utf-8").replace('store: "memory:"\n', "")
     elif is_client_file(path):
         here, text = path.with_name(NEW), client_text(read_client(path), path.name)
     else:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -49,13 +50,17 @@ def read_whole(path: Path) -> ReadFile:
         raise _not_saved(file, error, "be read") from None
 
 
-def replace_whole(path: Path, text: str, *, expected: str) -> str:
+def replace_whole(path: Path, text: str, *, expected: str, private: bool = False) -> str:
     """Put a text in the place of a file, and return its digest.
 
     A link stays one: what it leads to is replaced. Mode, owner and byte order mark stay. Whatever happens, the file
     is the old one or the new one.
 
-    ``expected`` is the digest of what is in it.
+    Args:
+        path: the file.
+        text: what is to be in it.
+        expected: the digest of what is in it.
+        private: whether nobody but its owner may read it from now on.
 
     Raises:
         ConfigError: it is another file by now, or cannot be written; it is left as it is.
@@ -71,7 +76,8 @@ def replace_whole(path: Path, text: str, *, expected: str) -> str:
             if _digest(before) != expected:
                 raise _changed(file)
             data = (_MARK if before.startswith(_MARK) else b"") + text.encode()
-            write_whole(real, data, like=real.stat(), unless=lambda: _digest(real.read_bytes()) != expected)
+            unless = partial(_differs, real, expected)
+            write_whole(real, data, like=real.stat(), private=private, unless=unless)
             return _digest(data)
     except _ChangedError:
         raise _changed(file) from None
@@ -93,14 +99,26 @@ def create_whole(path: Path, text: str, *, mode: int) -> str:
         return _digest(data)
 
 
+def _differs(path: Path, digest: str) -> bool:
+    return _digest(path.read_bytes()) != digest
+
+
 class _ChangedError(Exception):
     """The file was changed while the new one was written."""
 
 
-def write_whole(path: Path, data: bytes, *, like: os.stat_result | int, unless: Callable[[], bool] = bool) -> None:
+def write_whole(
+    path: Path,
+    data: bytes,
+    *,
+    like: os.stat_result | int,
+    private: bool = False,
+    unless: Callable[[], bool] = bool,
+) -> None:
     """Put a file in the place of what is there in one step: nobody ever sees half of it.
 
-    ``like`` is whose mode and owner it gets, or its mode. Where ``unless``, asked last, is true, nothing changes.
+    ``like`` is whose mode and owner it gets, or its mode; ``private`` takes the rights of all but its owner from that.
+    Where ``unless``, asked last, is true, nothing changes.
     """
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
@@ -113,7 +131,8 @@ def write_whole(path: Path, data: bytes, *, like: os.stat_result | int, unless: 
                 if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
                     os.fchown(stream.fileno(), like.st_uid, like.st_gid)
             os.fsync(stream.fileno())
-        temporary.chmod(stat.S_IMODE(like.st_mode) if isinstance(like, os.stat_result) else like)
+        mode = stat.S_IMODE(like.st_mode) if isinstance(like, os.stat_result) else like
+        temporary.chmod(mode & 0o700 if private else mode)
         if unless():
             raise _ChangedError
         temporary.replace(path)

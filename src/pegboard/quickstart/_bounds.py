@@ -9,7 +9,7 @@ from pathlib import Path
 MAX_LINES = 200
 MAX_CHARACTERS = 20_000
 MAX_BYTES = 20_000_000
-SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".pegboard"})
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
 
 
 def root() -> Path:

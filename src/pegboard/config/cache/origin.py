@@ -13,6 +13,7 @@ from typing import Final
 
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import PythonSpec
+from pegboard.support import user_folders
 from pegboard.support.version import __version__
 
 _ALWAYS: Final = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
@@ -42,7 +43,8 @@ class Origin:
         return made.hexdigest()
 
     def _parts(self, env: Mapping[str, str]) -> Iterator[bytes]:
-        yield f"{__version__} {sys.version} {sys.platform} {os.getcwd()}".encode(errors="surrogatepass")  # noqa: PTH109
+        where = f"{os.getcwd()} {user_folders.state()}"  # noqa: PTH109
+        yield f"{__version__} {sys.version} {sys.platform} {where}".encode(errors="surrogatepass")
         for file in self.files:
             yield _bytes(file)
         for folder in self.folders:

@@ -22,9 +22,6 @@ from pegboard.support import own_folder
 HEAD: Final = """\
 # Pegboard: which tools a language model sees at each step, why, and what that costs.
 # Written by `pegboard init`{source}. `pegboard check` says whether it is right, `pegboard schema` helps editors.
-
-# Sessions, switches and the audit trail are kept here; the path is relative to this file.
-store: sqlite:///.pegboard/pegboard.db
 """
 SERVERS: Final = """
 # MCP servers, in the shape that every client uses. Write ${{NAME}} for what should come from the environment.
@@ -195,7 +192,7 @@ def write(path: Path, text: str, *, force: bool, like: Path | None, allowed: int
     backup: Path | None = None
     require_free(path, force=force)
     if path.exists() or path.is_symlink():
-        backup = keep(path.read_bytes(), path.name, own_folder.beside(path))
+        backup = keep(path.read_bytes(), path.name, own_folder.folder_of(path))
     with path.open("w" if force else "x", encoding="utf-8") as stream:
         if like is not None:
             path.chmod(like.expanduser().stat().st_mode & allowed)

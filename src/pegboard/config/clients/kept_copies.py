@@ -1,4 +1,4 @@
-"""Copies of files before Pegboard changes them: beside the configuration, for their owner alone.
+"""Copies of files before Pegboard changes them: in the folder of the configuration, for their owner alone.
 
 The digest of a client's copy is in the user's state folder, which nothing that is confined may write: what such a
 process makes of the copy is never given to a client.

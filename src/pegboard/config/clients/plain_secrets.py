@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import FLAG, HARMLESS, PAIR, PAIRS, SCHEME, SHORTEST, tells
@@ -23,8 +25,7 @@ _PATH: Final = re.compile(r"(?:~|\.{1,2})?[/\\]|[A-Za-z]:[/\\]|\$\w+$")
 """What is a path, or a variable of a shell."""
 _PASSWORD: Final = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 KEYRING: Final = "keyring:{name}"
-FILE: Final = f"file:{own_folder.NAME}/{own_folder.SECRETS}/{{name}}"
-"""What refers to a secret by its name: in the keyring, in a file in Pegboard's own folder beside the configuration."""
+"""What refers to a secret in the keyring, by its name."""
 _QUERY: Final = re.compile(r"[?&]([\w.-]+)=([^&#\s]+)")
 
 
@@ -49,6 +50,14 @@ class PlainSecret:
         return f'"{self.replaced()}"' if isinstance(key, int) or key == "url" else f'{key}: "{self.replaced()}"'
 
 
+def in_file(configuration: Path) -> str:
+    """Return what refers to a secret in a file of its own, by its name, in the folder that a configuration has."""
+    folder = own_folder.folder_of(configuration) / own_folder.SECRETS
+    with suppress(ValueError, RuntimeError):  # it is elsewhere, or there is no home folder
+        return f"file:~/{folder.relative_to(Path.home()).as_posix()}/{{name}}"
+    return f"file:{folder.as_posix()}/{{name}}"
+
+
 def plain_secrets(servers: Mapping[str, Any]) -> tuple[PlainSecret, ...]:
     """Return the secrets that stand in plain in servers, each once for each place; equal ones have one name.
 
@@ -65,7 +74,7 @@ def plain_secrets(servers: Mapping[str, Any]) -> tuple[PlainSecret, ...]:
 
 
 def without_plain(servers: Mapping[str, Any], secrets: Iterable[PlainSecret], reference: str) -> dict[str, Any]:
-    """Return servers with a reference in place of each of these secrets: ``KEYRING`` or ``FILE``."""
+    """Return servers with a reference in place of each of these secrets: ``KEYRING``, or that of :func:`in_file`."""
     changed = dict(servers)
     for secret in secrets:
         changed[secret.server] = _replaced(changed[secret.server], secret.path, secret, reference)
