@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.config.acceptance import Acceptance, acceptance_of, keep, key_of, record_of, unreadable
+from pegboard.config.documents.document import display_path
 from pegboard.config.grants import Digest, grants_of, waits
+from pegboard.config.location import SQLITE
 from pegboard.core.access.grants import RELOAD, Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.addresses import store_name
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, SessionKey
 from pegboard.problems import Problem
+from pegboard.support.own_folder import store_of
 
 if TYPE_CHECKING:
     from pegboard.board.services import Services
@@ -37,11 +40,14 @@ class AcceptedGrants:
     Args:
         services: those of the board, with the store.
         configuration: its absolute path, under which the store keeps it; None where it ends with the process.
+        brought: the file of the store, where that may have come with a folder in which the configuration was found.
     """
 
-    def __init__(self, services: Services, configuration: str | None) -> None:
+    def __init__(self, services: Services, configuration: str | None, *, brought: Path | None = None) -> None:
         self._services = services
         self._name = configuration
+        self._brought = brought
+        self._store_key = ""
         self._text: str | None = None
         self._seen: str | None = None
         self._before: dict[GrantKey, Grant] | None = None
@@ -60,10 +66,11 @@ class AcceptedGrants:
             by: who has edited it and may widen: what did not wait before counts at once, and is theirs in the trail.
 
         Raises:
-            StoreError: what was accepted cannot be read or stored.
+            StoreError: what was accepted cannot be read or stored, or the store may be somebody else's.
         """
         if self._store is None:  # the one that is open stays so, whatever is edited
             self._store = store_name(edited.store)
+            await self._require_own_store()
         waited = self.waiting
         while True:
             await self._read()
@@ -78,10 +85,32 @@ class AcceptedGrants:
             if await self._keep(counted, [self._record(change, by=by) for change in taken]):
                 break
         known = acceptance_of(self._name) if self._name is not None else None
-        if known is None or not known.grants:
+        if known is None or not known.grants or (known.store, known.store_key) != (self._store, self._store_key):
             self._remember()
         self.waiting = waiting
         return self.without(edited, waiting)
+
+    async def _require_own_store(self) -> None:
+        """Raise ``StoreError`` where a store was there before this user used it with this configuration (P11).
+
+        What it says of switches, approvals and pins would count. Who names the configuration has seen to that.
+        """
+        own = f"{SQLITE}{store_of(Path(self._name))}" if self._name is not None else self._store
+        if self._store == own or not (self._store or "").startswith(SQLITE):
+            return
+        key = await self._services.store.digest_key()
+        self._store_key = hashlib.blake2b(key, digest_size=16).hexdigest()
+        if self._brought is None:
+            return
+        known = acceptance_of(self._name or "")
+        if known is None or (known.store, known.store_key) != (self._store, self._store_key):
+            raise StoreError(
+                f"{self._brought} was there before you used it with this configuration, so it is not read: it may have "
+                "come with the folder.",
+                code="store_not_own",
+                hint=f"If it is yours, name the configuration once: --config {display_path(Path(self._name or ''))}. "
+                "Else remove it.",
+            )
 
     async def would_change(self, edited: Configuration) -> tuple[GrantChange, ...]:
         """Return what a configuration would change of what was accepted last; nothing is stored.
@@ -161,15 +190,15 @@ class AcceptedGrants:
     def _counting(self, stored: str | None) -> str | None:
         """Return what was accepted last: what the store says, or what this user's state folder says.
 
-        The state folder counts where the store is another one, and where it lies in the folder of the configuration:
-        it may have been cloned with that.
+        The store counts where replicas share it, and it is the one of before: what is in a file may be of anybody.
         """
         remembered = acceptance_of(self._name or "")
         if remembered is None:
             return stored
-        brought = (self._store or "").startswith(f"sqlite:///{os.path.dirname(self._name or '')}/")  # noqa: PTH120
-        own = stored is None or brought or not self._services.store.lasts or remembered.store != self._store
-        return (remembered.grants or None) if own else stored
+        shared = not (self._store or "").startswith(SQLITE) and self._services.store.lasts
+        if shared and stored is not None and remembered.store == self._store:
+            return stored
+        return remembered.grants or None
 
     async def stamp(self) -> Hashable:
         """Return what differs once another process has accepted something."""
@@ -185,7 +214,7 @@ class AcceptedGrants:
             return
         known = acceptance_of(self._name) or Acceptance(configuration=self._name)
         try:
-            keep(replace(known, store=self._store or "", grants=self._text or ""))
+            keep(replace(known, store=self._store or "", store_key=self._store_key, grants=self._text or ""))
         except OSError as error:
             level = logging.WARNING if RELOAD in (self._before or {}) else logging.INFO
             log.log(level, "what was accepted is kept in the store alone: %s", error)

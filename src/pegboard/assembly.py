@@ -85,6 +85,7 @@ class Pegboard(Board):
     _apart: PluginProcessSource
     _env: Mapping[str, str]
     _source: ConfigurationSource
+    _brought: Path | None
     _looked_at: Hashable = None
     _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
@@ -136,6 +137,7 @@ class Pegboard(Board):
         apart = plugin_processes(masker, fast_path=fast, idle=idle, store=store, env=variables)
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
         sources = (*own.sources, upstreams, apart, *_here(beside, store=store, idle=idle))
+        brought = _brought(configuration, beside) if config is None and not quickstart else None
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LazyHooks(source.path.absolute().parent, apart)
@@ -143,6 +145,7 @@ class Pegboard(Board):
         board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
         board._source, board.fast_path, board.from_cache = source, fast, known is not None
+        board._brought = brought
         try:
             await board._take(configuration)
             async with board._watched(watch):
@@ -265,7 +268,7 @@ class Pegboard(Board):
     def _grants(self) -> AcceptedGrants:
         """Return what was accepted of the configuration; of a mapping and the quickstart it ends with the process."""
         lasts = self._source.value is None and not self.quickstart
-        return AcceptedGrants(self.services, self._source.key if lasts else None)
+        return AcceptedGrants(self.services, self._source.key if lasts else None, brought=self._brought)
 
     def _follow_own_files(self, configuration: Configuration) -> None:
         """Let the files of this configuration be guarded, and kept from what is confined (P10)."""
@@ -535,6 +538,11 @@ def keeps_something(configuration: Configuration) -> bool:
 def _file_of(configuration: Configuration, *, quickstart: bool = False) -> Path | None:
     """Return the file of the store; None where it is none."""
     return _place(configuration, quickstart=quickstart)[1]
+
+
+def _brought(configuration: Configuration, file: Path | None) -> Path | None:
+    """Return the file of a store that is there already, where it may have come with a configuration that was found."""
+    return file if file is not None and file != store_of(configuration.path) and file.exists() else None
 
 
 def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePlace:

@@ -348,7 +348,10 @@ def pull(clone: Clone) -> None:
 def test_a_store_that_the_folder_brings_accepts_nothing(
     clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P10, P11: neither the folder itself, nor what a pull brings that the store calls accepted."""
+    """P10, P11: neither the folder itself, nor what a pull brings; nothing that it says counts.
+
+    Who names the configuration has the store; what it calls accepted waits all the same.
+    """
     text = (clone.folder / "pegboard.yaml").read_text()
     become(tmp_path / "stranger", monkeypatch)
     assert ran("tools", "--config", "pegboard.yaml").returncode == 0  # the store calls every command accepted now
@@ -359,14 +362,27 @@ def test_a_store_that_the_folder_brings_accepts_nothing(
     plain = "store: sqlite:///shipped.db\nagents: {default: {discoverable: ['*']}}\n"
     (clone.folder / "pegboard.yaml").write_text(plain)
     with Terminal("y") as terminal:
-        assert ran("tools", terminal=terminal).returncode == 0
+        assert is_not_own(ran("tools", "--json", terminal=terminal))
+    without_store(clone)
+    assert ran("tools").returncode == 0
     (clone.folder / "pegboard.yaml").write_text(text)
-    for _ in range(2):
-        assert ran("tools").returncode == 0
+    assert ran("tools").returncode == 0
+    without_store(clone)
+    (clone.folder / "shipped.db").write_bytes(shipped)  # as a pull may
+    assert is_not_own(ran("tools", "--json"))
+    for words in (["--config", "pegboard.yaml"], []):
+        assert ran("tools", *words).returncode == 0
         assert not clone.marker.exists()
-        for beside in clone.folder.glob("shipped.db-*"):
-            beside.unlink()
-        (clone.folder / "shipped.db").write_bytes(shipped)  # as a pull may
+
+
+def is_not_own(done: subprocess.CompletedProcess[str]) -> bool:
+    """Return whether a command is refused for a store that may have come with the folder."""
+    return (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "store_not_own")
+
+
+def without_store(clone: Clone) -> None:
+    for file in clone.folder.glob("shipped.db*"):
+        file.unlink()
 
 
 def test_a_link_to_an_accepted_configuration_is_not_accepted(clone: Clone, tmp_path: Path) -> None:

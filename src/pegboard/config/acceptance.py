@@ -27,12 +27,14 @@ class Acceptance:
     """What a user accepted of one configuration.
 
     ``text`` is the digest of the text that they accepted last. ``grants`` is what it granted when it was opened last,
-    as the store keeps it, and ``store`` where that was; both are empty before it was opened.
+    as the store keeps it, ``store`` where that was, and ``store_key`` what tells that store from every other one at the
+    same place; all three are empty before it was opened.
     """
 
     configuration: str
     text: str = ""
     store: str = ""
+    store_key: str = ""
     grants: str = ""
 
 
@@ -55,7 +57,7 @@ def acceptance_of(configuration: str) -> Acceptance | None:
     file = record_of(configuration)
     try:
         found = json.loads(file.read_bytes())
-        parts = {part: str(found[part]) for part in ("configuration", "text", "store", "grants")}
+        parts = {part: str(found[part]) for part in ("configuration", "text", "store", "store_key", "grants")}
     except OSError:  # what this user cannot read, this user has not written
         return None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
