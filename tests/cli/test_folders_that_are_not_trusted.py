@@ -302,43 +302,46 @@ def test_a_configuration_that_is_named_is_accepted(clone: Clone) -> None:
     assert f"Bearer {SECRET}" in [sent.get("Authorization") for sent in clone.requests]
 
 
-@pytest.mark.parametrize("brought", ["command", "module", "reference", "address", "hook"])
-def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, tmp_path: Path, brought: str) -> None:
-    """P10, P11: nothing new runs for any command, and the rest of the edit counts."""
-    marker = tmp_path / "pulled"
+def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, tmp_path: Path) -> None:
+    """P10, P11: a command, code, a reference, an address, a hook: none runs, and the rest of the edit counts."""
+    ran_by = {name: tmp_path / f"{name}-ran" for name in ("command", "module", "reference", "hook")}
     plain = {"store": "sqlite:///s.db", "agents": {"default": {"tools": ["calculator"], "discoverable": ["*"]}}}
     repository(clone.origin, {"pegboard.yaml": json.dumps(plain)})
     pull(clone)
     with Terminal("y") as terminal:
         assert ran("tools", terminal=terminal).returncode == 0
-    url = "http://127.0.0.1:9/mcp"
-    edits: dict[str, dict[str, Any]] = {
-        "command": {"servers": {"new": {"command": "touch", "args": [str(marker)]}}},
-        "module": {"plugins": {"new": {"python": "brought"}}},
-        "reference": {"servers": {"new": {"command": "true", "env": {"A": f"${{cmd:touch {marker}}}"}}}},
-        "address": {"servers": {"new": {"url": url, "headers": {"A": "${STRANGE_SECRET}"}}}},
-        "hook": {"toolkits": {"new": {"tools": ["diff"], "policy": {"python": "brought:hook"}}}},
+    brought = {
+        "servers": {
+            "command": {"command": "touch", "args": [str(ran_by["command"])]},
+            "reference": {"command": "true", "env": {"A": f"${{cmd:touch {ran_by['reference']}}}"}},
+            "address": {"url": "http://127.0.0.1:9/mcp", "headers": {"A": "${STRANGE_SECRET}"}},
+        },
+        "plugins": {"module": {"python": "brought"}},
+        "toolkits": {"hook": {"tools": ["diff"], "policy": {"python": "brought_hook:hook"}}},
     }
-    edited: dict[str, Any] = {**plain, **edits[brought]}
-    edited["agents"] = {"default": {"tools": ["calculator", "diff"], "discoverable": ["*"]}}
-    if brought == "hook":
-        edited["agents"]["default"] |= {"allowed_toolkits": ["new"], "initial_toolkits": ["new"]}
-    repository(clone.origin, {"pegboard.yaml": json.dumps(edited), "brought.py": MODULE.format(marker=str(marker))})
+    kits = {"allowed_toolkits": ["hook"], "initial_toolkits": ["hook"]}
+    agents = {"default": {"tools": ["calculator", "diff"], "discoverable": ["*"], **kits}}
+    modules = {
+        "brought.py": MODULE.format(marker=str(ran_by["module"])),
+        "brought_hook.py": MODULE.format(marker=str(ran_by["hook"])),
+    }
+    repository(clone.origin, {"pegboard.yaml": json.dumps({**plain, **brought, "agents": agents}), **modules})
     pull(clone)
     surface = ran("surface", "--json")
     assert {"add", "compare_files"} <= {tool["name"] for tool in json.loads(surface.stdout)["tools"]}, surface.stderr
     assert "waits for a person, and counts once `pegboard accept`" in surface.stderr
     ran("tools")
-    assert ": this widens and waits." in ran("check", "--probe").stdout
-    assert not marker.exists()
+    assert ran("check", "--probe").stdout.count(": this widens and waits.") >= 5
+    assert [name for name, marker in ran_by.items() if marker.exists()] == []
     assert "waiting " in ran("doctor").stdout
     strict = ran("serve", "--strict", "--port", "0")
     assert (strict.returncode, "`pegboard accept`" in strict.stderr) == (4, True), strict.stderr
     with Terminal("y") as terminal:
         accepted = ran("accept", terminal=terminal)
     assert accepted.stdout.startswith("accepted: "), accepted.stderr
-    ran("surface" if brought == "hook" else "tools")
-    assert marker.exists() is (brought in ("command", "module", "reference", "hook"))
+    ran("surface")
+    ran("tools")
+    assert [name for name, marker in ran_by.items() if not marker.exists()] == []
 
 
 def pull(clone: Clone) -> None:
