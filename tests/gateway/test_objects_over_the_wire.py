@@ -14,7 +14,7 @@ from board.ten_plugins import KEEPERS, PRINCIPALS, SCOPES, Call, configure, secr
 from .clients import HANDSHAKE, MODERN, Connected, connected, gateway
 
 TOKENS = {name: {"token": f"token-of-{name}", "agents": ["*"]} for name in PRINCIPALS}
-ROUNDS = 30
+ROUNDS = 20
 
 
 def caller(client: Connected) -> Call:

@@ -6,7 +6,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import textwrap
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,22 +15,10 @@ import pytest
 
 from pegboard import Pegboard
 
-CONFIGURATION = """
-reload: all
-store: sqlite:///pegboard.db
-servers:
-  unused: {{command: python3, env_file: .env}}
-plugins:
-  evil: {{python: evil_c, confine: {confine}, instance: all}}
-  file: {{confine: {confine}}}
-  shell: {{confine: {confine}}}
-  python: {{confine: {confine}}}
-  pandas: {{confine: {confine}}}
-  sql: {{confine: {confine}}}
-agents:
-  main:
-    tools: [evil, file, shell, python, pandas, {{sql: {{db_url: "sqlite:///./work/data.db"}}}}]
-"""
+SETTINGS: dict[str, Any] = {"evil": {"python": "evil_c", "instance": "all"}}
+"""What a plugin of the configuration has beside its confinement."""
+OVERRIDES = {"sql": {"sql": {"db_url": "sqlite:///./work/data.db"}}}
+"""How an agent's tools name a plugin that needs a setting."""
 
 EVIL = '''
 import os
@@ -123,8 +110,16 @@ class Place:
         self.targets["env file"].write_text("TOKEN=hunter22\n")
         self.targets["module"].write_text(EVIL)
 
-    def write(self, confine: str) -> None:
-        self.configuration.write_text(textwrap.dedent(CONFIGURATION.format(confine=confine)))
+    def write(self, *plugins: str, confine: object = True) -> None:
+        """Write a configuration with an agent that has these plugins, each confined."""
+        document = {
+            "reload": "all",
+            "store": "sqlite:///pegboard.db",
+            "servers": {"unused": {"command": "python3", "env_file": ".env"}},
+            "plugins": {name: {**SETTINGS.get(name, {}), "confine": confine} for name in plugins},
+            "agents": {"main": {"tools": [OVERRIDES.get(name, name) for name in plugins]}},
+        }
+        self.configuration.write_text(json.dumps(document))
 
     def seen(self) -> dict[str, object]:
         """Return what stands in every file, and which there are."""
@@ -155,9 +150,9 @@ def place(tmp_path, monkeypatch):
 
 
 @asynccontextmanager
-async def opened(place: Place, *plugins: str, confine: str = "true"):
+async def opened(place: Place, *plugins: str, confine: object = True):
     """Yield what calls a tool and returns what it says."""
-    place.write(confine)
+    place.write(*plugins, confine=confine)
     async with Pegboard.open(place.configuration) as board:
         session = await board.session(agent="main", session_id="s")
         await session.load(*plugins)
@@ -242,7 +237,7 @@ async def test_a7_children_of_children_are_confined_too(place):
 
 
 async def test_a7_p10_toolkits_of_agno_change_nothing_outside_their_folder(place):
-    async with opened(place, "file", "shell", "python", "pandas", "sql") as call:
+    async with opened(place, "evil", "file", "shell", "python", "pandas", "sql") as call:
         await call("save_file", contents="x", file_name="work/first.txt")
         before = place.seen()
         for target in map(str, place.targets.values()):
@@ -375,12 +370,12 @@ async def test_a7_without_a_network_neither_tcp_nor_udp_is_reached(place):
     try:
         async with opened(place, "evil") as call:
             assert await call("do", code=tcp) == "reached"
-        async with opened(place, "evil", confine="{network: none}") as call:
+        async with opened(place, "evil", confine={"network": "none"}) as call:
             for code in (tcp, udp, bound):
                 assert (await call("do", code=code)).startswith(("PermissionError", "OSError")), code
             for code in (tcp, udp):
                 assert "reached" not in await call("do", code=printed_by(f"{code}; print('reached')"))
-        async with opened(place, "evil", confine=f"{{network: [{port}]}}") as call:
+        async with opened(place, "evil", confine={"network": [port]}) as call:
             assert await call("do", code=tcp) == "reached"
             other = tcp.replace(str(port), "9")
             assert (await call("do", code=other)).startswith("PermissionError")
@@ -395,14 +390,14 @@ async def test_a7_p6_a_plugin_whose_own_package_is_out_of_reach_says_which_line_
     place.targets["module"].write_text("from needed_c import VALUE\ndef go() -> int: return VALUE\n")
     sys.path.append(str(place.outside))
     try:
-        place.write("true")
+        place.write("evil")
         async with Pegboard.open(place.configuration) as board:
             session = await board.session(agent="main", session_id="s")
             (item,) = (await session.load("evil")).items
             assert item.status == "tool_unavailable"
             assert f"{package} is out of reach, since the plugin is confined." in item.message
             assert f"`confine: {{read: [{place.outside}]}}`" in item.message
-        place.write(f"{{read: [{place.outside}]}}")
+        place.write("evil", confine={"read": [str(place.outside)]})
         async with Pegboard.open(place.configuration) as board:
             session = await board.session(agent="main", session_id="s")
             await session.load("evil")
