@@ -90,7 +90,7 @@ async def missing(ledger: Ledger, store: Store, sessions: Sequence[Mapping[str, 
     """
     return [
         *_leases(ledger, sessions),
-        *_switches(ledger, await store.all_switches()),
+        *_switches(ledger, (await store.stored_permissions()).switches),
         *await _approvals(ledger, store),
         *await _pins(ledger, store),
         *await _grants(ledger, store),

@@ -221,9 +221,9 @@ class AcceptedGrants:
 
     async def _switched_off(self) -> frozenset[str]:
         """Return what is switched off at run time, for anybody."""
-        store = self._services.store
-        for_one = (of_one for of_agent in (await store.principal_switches()).values() for of_one in of_agent.values())
-        every = chain((await store.all_switches()).values(), for_one)
+        stored = await self._services.store.stored_permissions()
+        for_one = (of_one for of_agent in stored.principal_switches.values() for of_one in of_agent.values())
+        every = chain(stored.switches.values(), for_one)
         return frozenset(name for switches in every for name, on in switches.items() if not on)
 
     async def _keep(self, counted: dict[GrantKey, Grant], records: Sequence[AuditRecord]) -> bool:

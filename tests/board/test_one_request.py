@@ -4,11 +4,10 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard import Pegboard, Session
-from pegboard.ports import SessionKey, StoredState
+from pegboard.ports import SessionKey, StoredPermissions, StoredState
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sql import SqliteStore
 from pegboard.support.own_folder import store_of
@@ -58,10 +57,10 @@ class RemoteStore(SqliteStore):
         super().__init__(path)
         self.reads = 0
 
-    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+    async def stored_permissions(self) -> StoredPermissions:
         self.reads += 1
         await asyncio.sleep(0.01)
-        return await super().all_switches()
+        return await super().stored_permissions()
 
 
 def test_a_verb_asks_the_store_with_few_statements() -> None:

@@ -138,7 +138,7 @@ async def test_what_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Pat
         sea = await begun(board)
         status, message = await ask(sea, "set", name, value)
         assert (status, "\n" in message) == ("invalid_arguments", False)
-        assert await board.services.store.all_switches() == {}
+        assert (await board.services.store.stored_permissions()).switches == {}
 
 
 async def test_its_loadout_only_narrows_and_never_undoes_what_another_has_set(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: 
         for free in (sea, other, await sea.child("general")):
             assert (await free.call("look", {"what": "x"})).status == "ok"
         store = board.services.store
-        assert (await store.principal_switches(), await store.own_settings()) == ({}, {})
+        assert (await store.stored_permissions())[1:3] == ({}, {})
         assert (await store.entries(kind="permission", limit=1))[0].session.startswith("thread/general/")
         assert await ask(child, "unset", "look") == ("ok", "'look' is as it was given to you.")
         assert (await child.call("look", {"what": "x"})).status == "ok"

@@ -299,9 +299,9 @@ async def test_one_subject_has_one_stored_switch_however_it_is_spelled(config: P
         await board.permissions.set("ada", first, False)
         supposed = board.services.compiler.supposing("ada", then, True).stored("ada")
         await board.permissions.set("ada", then, True)
-        assert (await board.services.store.all_switches())["ada"] == supposed == {then: True}
+        assert (await board.services.store.stored_permissions()).switches["ada"] == supposed == {then: True}
         await board.permissions.set("ada", first, None)
-        assert (await board.services.store.all_switches()).get("ada", {}) == {}
+        assert (await board.services.store.stored_permissions()).switches.get("ada", {}) == {}
 
 
 async def test_a_category_is_no_other_spelling_of_its_one_plugin(config: Path) -> None:
@@ -310,5 +310,5 @@ async def test_a_category_is_no_other_spelling_of_its_one_plugin(config: Path) -
     async with opened(config) as board:
         await board.permissions.set("ada", "category:waits", True)
         await board.permissions.set("ada", "plugin:slow", True)
-        stored = (await board.services.store.all_switches())["ada"]
+        stored = (await board.services.store.stored_permissions()).switches["ada"]
         assert stored == {"category:waits": True, "plugin:slow": True}

@@ -42,7 +42,8 @@ def config(tmp_path: Path) -> Path:
 
 
 async def stored(board: Pegboard) -> tuple[Mapping[str, Mapping[str, bool]], Mapping[str, Pauses]]:
-    return await board.services.store.all_switches(), await board.services.store.pauses()
+    permissions = await board.services.store.stored_permissions()
+    return permissions.switches, permissions.pauses
 
 
 async def test_taking_back_restores_exactly_what_stood_before(config: Path) -> None:

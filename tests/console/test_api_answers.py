@@ -67,7 +67,7 @@ class Api:
         """Return what requests could have changed: switches, leases, approvals and what is on record of changes."""
         store = self.board.services.store
         changes = [await store.entries(kind=kind, limit=1000) for kind in ("permission", "load", "unload", "approval")]
-        return await store.all_switches(), changes
+        return (await store.stored_permissions()).switches, changes
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def test_what_changes_something_fits_the_document_and_is_done_once(tmp_pat
     """A3, P2: switches, loads, approvals and restarts."""
     async with served(tmp_path) as api:
         assert await api.faults(changing()) == []
-        switches = await api.board.services.store.all_switches()
+        switches = (await api.board.services.store.stored_permissions()).switches
         assert switches == {"a% b \u00e9": {"clock": True}}
         ended = {one.id: one.status for one in await api.board.approvals.list() if one.id in api.ids.values()}
         assert ended == {}
@@ -149,7 +149,7 @@ async def test_a_browser_changes_nothing_without_its_token_of_the_page(tmp_path:
         assert await api.faults(others) == []
         assert await api.stored() == before
         assert await api.faults(own) == []
-        assert (await api.board.services.store.all_switches())["mailer"] == {"post": False}
+        assert (await api.board.services.store.stored_permissions()).switches["mailer"] == {"post": False}
 
 
 async def test_a_store_that_is_closed_is_an_error_that_fits_the_document(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ async def test_everyone_is_every_agent_that_the_operator_sees(ada: Program, bob:
     assert mine["agents"] == ["a% b é"]
     every = await ada.ask("POST", "/api/matrix", json=OFF)
     assert every["agents"] == ["mailer", "deskless"]
-    assert set(await mailer.services.store.all_switches()) == {"mailer", "deskless", "a% b é"}
+    assert set((await mailer.services.store.stored_permissions()).switches) == {"mailer", "deskless", "a% b é"}
     (row,) = (await ada.ask("GET", "/api/matrix"))["toolkits"]
     assert [(cell["state"], cell["stored"]) for cell in row["cells"]] == [("off", False)] * 3
     assert row["standing"] == every["mark"]
@@ -24,7 +24,7 @@ async def test_everyone_is_every_agent_that_the_operator_sees(ada: Program, bob:
     undo = {"mark": every["mark"]}
     assert (await bob.refused("POST", "/api/matrix/undo", 404, json=undo))[0] == "unknown_name"
     await ada.ask("POST", "/api/matrix/undo", json=undo)
-    assert set(await mailer.services.store.all_switches()) == {"a% b é"}
+    assert set((await mailer.services.store.stored_permissions()).switches) == {"a% b é"}
     assert (await ada.refused("POST", "/api/matrix/undo", 409, json=undo))[0] == "switch_changed"
 
 
@@ -39,7 +39,7 @@ async def test_a_preview_sums_over_the_agents_and_binds_what_is_set(ada: Program
     await mailer.permissions.set("deskless", "post", True)
     late = {**OFF, "seen": found["seen"]}
     assert (await ada.refused("POST", "/api/matrix", 409, json=late))[0] == "switch_changed"
-    assert await mailer.services.store.all_switches() == {"deskless": {"post": True}}
+    assert (await mailer.services.store.stored_permissions()).switches == {"deskless": {"post": True}}
 
 
 async def test_a_pause_is_set_seen_and_needs_attention(ada: Program, bob: Program, mailer: Pegboard) -> None:

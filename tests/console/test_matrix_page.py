@@ -69,7 +69,7 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
         await console.board.permissions.set("second", "list_messages", False)
         for one in (client, other):
             assert await one.text("send_message", to="ada") == "sent to ada"
-        before = await console.board.services.store.all_switches()
+        before = (await console.board.services.store.stored_permissions()).switches
         await console.sign_in(page)
         await page.get_by_role("link", name="Matrix").click()
         await press(page, "Correspondence: Off for everyone")
@@ -89,7 +89,7 @@ async def test_a_toolkit_is_off_for_everyone_after_two_presses_and_one_takes_it_
         assert len({one.reason for one in records}) == 1
         await press(page, "Undo")
         await expect(page.get_by_role("status")).to_contain_text("as it was before, for 3 agents")
-        assert await console.board.services.store.all_switches() == before
+        assert (await console.board.services.store.stored_permissions()).switches == before
         assert await other.text("send_message", to="ada") == "sent to ada"
 
 
@@ -114,7 +114,7 @@ async def test_a_cell_has_three_states_and_is_reached_by_arrows(browser: Browser
         await dialog.get_by_role("button", name="As the file says").press("Enter")
         await dialog.get_by_role("button", name="Remove the switch").press("Enter")
         await expect(page.get_by_role("button", name="Correspondence, agent third: off", exact=True)).to_be_visible()
-        assert await console.board.services.store.all_switches() == {}
+        assert (await console.board.services.store.stored_permissions()).switches == {}
 
 
 async def test_a_paused_agent_is_shown_everywhere_and_resumed_as_it_was(browser: Browser, config: Path) -> None:
@@ -125,7 +125,7 @@ async def test_a_paused_agent_is_shown_everywhere_and_resumed_as_it_was(browser:
         console.client("2026-07-28", agent="second") as client,
     ):
         await console.board.permissions.set("second", "notes", True)
-        before = await console.board.services.store.all_switches()
+        before = (await console.board.services.store.stored_permissions()).switches
         await console.sign_in(page)
         await page.goto(MATRIX)
         await press(page, "Pause agent second")
@@ -145,7 +145,7 @@ async def test_a_paused_agent_is_shown_everywhere_and_resumed_as_it_was(browser:
         await page.keyboard.press("Enter")
         await expect(page.locator("#attention")).not_to_contain_text("is paused")
         assert await client.text("send_message", to="ada") == "sent to ada"
-        assert await console.board.services.store.all_switches() == before
+        assert (await console.board.services.store.stored_permissions()).switches == before
 
 
 async def test_a_plugin_is_paused_for_every_agent(browser: Browser, config: Path) -> None:
@@ -183,7 +183,7 @@ async def test_where_somebody_was_first_nothing_is_set_for_anybody(browser: Brow
         await console.board.permissions.set("third", "correspondence", True, by="grace")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert")).to_contain_text("nothing was changed")
-        assert await console.board.services.store.all_switches() == {"third": {"correspondence": True}}
+        assert (await console.board.services.store.stored_permissions()).switches == {"third": {"correspondence": True}}
 
 
 async def test_the_matrix_is_accessible_with_hostile_names_and_fits_a_phone(

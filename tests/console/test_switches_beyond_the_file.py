@@ -64,7 +64,7 @@ async def test_switching_on_what_only_another_agent_has_takes_the_right_to_confi
         together = {"kind": "switch", "name": name, "value": True}
         assert (await sam.ask("GET", f"/api/matrix/preview?kind=switch&name={name}&value=true"))["grants"]
         assert (await sam.refused("POST", "/api/matrix", 403, json=together))[0] == "right_required"
-    assert await mailer.services.store.all_switches() == {}
+    assert (await mailer.services.store.stored_permissions()).switches == {}
     assert await used(mailer, "read_mail") == "not_found"
     await pat.ask("PUT", address, json={"name": "cloud", "value": True})
     assert await used(mailer, "read_mail") == "ok"
@@ -141,4 +141,4 @@ tokens: {sam: {token: sam-sam-sam-sam, agents: [support], console: true}}
                 await board.permissions.set("support", name, True, by="sam")
         await board.permissions.set("support", "clock", False, by="sam")
         await board.permissions.set("support", "clock", True, by="sam")
-        assert (await board.services.store.all_switches()) == {"support": {"clock": True}}
+        assert (await board.services.store.stored_permissions()).switches == {"support": {"clock": True}}

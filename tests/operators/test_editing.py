@@ -1,6 +1,5 @@
 """Edits of the configuration: what was shown is what is saved, in the name of who saves it, and can be taken back."""
 
-import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path

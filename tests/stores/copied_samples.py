@@ -76,11 +76,8 @@ async def answers(store: Store) -> dict[str, Any]:
     return {
         "sessions": await store.sessions(),
         "data": [await store.session_data(key) for key in keys],
-        "switches": await store.all_switches(),
-        "principal switches": await store.principal_switches(),
+        "permissions": (await store.stored_permissions())[:4],
         "actions": await store.switch_actions(),
-        "pauses": await store.pauses(),
-        "own settings": await store.own_settings(),
         "manifests": [await store.manifest(text, f"{number}") for number, text in enumerate(STRANGE, 1)],
         "accepted": [await store.accepted(text) for text in STRANGE],
         "sealed": await store.all_sealed("grant"),

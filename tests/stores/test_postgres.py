@@ -77,7 +77,7 @@ async def test_what_another_process_changes_is_heard_within_a_moment(store: Post
     await store.changed(token, 5)
     after = await store.change_token()
     assert after.permissions != token.permissions
-    assert await store.all_switches() == {"a": {"look": False}}
+    assert (await store.stored_permissions()).switches == {"a": {"look": False}}
     await peer.save(KEY, "text", expected=0)
     await store.changed(after, 5)
     saved = await store.change_token()
@@ -241,6 +241,18 @@ async def test_what_was_read_costs_no_statement_until_the_token_moves(postgres: 
             await store.load(KEY)
             await store.uses("ada", "assistant")
         assert [one for one in relay.asked if b".counter" not in one] == []
+
+
+async def test_all_that_was_set_at_run_time_is_read_with_one_message(postgres: PostgresServer, url: str) -> None:
+    """P4, G14: a change is at every replica as soon as that is answered."""
+    async with relayed(Relay(postgres.folder)) as relay, opened(relay.address(url)) as store, opened(url) as peer:
+        await peer.set_switch("a", "look", False)
+        await peer.set_switch("a", "find", True, principal="ada")
+        relay.asked.clear()
+        stored = await store.stored_permissions()
+        assert (stored.switches, stored.principal_switches) == ({"a": {"look": False}}, {"a": {"ada": {"find": True}}})
+        assert len([one for one in relay.asked if b".switch" in one]) == 1
+        assert [one for one in relay.asked if b".switch" not in one and b".counter" not in one] == []
 
 
 async def test_what_many_wait_for_at_once_is_written_in_two_messages(postgres: PostgresServer, url: str) -> None:

@@ -37,7 +37,7 @@ async def test_a_switch_set_by_another_process_is_seen_at_once(store: SqliteStor
     grown = (await peer.change_token()).permissions
     assert grown != seen
     assert (await store.change_token()).permissions == grown
-    assert (await peer.all_switches()).get("assistant", {}) == {"research": False}
+    assert (await peer.stored_permissions()).switches.get("assistant", {}) == {"research": False}
     await peer.set_switch("assistant", "research", True)
     assert (await peer.change_token()).permissions != grown
     assert (await store.change_token()).permissions == (await peer.change_token()).permissions

@@ -64,7 +64,7 @@ async def test_four_processes_with_fifty_sessions_each_lose_no_update(tmp_path: 
             key = SessionKey(principal=name, agent="counter", session=str(number))
             assert await number_in(store, key) == count
     assert sum(report["lost"] for report in reports) > 0, "the writers never met: this proves nothing"
-    assert set((await store.all_switches()).get("assistant", {})) == set(names)
+    assert set((await store.stored_permissions()).switches.get("assistant", {})) == set(names)
     versions = [state.version for _, state in await store.sessions()]
     assert len(set(versions)) == len(versions)
     await store.aclose()

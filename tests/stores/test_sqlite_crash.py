@@ -102,7 +102,7 @@ async def test_switches_set_together_are_all_there_or_none_after_a_kill(tmp_path
         killed_after(path, chance.randint(2, 30), chance.uniform(0, 0.003), TOGETHER)
         store = SqliteStore(path)
         await store.open()
-        switches, actions = await store.all_switches(), await store.switch_actions()
+        switches, actions = (await store.stored_permissions()).switches, await store.switch_actions()
         await store.aclose()
         values = {own.get("research") for own in switches.values()}
         assert (len(switches), len(values)) in ((40, 1), (0, 0))

@@ -85,7 +85,7 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
     state = await second.load(KEY)
     assert state is not None
     assert (state.text, state.version) == ("text", version)
-    assert (await second.all_switches()).get("assistant", {}) == {"research": True}
+    assert (await second.stored_permissions()).switches.get("assistant", {}) == {"research": True}
     assert await second.manifest("git", "1") == Manifest(description="Git")
     assert [entry.subject for entry in await second.entries()] == ["later", "git/log"]
     assert (await second.digest_key(), (await second.change_token()).permissions) == (key, revision)
@@ -135,7 +135,7 @@ async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_numbe
     assert after
     assert after > before
     assert (await store.change_token()).permissions != revision
-    assert (await store.all_switches()).get("assistant", {}) == {}
+    assert (await store.stored_permissions()).switches.get("assistant", {}) == {}
     assert await store.digest_key() != key
     assert in_file(store.path, "SELECT text FROM session") == [("after",)]
 
@@ -153,7 +153,7 @@ async def test_a_file_that_another_one_replaces_counts_no_longer_for_one_who_onl
     other.path.replace(store.path)
 
     assert (await store.change_token()).permissions != before
-    assert await store.all_switches() == {"assistant": {"git": False}}
+    assert (await store.stored_permissions()).switches == {"assistant": {"git": False}}
 
 
 # The schema
@@ -171,7 +171,7 @@ async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
         connection.execute("DROP TABLE request")
     with pytest.raises(StoreError):
         await store.set_switch("assistant", "git", False, audit=[ENTRY])
-    assert await store.all_switches() == {}
+    assert (await store.stored_permissions()).switches == {}
     await store.aclose()
 
 

@@ -230,8 +230,8 @@ async def test_any_text_can_be_an_id_a_state_and_the_name_of_a_switch(store: Sto
     assert [key for key, _ in await store.sessions(principal=text)] == [keys[0]]
     assert [key for key, _ in await store.sessions(agent=text)] == [keys[1]]
     await store.set_switch(text, text, False)
-    assert (await store.all_switches()).get(text, {}) == {text: False}
-    assert await store.all_switches() == {text: {text: False}}
+    assert (await store.stored_permissions()).switches.get(text, {}) == {text: False}
+    assert (await store.stored_permissions()).switches == {text: {text: False}}
     await store.record(ENTRY._replace(session=text, subject=text))
     assert [entry.subject for entry in await store.entries(session=text)] == [text]
     await store.keep_manifest(text, text, FULL_MANIFEST)
@@ -263,18 +263,23 @@ async def test_sessions_are_listed_newest_change_first(store: Store) -> None:
 
 async def test_a_switch_is_kept_until_it_is_unset(store: Store) -> None:
     """P2: booleans set at run time are stored; unset removes them."""
-    assert (await store.all_switches()).get("assistant", {}) == {}
+    assert (await store.stored_permissions()).switches.get("assistant", {}) == {}
     await store.set_switch("assistant", "research", False)
     await store.set_switch("assistant", "arxiv", True)
     await store.set_switch("coder", "research", True)
     await store.set_switch("assistant", "research", True)
-    assert (await store.all_switches()).get("assistant", {}) == {"research": True, "arxiv": True}
-    assert await store.all_switches() == {"assistant": {"research": True, "arxiv": True}, "coder": {"research": True}}
+    assert (await store.stored_permissions()).switches.get("assistant", {}) == {"research": True, "arxiv": True}
+    assert (await store.stored_permissions()).switches == {
+        "assistant": {"research": True, "arxiv": True},
+        "coder": {"research": True},
+    }
     await store.set_switch("coder", "research", None)
     await store.set_switch("coder", "never set", None)
-    assert (await store.all_switches()).get("coder", {}) == {}
-    assert await store.all_switches() == {"assistant": {"research": True, "arxiv": True}}
-    assert all(type(value) is bool for value in ((await store.all_switches()).get("assistant", {})).values())
+    assert (await store.stored_permissions()).switches.get("coder", {}) == {}
+    assert (await store.stored_permissions()).switches == {"assistant": {"research": True, "arxiv": True}}
+    assert all(
+        type(value) is bool for value in ((await store.stored_permissions()).switches.get("assistant", {})).values()
+    )
 
 
 async def test_a_switch_is_set_only_while_it_is_as_expected(store: Store) -> None:
@@ -282,10 +287,13 @@ async def test_a_switch_is_set_only_while_it_is_as_expected(store: Store) -> Non
     assert await store.set_switch("assistant", "research", False, expected=None)
     assert not await store.set_switch("assistant", "research", True, expected=None, audit=[ENTRY])
     assert not await store.set_switch("assistant", "research", None, expected=True, replaces=["other"], audit=[ENTRY])
-    assert (await store.all_switches(), await store.entries()) == ({"assistant": {"research": False}}, [])
+    assert ((await store.stored_permissions()).switches, await store.entries()) == (
+        {"assistant": {"research": False}},
+        [],
+    )
     assert await store.set_switch("assistant", "research", True, expected=False)
     assert await store.set_switch("assistant", "research", None, expected=True)
-    assert await store.all_switches() == {}
+    assert (await store.stored_permissions()).switches == {}
 
 
 async def test_a_switch_takes_the_place_of_others_in_one_step(store: Store) -> None:
@@ -293,13 +301,16 @@ async def test_a_switch_takes_the_place_of_others_in_one_step(store: Store) -> N
     for agent, name in (("assistant", "own"), ("assistant", "kept"), ("coder", "own")):
         await store.set_switch(agent, name, True)
     assert await store.set_switch("assistant", "research", False, replaces=["own", "never set"])
-    assert await store.all_switches() == {"assistant": {"kept": True, "research": False}, "coder": {"own": True}}
+    assert (await store.stored_permissions()).switches == {
+        "assistant": {"kept": True, "research": False},
+        "coder": {"own": True},
+    }
 
 
 async def test_a_switch_is_stored_with_what_is_recorded_of_it(store: Store) -> None:
     """P2, X4: one step; a switch without its record, or a record without its switch, there is not."""
     await store.set_switch("assistant", "research", True, audit=[ENTRY])
-    assert await store.all_switches() == {"assistant": {"research": True}}
+    assert (await store.stored_permissions()).switches == {"assistant": {"research": True}}
     assert await store.entries() == [ENTRY]
 
 
@@ -764,13 +775,13 @@ async def test_a_switch_for_one_principal_stands_beside_those_of_everybody(store
     await store.set_switch("a", "other", True, principal="ada")
     await store.set_switch("a", "look", True, principal="bob")
     await store.set_switch("a", "look", True)
-    assert await store.all_switches() == {"a": {"look": True}}
-    assert await store.principal_switches() == {
+    assert (await store.stored_permissions()).switches == {"a": {"look": True}}
+    assert (await store.stored_permissions()).principal_switches == {
         "a": {"ada": {"look": False, "other": True}, "bob": {"look": True}}
     }  # fmt: skip
     await store.set_switch("a", "look", None, principal="ada", replaces=["other"])
     await store.set_switch("a", "look", None)
-    assert await store.principal_switches() == {"a": {"bob": {"look": True}}}
+    assert (await store.stored_permissions()).principal_switches == {"a": {"bob": {"look": True}}}
     assert len(await store.entries()) == 1
 
 
@@ -838,7 +849,7 @@ async def test_switches_of_several_agents_are_stored_together_or_not_at_all(stor
     both = action_of(change_of("a", "research", False), change_of("b", "research", None, True))
     revision = (await store.change_token()).permissions
     assert await store.set_together(both, audit=[ENTRY])
-    assert await store.all_switches() == {"a": {"research": False}}
+    assert (await store.stored_permissions()).switches == {"a": {"research": False}}
     assert [(one.mark, one.subject, one.at, one.by, list(one.changes)) for one in await store.switch_actions()] == [
         ("m1", "research", 1.5, "ada \udcff", both.changes)
     ]
@@ -846,7 +857,7 @@ async def test_switches_of_several_agents_are_stored_together_or_not_at_all(stor
     assert (await store.change_token()).permissions != revision
     late = action_of(change_of("c", "research", False), change_of("a", "research", True), mark="m2")
     assert not await store.set_together(late, audit=[ENTRY])
-    assert await store.all_switches() == {"a": {"research": False}}
+    assert (await store.stored_permissions()).switches == {"a": {"research": False}}
     assert [one.mark for one in await store.switch_actions()] == ["m1"]
     assert await store.entries() == [ENTRY]
 
@@ -861,13 +872,14 @@ async def test_what_is_paused_is_no_switch_and_is_taken_back_like_one(store: Sto
     ]
     assert await store.set_together(action_of(*changes), audit=[ENTRY])
     paused = {"a": Pauses(agent=True), "b": Pauses(plugins=frozenset({"git", "crm \udcff"}))}
-    assert (await store.pauses(), await store.all_switches()) == (paused, {"a": {"git": True}})
+    stored = await store.stored_permissions()
+    assert (stored.pauses, stored.switches) == (paused, {"a": {"git": True}})
     assert list((await store.switch_actions())[0].changes) == changes
     assert not await store.set_together(action_of(*changes, mark="m2")), "they are paused already"
     revision = (await store.change_token()).permissions
     back = [replace(one, value=None, expected=False) for one in changes]
     assert await store.set_together(action_of(*back, mark="m3"))
-    assert await store.pauses() == {}
+    assert (await store.stored_permissions()).pauses == {}
     assert (await store.change_token()).permissions != revision
 
 
@@ -877,17 +889,19 @@ async def test_what_an_agent_sets_for_itself_counts_for_one_principal(store: Sto
     revision = (await store.change_token()).permissions
     await store.set_own("a", "ada", {off: "false", lease: "1"}, audit=[ENTRY])
     await store.set_own("a", "bob", {off: "false"})
-    assert await store.own_settings() == {"a": {"ada": {off: "false", lease: "1"}, "bob": {off: "false"}}}
+    assert (await store.stored_permissions()).own_settings == {
+        "a": {"ada": {off: "false", lease: "1"}, "bob": {off: "false"}}
+    }
     assert (await store.change_token()).permissions != revision
-    assert (await store.all_switches(), await store.principal_switches()) == ({}, {})
+    assert (await store.stored_permissions())[:2] == ({}, {})
     await store.set_switch("a", "look", True, principal="ada")
     await store.set_switch("a", "other", True, replaces=["look"])
-    assert await store.own_settings() == {"a": {"ada": {lease: "1"}, "bob": {off: "false"}}}
+    assert (await store.stored_permissions()).own_settings == {"a": {"ada": {lease: "1"}, "bob": {off: "false"}}}
     await store.set_own("a", "ada", {lease: '{"kind": "turn"}'})
     await store.set_switch("a", "other", True, principal="bob", replaces=["look"])
-    assert await store.own_settings() == {"a": {"ada": {lease: '{"kind": "turn"}'}}}
+    assert (await store.stored_permissions()).own_settings == {"a": {"ada": {lease: '{"kind": "turn"}'}}}
     await store.set_own("a", "ada", {lease: None, off: None})
-    assert await store.own_settings() == {}
+    assert (await store.stored_permissions()).own_settings == {}
     assert await store.entries() == [ENTRY]
 
 

@@ -177,7 +177,7 @@ async def test_s2_who_has_the_store_open_sees_what_was_put_in(filled: SqliteStor
     assert now.permissions != seen.permissions
     assert await filled.pins_revision() != revision
     assert all(value > counters[name] for name, value in rows(filled.path, "counter"))
-    assert "since" not in (await filled.all_switches())["agent"]
+    assert "since" not in (await filled.stored_permissions()).switches["agent"]
 
 
 async def test_x4_numbers_go_on_behind_those_of_records_that_are_gone(store: SqliteStore, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ async def write_for_ever(path: Path) -> None:
     say("opening")
     store = SqliteStore(path)
     await store.open()
-    stored = (await store.all_switches()).get("agent 0", {}).get("research")
+    stored = (await store.stored_permissions()).switches.get("agent 0", {}).get("research")
     number = 0
     while True:
         number += 1

@@ -18,7 +18,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.principals.bearer_tokens import opens
 from pegboard.errors import UsageError
-from pegboard.ports import UNCHECKED, SessionKey, Unchecked
+from pegboard.ports import UNCHECKED, SessionKey, StoredPermissions, Unchecked
 
 
 class Permissions:
@@ -72,8 +72,9 @@ class Permissions:
         if grants and not (self._may_grant(agent, by) if may_grant is None else may_grant):
             raise may_not_grant(agent, name, by)
         record = services.recorder.entry(key, 0, "permission", name, state, reason=GRANTS if grants else "", by=by)
-        own = (await services.store.own_settings()).get(agent, {}).get(principal, {}) if principal is not None else {}
-        stored = {*await _stored_of(services, agent, principal), *names_off(own)}
+        permissions = await services.store.stored_permissions()
+        own = permissions.own_settings.get(agent, {}).get(principal, {}) if principal is not None else {}
+        stored = {*_stored_of(permissions, agent, principal), *names_off(own)}
         replaces = other_spellings(services.world, name, stored)
         if not await services.store.set_switch(
             agent, name, value, expected=expected, replaces=replaces, principal=principal, audit=[record]
@@ -141,10 +142,9 @@ class Permissions:
         Args:
             principal: whose, with those for this one alone; None is without them.
         """
-        stored, personal = await self._services.store.all_switches(), {}
+        stored, switches, own, *_ = await self._services.store.stored_permissions()
+        personal: dict[str, Mapping[str, bool]] = {}
         if principal is not None:
-            store = self._services.store
-            switches, own = await store.principal_switches(), await store.own_settings()
             personal = {
                 name: with_own_off(switches.get(name, {}).get(principal, {}), own.get(name, {}).get(principal, {}))
                 for name in (*switches, *own)
@@ -186,16 +186,16 @@ _RECENT: Final = 100
 """How many of the newest changes of an agent's permissions are looked through for who set a switch."""
 
 
-async def _stored_of(services: Services, agent: str, principal: str | None) -> Mapping[str, bool]:
+def _stored_of(stored: StoredPermissions, agent: str, principal: str | None) -> Mapping[str, bool]:
     """Return the stored switches of an agent, those for everybody or for one principal alone."""
     if principal is None:
-        return (await services.store.all_switches()).get(agent, {})
-    return (await services.store.principal_switches()).get(agent, {}).get(principal, {})
+        return stored.switches.get(agent, {})
+    return stored.principal_switches.get(agent, {}).get(principal, {})
 
 
 async def _changed_meanwhile(services: Services, agent: str, name: str, principal: str | None) -> UsageError:
     """Return the error that says who set a switch meanwhile, and to what."""
-    stored = (await _stored_of(services, agent, principal)).get(name)
+    stored = _stored_of(await services.store.stored_permissions(), agent, principal).get(name)
     state = "not set" if stored is None else "on" if stored else "off"
     newest = await services.store.entries(agent=agent, kind="permission", limit=_RECENT)
     subject = services.recorder.entry(

@@ -52,7 +52,7 @@ async def planned(services: Services, agents: Sequence[str], name: str, value: b
     """
     for agent in agents:
         require_switch(services, agent, name, value)
-    stored = await services.store.all_switches()
+    stored = (await services.store.stored_permissions()).switches
     changes = (change for agent in agents for change in _changes(services, agent, stored.get(agent, {}), name, value))
     return SwitchPlan(agents=tuple(agents), kind="switch", name=name, value=value, changes=tuple(changes))
 
@@ -72,7 +72,7 @@ async def planned_pause(services: Services, agents: Sequence[str], plugin: str |
             code="unknown_name",
             hint=did_you_mean(plugin, plugins),
         )
-    paused, value = await services.store.pauses(), False if on else None
+    paused, value = (await services.store.stored_permissions()).pauses, False if on else None
     kind: SwitchKind = "agent_pause" if plugin is None else "plugin_pause"
     changes = tuple(
         SwitchChange(agent=agent, name=plugin or "", value=value, expected=None if on else False, kind=kind)
@@ -133,7 +133,7 @@ async def take_back(
 
 async def last_standing(services: Services, agents: Collection[str]) -> Mapping[str, SwitchAction]:
     """Return by switch the newest action of each, over these agents alone, that could be taken back now."""
-    stored = await services.store.all_switches()
+    stored = (await services.store.stored_permissions()).switches
     found: dict[str, SwitchAction] = {}
     for action in await services.store.switch_actions():
         if (

@@ -264,7 +264,7 @@ async def edits(situation: Situation) -> Sequence[AttentionItem]:
 
 async def pauses(situation: Situation) -> Sequence[AttentionItem]:
     """Return the agents that are paused, and the servers and plugins that are for some agents."""
-    stored, seen = await situation.services.store.pauses(), situation.agents
+    stored, seen = (await situation.services.store.stored_permissions()).pauses, situation.agents
     agents = [name for name in situation.services.world.agents if seen is None or name in seen]
     paused = {agent: stored.get(agent, NOTHING_PAUSED) for agent in agents}
     plugins = dict.fromkeys(name for one in paused.values() for name in sorted(one.plugins))

@@ -149,7 +149,7 @@ def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
 
 async def pauses_by_agent(services: Services) -> Mapping[str, Pauses]:
     """Return what is paused, by agent; raises ``StoreError``."""
-    paused = await services.store.pauses()
+    paused = (await services.store.stored_permissions()).pauses
     return {agent: paused.get(agent, NOTHING_PAUSED) for agent in services.world.agents}
 
 

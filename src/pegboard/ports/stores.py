@@ -160,6 +160,20 @@ class SwitchAction:
         return self.changes[0].kind if self.changes else "switch"
 
 
+class StoredPermissions(NamedTuple):
+    """What was set at run time, by agent; agents without any are excluded.
+
+    ``switches`` are booleans by name, ``principal_switches`` those that count for one principal alone, by principal,
+    ``own_settings`` what agents have set for themselves, by principal. ``pins_revision`` is as in ``PinStore``.
+    """
+
+    switches: Mapping[str, Mapping[str, bool]]
+    principal_switches: Mapping[str, Mapping[str, Mapping[str, bool]]]
+    own_settings: Mapping[str, Mapping[str, OwnSettings]]
+    pauses: Mapping[str, Pauses]
+    pins_revision: Hashable
+
+
 class PermissionStore(Protocol):
     """Switches and pauses that were set at run time, and what agents have set for themselves (P2, P4, P10)."""
 
@@ -199,20 +213,8 @@ class PermissionStore(Protocol):
         """Return the newest ``ACTIONS_KEPT`` actions, the newest first."""
         ...
 
-    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
-        """Return the stored booleans by agent and name."""
-        ...
-
-    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
-        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
-        ...
-
-    async def pauses(self) -> Mapping[str, Pauses]:
-        """Return what is paused, by agent; an agent without pauses is left out."""
-        ...
-
-    async def own_settings(self) -> Mapping[str, Mapping[str, OwnSettings]]:
-        """Return what agents have set for themselves, by agent and principal."""
+    async def stored_permissions(self) -> StoredPermissions:
+        """Return all that was set at run time, of every agent, read at once."""
         ...
 
     async def set_own(

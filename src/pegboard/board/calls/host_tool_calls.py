@@ -199,7 +199,7 @@ async def _own(services: Services, snapshot: Snapshot) -> OwnSettings:
     info = snapshot.info
     if info.parent is not None:
         return info.settings
-    return (await services.store.own_settings()).get(info.key.agent, {}).get(info.key.principal, {})
+    return (await services.store.stored_permissions()).own_settings.get(info.key.agent, {}).get(info.key.principal, {})
 
 
 async def _stored(

@@ -76,10 +76,8 @@ class PermissionCompiler:
 
     async def _take_up(self, token: ChangeToken) -> None:
         if self._token is None or token.permissions != self._token.permissions:
-            self._other_pins = await self._pins.refresh() or self._other_pins
-            store = self._store
-            switches, personal = await store.all_switches(), await store.principal_switches()
-            own, pauses = await store.own_settings(), await store.pauses()
+            switches, personal, own, pauses, pins_revision = await self._store.stored_permissions()
+            self._other_pins = await self._pins.refresh(pins_revision) or self._other_pins
             before = self._switches, self._personal, self._own, self._pauses
             now = switches, personal, own, pauses  # all of it was read, or nothing is taken
             self._switches, self._personal, self._own, self._pauses = now

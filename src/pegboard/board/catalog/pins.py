@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -68,9 +68,12 @@ class DefinitionPins:
         self._found_unpinned: dict[str, int] = {}
         self._reader = DefinitionReader(recorder)
 
-    async def refresh(self) -> bool:
-        """Take up what any process has stored; return whether that is something else than before."""
-        revision = await self._store.pins_revision()
+    async def refresh(self, revision: Hashable = None) -> bool:
+        """Take up what any process has stored; return whether that is something else than before.
+
+        ``revision`` is that of the store, where it was read already.
+        """
+        revision = revision if revision is not None else await self._store.pins_revision()
         if revision == self._revision:
             return False
         before, self._known = self._known, await self._store.pins()

@@ -121,6 +121,10 @@ class Database(Protocol):
         """Return the rows of a query."""
         ...
 
+    async def read_together(self, queries: Sequence[str]) -> list[list[Row]]:
+        """Return the rows of several queries, which are asked at once."""
+        ...
+
     async def slow_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query that may take long; nothing else waits for it."""
         ...

@@ -9,14 +9,13 @@ from pegboard.core.access.pins import Pin, ServerPins
 from pegboard.ports import AuditRecord, PinChange
 from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import RaceLostError, Transaction, insert
-from pegboard.stores.sql.switches import PERMISSIONS
+from pegboard.stores.sql.switches import PERMISSIONS, PINS_REVISION
 
 _KEY: Final = ("plugin", "tool")
 _COLUMNS: Final = (*_KEY, "digest", "waiting", "flags", "by", "definition")
 _PUT: Final = insert("pin", _COLUMNS, key=_KEY)
 _PUT_KEEPING: Final = insert("pin", _COLUMNS, key=_KEY, keep=("definition",))
 _COUNT: Final = "UPDATE main.counter SET value = value + 1 WHERE name = 'pins'"
-_REVISION: Final = "SELECT value FROM main.counter WHERE name = 'pins'"
 _READ_ONLY: Final = 1
 _HARMLESS: Final = 2
 _LATER: Final = 4
@@ -27,7 +26,7 @@ class StoredPins(StoreBase):
 
     async def pins_revision(self) -> Hashable:
         """Return what differs after every change of a pin by any process."""
-        return (await self._db.rows(_REVISION))[0]
+        return (await self._db.rows(PINS_REVISION))[0]
 
     async def pins(self) -> Mapping[str, ServerPins]:
         """Return the pins of every server that has been seen, without the definitions (A4)."""
@@ -78,7 +77,7 @@ class StoredPins(StoreBase):
             for tool in forget:
                 await transaction.run("DELETE FROM main.pin WHERE plugin = ? AND tool = ?", plugin, tool)
             await transaction.run(_COUNT)
-            revision = (await transaction.rows(_REVISION))[0][0]
+            revision = (await transaction.rows(PINS_REVISION))[0][0]
             put = insert("pinned_server", ("plugin", "version", "revision"), key=("plugin",))
             await transaction.run(put, plugin, version, revision)
             transaction.announce(permissions=True)

@@ -230,21 +230,29 @@ class PostgresDatabase:
 
     slow_rows = rows
 
+    async def read_together(self, queries: Sequence[str]) -> list[list[Row]]:
+        """Return the rows of several queries, which are one message."""
+        self._heard()
+        return await self._read([(sql, ()) for sql in queries])
+
     async def read(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query, also while it is being opened."""
+        return (await self._read([(sql, values)]))[0]
+
+    async def _read(self, queries: Sequence[Statement]) -> list[list[Row]]:
         import psycopg
+
+        async def attempt(connection: PostgresConnection) -> list[list[Row]]:
+            return [rows for rows, _ in await self.send(connection, queries)]
 
         try:
             async with self._connection() as connection:
-                return (await self.send(connection, [(sql, values)]))[-1][0]
+                return await attempt(connection)
         except psycopg.Error as error:
             if error.sqlstate and not runs_again(error) and not error.sqlstate.startswith(("08", "57P")):
                 raise explained(error, self.address) from None
 
-        async def once_more(connection: PostgresConnection) -> list[Row]:
-            return (await self.send(connection, [(sql, values)]))[-1][0]
-
-        return await self._again(once_more)
+        return await self._again(attempt)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:
         """Return what the work returns once all that it wrote is committed."""

@@ -168,6 +168,10 @@ class SqliteDatabase:
         except sqlite3.Error:  # :meth:`rows` waits, or says why it fails
             return (await self.rows(sql))[0][0]
 
+    async def read_together(self, queries: Sequence[str]) -> list[list[Row]]:
+        """Return the rows of several queries, one after the other."""
+        return [await self.rows(sql) for sql in queries]
+
     async def slow_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query, read beside the loop."""
         if (path := self._path) is None:

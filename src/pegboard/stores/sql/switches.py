@@ -7,13 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses, with_pause
-from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
-from pegboard.ports import ACTIONS_KEPT, UNCHECKED, AuditRecord, SwitchAction, SwitchChange, Unchecked
+from pegboard.core.access.settings.own_settings import OwnSetting
+from pegboard.ports import (
+    ACTIONS_KEPT,
+    UNCHECKED,
+    AuditRecord,
+    StoredPermissions,
+    SwitchAction,
+    SwitchChange,
+    Unchecked,
+)
 from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import RaceLostError, Transaction, insert
 
 PERMISSIONS: Final = "permissions"
 """The lock of what changes what agents may."""
+PINS_REVISION: Final = "SELECT value FROM main.counter WHERE name = 'pins'"
 _ACTION: Final = ("mark", "subject", "at", "by", "changes")
 _OWN_SETTING: Final = ("agent", "principal", "kind", "name")
 _KEYS: Final = {
@@ -23,6 +32,14 @@ _KEYS: Final = {
     "paused_plugin": ("agent", "plugin"),
 }
 """The tables whose rows are set and removed: switches have a value, what is paused has a row."""
+
+_READ: Final = (
+    "SELECT agent, name, value FROM main.switch ORDER BY agent, name",
+    "SELECT agent, principal, name, value FROM main.principal_switch ORDER BY agent, principal, name",
+    "SELECT agent, principal, kind, name, value FROM main.own_setting ORDER BY agent, principal, kind, name",
+    "SELECT agent, NULL FROM main.paused_agent UNION ALL SELECT agent, plugin FROM main.paused_plugin",
+    PINS_REVISION,
+)
 
 
 class StoredSwitches(StoreBase):
@@ -91,38 +108,22 @@ class StoredSwitches(StoreBase):
             for mark, subject, at, by, changes in await self._db.rows(query)
         ]
 
-    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
-        """Return the stored booleans of every agent."""
-        found: dict[str, dict[str, bool]] = {}
-        for agent, name, value in await self._db.rows(
-            "SELECT agent, name, value FROM main.switch ORDER BY agent, name"
-        ):
-            found.setdefault(agent, {})[name] = bool(value)
-        return found
-
-    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
-        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
-        query = "SELECT agent, principal, name, value FROM main.principal_switch ORDER BY agent, principal, name"
-        found: dict[str, dict[str, dict[str, bool]]] = {}
-        for agent, principal, name, value in await self._db.rows(query):
-            found.setdefault(agent, {}).setdefault(principal, {})[name] = bool(value)
-        return found
-
-    async def pauses(self) -> Mapping[str, Pauses]:
-        """Return what is paused, by agent."""
-        found: dict[str, Pauses] = {}
-        query = "SELECT agent, NULL FROM main.paused_agent UNION ALL SELECT agent, plugin FROM main.paused_plugin"
-        for agent, plugin in await self._db.rows(query):
-            found[agent] = with_pause(found.get(agent, NOTHING_PAUSED), plugin, on=True)
-        return found
-
-    async def own_settings(self) -> Mapping[str, Mapping[str, OwnSettings]]:
-        """Return what agents have set for themselves, by agent and principal."""
-        query = "SELECT agent, principal, kind, name, value FROM main.own_setting ORDER BY agent, principal, kind, name"
-        found: dict[str, dict[str, dict[OwnSetting, str]]] = {}
-        for agent, principal, kind, name, value in await self._db.rows(query):
-            found.setdefault(agent, {}).setdefault(principal, {})[OwnSetting(kind, name)] = value
-        return found
+    async def stored_permissions(self) -> StoredPermissions:
+        """Return all that was set at run time, with one message to the database."""
+        of_agents, of_principals, own, paused, revision = await self._db.read_together(_READ)
+        switches: dict[str, dict[str, bool]] = {}
+        for agent, name, value in of_agents:
+            switches.setdefault(agent, {})[name] = bool(value)
+        personal: dict[str, dict[str, dict[str, bool]]] = {}
+        for agent, principal, name, value in of_principals:
+            personal.setdefault(agent, {}).setdefault(principal, {})[name] = bool(value)
+        settings: dict[str, dict[str, dict[OwnSetting, str]]] = {}
+        for agent, principal, kind, name, value in own:
+            settings.setdefault(agent, {}).setdefault(principal, {})[OwnSetting(kind, name)] = value
+        pauses: dict[str, Pauses] = {}
+        for agent, plugin in paused:
+            pauses[agent] = with_pause(pauses.get(agent, NOTHING_PAUSED), plugin, on=True)
+        return StoredPermissions(switches, personal, settings, pauses, revision[0])
 
     async def set_own(
         self,
