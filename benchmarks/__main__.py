@@ -66,6 +66,7 @@ PROGRAMS = (
     "logins",
     "pins",
     "reference_servers",
+    "requests",
     "retrieval",
     "scale",
     "sizing",

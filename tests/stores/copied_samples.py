@@ -27,7 +27,7 @@ from pegboard.ports.audit_filter import AuditFilter
 from pegboard.ports.counts import UNITS
 
 STRANGE = ["plain", "", "ключ 鍵", "two\nlines", "lone \ud800 surrogate", "NUL\0inside", "'; --", "\\x00", '{"a": 1}']
-NOW = datetime(2026, 11, 26, 20, 0, tzinfo=UTC)
+NOW = datetime.now(UTC)
 LATER = 4_000_000_000.0
 
 
@@ -53,7 +53,7 @@ async def fill(store: Store) -> None:
         )
         waits = Approval(id=f"{number:012x}", tool="t", binding=binding, asked="a", asked_at=5.0, expires_at=LATER)
         await store.add_approval(waits, audit=[record(number, text, "approval")])
-        await store.record(record(number, text), details=CallDetails(CallNumbers(0.5, None, 1.5, number), text, LATER))
+        await store.record(record(number, text), details=CallDetails(CallNumbers(0.5, None, 1.5, number), text))
         store.remember_later(UseRecord(LATER - number, "local", "agent", f"need {text}", text))
         counts = Counts(*range(number, number + 19))
         store.count_later(CountRecord(1_795_680_000, text, "agent", text, text, text, "ok", counts, {number: 2}))

@@ -9,7 +9,7 @@ from pegboard.ports import AuditRecord, SessionKey
 
 KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
 ENTRY = AuditRecord(
-    at=datetime(2026, 7, 28, tzinfo=UTC),
+    at=datetime.now(UTC),
     kind="call",
     principal="ada",
     agent="assistant",

@@ -110,6 +110,7 @@ async def test_what_is_too_old_is_removed(store: Store) -> None:
     """Steps are kept for two hours, hours for eight days, days for 400."""
     for back in (401 * 86_400, 399 * 86_400, 9 * 86_400, 7 * 86_400, 3 * 3_600, 3_600, 0):
         store.count_later(RECORD._replace(start=NOON - back))
+    await store.remove_old()
     assert sorted(NOON - one.start for one in (await whole(store, STEP)).records) == [0, 3_600]
     assert sorted(NOON - one.start for one in (await whole(store, HOUR)).records) == [0, 3_600, 3 * 3_600, 7 * 86_400]
     for unit in (DAY, SESSION_DAY):
@@ -141,7 +142,7 @@ async def test_rows_of_tools_are_few_and_the_sums_stay(store: Store) -> None:
                 for number in range(400)
             )
         )
-        await store.record(ENTRY)
+        await store.remove_old()
     total = 6 * (9 * 1000 + 391)
     for unit in (STEP, HOUR, DAY):
         records = (await whole(store, unit)).records
@@ -165,6 +166,7 @@ async def test_agents_are_summed_only_where_there_are_too_many(store: Store) -> 
             for outcome in ("ok", "error")
         )
     )
+    await store.remove_old()
     records = (await whole(store, HOUR)).records
     assert len(records) <= HOUR.most
     assert {(one.outcome, one.server) for one in records if one.agent == OTHER} == {("ok", OTHER), ("error", OTHER)}
@@ -179,6 +181,7 @@ async def test_durations_that_come_one_by_one_are_added_up(store: Store) -> None
         bucket = 60 + number % 7
         store.count_later(RECORD._replace(counts=Counts(calls=1), durations={bucket: 1 + number % 2}))
         await store.record(ENTRY)
+    await store.remove_old()
     (record,) = (await whole(store)).records
     assert (record.counts.calls, sum(record.durations.values())) == (500, 750)
     assert {*record.durations} == set(range(60, 67))

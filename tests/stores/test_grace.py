@@ -217,7 +217,7 @@ async def test_pending_records_are_bounded_and_the_oldest_are_dropped(
 async def test_of_calls_whose_details_have_no_room_the_records_alone_are_kept(
     store: Store, double: LosableStore
 ) -> None:
-    details = CallDetails(text="x" * (MOST_UNWRITTEN // 2 + 1), until=4e9)
+    details = CallDetails(text="x" * (MOST_UNWRITTEN // 2 + 1))
     double.lose()
     await store.change_token()
     for number in range(3):

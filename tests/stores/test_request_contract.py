@@ -1,9 +1,9 @@
 """What every store promises of the records of calls and decisions (X4)."""
 
-import time
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,9 @@ from test_store_contract import ENTRY
 
 from pegboard.ports import PART, AuditFilter, AuditRecord, CallDetails, CallNumbers, SessionKey, Store
 from pegboard.ports.requests import NOT_MEASURED
+from pegboard.stores.sql.cleaning import EVERY_ROWS
 
 KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
-LATER = 4e9
 KEEP = 20
 NUMBERS = CallNumbers(queued=0.25, upstream=12.5, sent=40, received=0)
 
@@ -33,7 +33,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture(params=KINDS)
 async def small(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """Return a store that keeps few records."""
+    """Return a store that keeps few decisions."""
     store = make(request, request.param, tmp_path, audit_keep=KEEP)
     await store.open()
     yield store
@@ -48,40 +48,66 @@ async def newest(store: Store) -> int:
 @pytest.mark.parametrize("text", ["{}", "ключ 🧰", "NUL\0 and \ud800", "x" * 100_000])
 async def test_the_record_of_a_call_has_its_numbers_and_its_details(store: Store, text: str) -> None:
     store.record_later(entry("a"))
-    store.record_later(entry("b"), CallDetails(NUMBERS, text, LATER))
+    store.record_later(entry("b"), CallDetails(NUMBERS, text))
     store.record_later(entry("c"), CallDetails(NUMBERS))
-    await store.record(entry("d"), entry("e"), details=CallDetails(text="of e", until=LATER))
+    await store.record(entry("d"), entry("e"), details=CallDetails(text="of e"))
     found = {one.record.subject: one.number for one in await store.session_trail(KEY)}
     assert [await store.call_details(found[name]) for name in "abcde"] == [
         CallDetails(),
-        CallDetails(NUMBERS, text, LATER),
+        CallDetails(NUMBERS, text),
         CallDetails(NUMBERS),
         CallDetails(),
-        CallDetails(NOT_MEASURED, "of e", LATER),
+        CallDetails(NOT_MEASURED, "of e"),
     ]
     assert await store.numbered(found["b"]) == entry("b")
     for number in (0, -1, found["e"] + 1, 2**62):
         assert (await store.numbered(number), await store.call_details(number)) == (None, None)
 
 
-async def test_details_end_with_their_days_and_the_line_and_numbers_stay(store: Store) -> None:
-    store.record_later(entry("old"), CallDetails(NUMBERS, "over", time.time() - 1))
-    over = await newest(store)
-    assert await store.call_details(over) == CallDetails(NUMBERS)
-    store.record_later(entry("kept"), CallDetails(NUMBERS, "kept", LATER))
-    assert await store.call_details(await newest(store)) == CallDetails(NUMBERS, "kept", LATER)
-    assert await store.numbered(over) == entry("old")
+async def test_a_call_goes_with_its_days_and_of_a_decision_its_details_alone(store: Store) -> None:
+    """X4: each as its own days say, however much there is of it."""
+    past, now = datetime.now(UTC) - timedelta(days=3), datetime.now(UTC)
+    for at, days in ((past, 2), (past, 4), (now, 1)):
+        details = CallDetails(NUMBERS, "kept", days)
+        store.record_later(entry(f"call of {days}")._replace(at=at), details)
+        await store.record(entry(f"denial of {days}", "deny")._replace(at=at), details=details)
+    for number in range(600):
+        store.record_later(entry(str(number))._replace(at=past), CallDetails(days=1))
+    await store.remove_old()
+    found = {one.record.subject: await store.call_details(one.number) for one in await store.session_trail(KEY)}
+    assert found == {
+        "denial of 2": CallDetails(NUMBERS),
+        **{f"{kind} of {days}": CallDetails(NUMBERS, "kept") for kind in ("call", "denial") for days in (4, 1)},
+    }
 
 
-async def test_about_so_many_records_are_kept_as_is_said(small: Store) -> None:
-    small.record_later(entry("first"), CallDetails(NUMBERS, "kept", LATER))
+async def test_old_rows_are_removed_by_themselves(small: Store) -> None:
+    """S2: beside what is written, and nobody asks for it."""
+    past = datetime.now(UTC) - timedelta(days=30)
+    for _ in range(2):
+        await small.record(*[entry("load", "load")] * EVERY_ROWS)
+        for _ in range(EVERY_ROWS):
+            small.record_later(entry("call")._replace(at=past))
+        kinds = ["call"]
+        async with asyncio.timeout(30):
+            while "call" in kinds or len(kinds) > KEEP:
+                kinds = [record.kind for record in await small.entries(limit=1000)]
+                await asyncio.sleep(0)
+
+
+async def test_about_so_many_decisions_are_kept_as_is_said(small: Store) -> None:
+    """X4: the newest, whatever is called meanwhile."""
+    await small.record(entry("first", "deny"), details=CallDetails(NUMBERS, "kept"))
     first = await newest(small)
     for index in range(3 * KEEP):
-        await small.record(entry(str(index)))
+        small.record_later(entry("call"))
+        await small.record(entry(str(index), "load"))
+    await small.remove_old()
     assert (await small.numbered(first), await small.call_details(first)) == (None, None)
-    kept = [record.subject for record in await small.entries(limit=1000)]
-    assert KEEP <= len(kept) <= 1.2 * KEEP
+    kept = [record.subject for record in await small.entries(kind="load", limit=1000)]
     assert kept == [str(index) for index in range(3 * KEEP)][: -len(kept) - 1 : -1]
+    calls = len(await small.entries(kind="call", limit=1000))
+    assert (len(kept), calls) == (KEEP, 3 * KEEP) if small.lasts else len(kept) + calls == KEEP
 
 
 async def test_the_records_of_one_session_are_read_in_both_directions(store: Store) -> None:
@@ -186,3 +212,16 @@ async def test_a_part_looks_at_a_bounded_number_of_records(store: Store) -> None
         before = part.next
     assert [record.subject for _, record in part.records] == ["rare"]
     assert parts == 3
+
+
+async def test_a_part_looks_beyond_what_was_removed(store: Store) -> None:
+    """X4: a decision of long ago is found at once, however many calls came and went after it."""
+    await store.record(ENTRY._replace(subject="rare"))
+    for number in range(PART + 10):
+        past = ENTRY.at - timedelta(days=2 if number else 0)
+        store.record_later(ENTRY._replace(kind="call", at=past), CallDetails(days=1))
+    first = (await store.part(AuditFilter(), limit=1)).newest - PART - 10
+    await store.remove_old()
+    found = await store.part(AuditFilter(text="rare"))
+    assert ([record.subject for _, record in found.records], found.next) == (["rare"], None)
+    assert [number - first for number, _ in (await store.part(AuditFilter(), after=0)).records] == [0, 1]

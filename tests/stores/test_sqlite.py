@@ -178,17 +178,6 @@ def test_calls_recorded_without_a_running_loop_are_written_by_the_next_operation
     assert in_file(path, "SELECT count(*) FROM request") == [(3,)]
 
 
-async def test_only_about_the_newest_entries_are_kept(path: Path) -> None:
-    store = SqliteStore(path, audit_keep=50)
-    await store.open()
-    for number in range(200):
-        await store.record(ENTRY._replace(subject=str(number)))
-    subjects = [entry.subject for entry in await store.entries(limit=1000)]
-    assert 50 <= len(subjects) <= 55
-    assert subjects == [str(number) for number in range(199, 199 - len(subjects), -1)]
-    await store.aclose()
-
-
 # Manifests
 
 

@@ -46,7 +46,7 @@ STRANGE = [
 ]
 KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
 ENTRY = AuditRecord(
-    at=datetime(2026, 7, 28, 9, 30, 0, 123456, tzinfo=UTC),
+    at=datetime.now(UTC),
     kind="load",
     principal="ada",
     agent="assistant",

@@ -200,7 +200,7 @@ def unknown_call() -> UsageError:
     return UsageError(
         "There is no such call, or not any more.",
         code="unknown_call",
-        hint="The audit trail has those that there are; the oldest give way to new ones.",
+        hint="A call is kept for the days of `record:`, which are seven where nothing else is configured.",
     )
 
 
@@ -241,12 +241,11 @@ def _nothing_kept(services: Services, record: AuditRecord, *, ran: bool) -> str:
     """Return why a record has its line of the trail alone: nothing more was kept, or it was and its days are over."""
     if record.kind not in KEPT:
         return "Of what was read, and of prompts, no more is kept than this line."
-    over = "its days are over: `record: {days: 30}` keeps it longer"
     if not ran:
-        return f"What was kept of it is gone, as {over}."
+        return "What was kept of it is gone, as its days are over: `record: {days: 30}` keeps it longer."
     return (
         "Nothing is kept of it but this line. Of a call that worked and asked nobody more is kept only where arguments "
-        f"or results are; where they were, {over}. {_keeps(services, record, None, 'arguments', 'results')}"
+        f"or results are. {_keeps(services, record, None, 'arguments', 'results')}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ from pegboard.board.services import Services
 from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.usage import percentile
 from pegboard.ports import CountRecord
-from pegboard.ports.counts import HOUR, OTHER, start_of
+from pegboard.ports.counts import HOUR, OTHER, added_up, start_of
 
 HOURS: Final = 24
 
@@ -46,28 +46,25 @@ async def server_usage(services: Services, clock: Callable[[], float] = time.tim
     since = until - HOURS * HOUR.seconds
     sums = await services.store.sums(HOUR, since=since, until=until, by=("start", "server", "outcome"))
     ran: dict[str, list[CountRecord]] = {}
-    errors: dict[str, int] = {}
     for one in sums.records:
         if one.server and one.server != OTHER and one.outcome in ("ok", "error"):
-            hours = ran.setdefault(one.server, [CountRecord()] * HOURS)
-            at = (one.start - since) // HOUR.seconds
-            hours[at] = hours[at].plus(one)
-            errors[one.server] = errors.get(one.server, 0) + (one.counts.calls if one.outcome == "error" else 0)
-    found = [_of(name, hours, errors[name]) for name, hours in ran.items()]
+            ran.setdefault(one.server, []).append(one)
+    found = [_of(name, since, records) for name, records in ran.items()]
     found.sort(key=lambda one: (-one.calls, one.name))
     return masked(tuple(found), await shown_names(services))
 
 
-def _of(name: str, hours: list[CountRecord], errors: int) -> ServerUsage:
-    whole = CountRecord()
-    for one in hours:
-        whole = whole.plus(one)
+def _of(name: str, since: int, records: Sequence[CountRecord]) -> ServerUsage:
+    whole = added_up(records)
+    hours: list[list[CountRecord]] = [[] for _ in range(HOURS)]
+    for one in records:
+        hours[(one.start - since) // HOUR.seconds].append(one)
     return ServerUsage(
         name=name,
         calls=whole.counts.calls,
-        errors=errors,
+        errors=sum(one.counts.calls for one in records if one.outcome == "error"),
         p50=percentile(whole.durations, 0.50),
         p95=percentile(whole.durations, 0.95),
-        hourly=tuple(percentile(one.durations, 0.95) for one in hours),
+        hourly=tuple(percentile(added_up(some).durations, 0.95) for some in hours),
         results=whole.counts.results,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
 from typing import Final, Literal, TypeVar, get_args
@@ -19,7 +19,7 @@ from pegboard.operators.counting import SOON
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.money import ASSUMED, Money, Till
 from pegboard.ports import CountFilter, CountRecord, CountUnit, UsageOutcome
-from pegboard.ports.counts import DAY, HOUR, OTHER, STEP, Durations, milliseconds_of, start_of
+from pegboard.ports.counts import DAY, HOUR, OTHER, STEP, Durations, added_up, milliseconds_of, start_of
 from pegboard.support.background import BackgroundComputations
 
 UsagePeriod = Literal["hour", "day", "week", "month", "quarter"]
@@ -34,7 +34,7 @@ PERIODS: Final[Mapping[UsagePeriod, int]] = {
 """How many seconds that is."""
 MOST_STEPS: Final = 100
 """How many steps there are at most: a step of a longer time is that much longer."""
-PART: Final = 24
+PART: Final = 25
 """How many stretches of time are read at once: at most some thousand rows, so that others may go on in between."""
 FRESH: Final = 10.0
 """For how many seconds the answer for more than two hours is given again."""
@@ -160,13 +160,13 @@ class UsageQuery:
     limit: int = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Sums:
-    """What was read: by start and outcome, and by agent, server, tool and outcome."""
+    """What was read: by start and outcome, and by agent, server, tool and outcome, of each part of the time."""
 
-    by_step: dict[tuple[int, str], CountRecord]
-    by_names: dict[Names, CountRecord]
-    damaged: int
+    by_step: list[CountRecord] = field(default_factory=list[CountRecord])
+    by_names: list[CountRecord] = field(default_factory=list[CountRecord])
+    damaged: int = 0
 
 
 class UsageReader:
@@ -223,19 +223,15 @@ class UsageReader:
 
     async def _sums(self, unit: CountUnit, since: int, until: int, agents: frozenset[str] | None) -> _Sums:
         store, part = self._services.store, PART * unit.seconds if unit is not DAY else 4 * unit.seconds
-        by_step: dict[tuple[int, str], CountRecord] = {}
-        by_names: dict[Names, CountRecord] = {}
-        damaged = 0
+        sums = _Sums()
         for start in range(since, until, part):
             read = partial(store.sums, unit, since=start, until=min(start + part, until), of=CountFilter(agents=agents))
-            for one in (await read(by=("start", "outcome"))).records:
-                by_step[one.start, one.outcome] = one
+            sums.by_step += (await read(by=("start", "outcome"))).records
             named = await read(by=("agent", "server", "tool", "outcome"))
-            for one in named.records:
-                _add(by_names, (one.agent, one.server, one.tool, one.outcome), one)
-            damaged += named.damaged
+            sums.by_names += named.records
+            sums.damaged += named.damaged
             await asyncio.sleep(0)
-        return _Sums(by_step, by_names, damaged)
+        return sums
 
 
 def _steps_of(seconds: int) -> tuple[CountUnit, int]:
@@ -249,22 +245,19 @@ def _steps_of(seconds: int) -> tuple[CountUnit, int]:
 def _usage(
     query: UsageQuery, sums: _Sums, since: int, length: int, steps: int, configured: Mapping[str, Agent]
 ) -> Usage:
-    by_step: list[dict[str, CountRecord]] = [{} for _ in range(steps)]
-    totals: dict[str, CountRecord] = {}
-    for (start, outcome), one in sums.by_step.items():
-        _add(by_step[(start - since) // length], outcome, one)
-        _add(totals, outcome, one)
+    by_step = _told_apart(sums.by_step, lambda one: (one.start - since) // length)
+    totals = _told_apart(sums.by_step, lambda _: 0).get(0, {})
     whole = Till(configured)
-    for names, one in sums.by_names.items():
-        whole.add(names[0], one.counts)
-    of_calls = {names: one for names, one in sums.by_names.items() if names[2]}
-    agents, more_agents = _busiest(query.limit, sums.by_names, lambda names: (names[0], ""), configured)
-    servers, more_servers = _busiest(query.limit, of_calls, lambda names: (names[1], ""), configured)
-    tools, more_tools = _busiest(query.limit, of_calls, lambda names: (names[2], names[1]), configured)
+    for one in sums.by_names:
+        whole.add(one.agent, one.counts)
+    of_calls = [one for one in sums.by_names if one.tool]
+    agents, more_agents = _busiest(query.limit, sums.by_names, lambda one: (one.agent, ""), configured)
+    servers, more_servers = _busiest(query.limit, of_calls, lambda one: (one.server, ""), configured)
+    tools, more_tools = _busiest(query.limit, of_calls, lambda one: (one.tool, one.server), configured)
     return Usage(
         seconds=length,
         again_at=None,
-        steps=tuple(_step(since + at * length, length, counts) for at, counts in enumerate(by_step)),
+        steps=tuple(_step(since + at * length, length, by_step.get(at, {})) for at in range(steps)),
         totals=_step(since, steps * length, totals),
         money=whole.money(),
         unpriced=whole.without,
@@ -280,55 +273,53 @@ def _usage(
 
 
 _Key = TypeVar("_Key")
-Names = tuple[str, str, str, str]
-"""Agent, server, tool, outcome."""
+_Name = tuple[str, str]
+"""What a row is of, and of a tool its server."""
 _NONE: Final = CountRecord()
+_REST: Final[_Name] = (OTHER, "")
 _ByOutcome = Mapping[str, CountRecord]
-_ByNames = Mapping[Names, CountRecord]
-_NameOf = Callable[[Names], tuple[str, str]]
 _OUTCOMES: Final[tuple[UsageOutcome, ...]] = get_args(UsageOutcome)
 
 
-def _add(sums: dict[_Key, CountRecord], key: _Key, one: CountRecord) -> None:
-    sums[key] = sums[key].plus(one) if key in sums else one
-
-
-def _told_apart(by_names: _ByNames, name_of: _NameOf) -> dict[tuple[str, str], dict[str, CountRecord]]:
-    """Return what came by outcome for each name, with what it is of; nothing has no name."""
-    found: dict[tuple[str, str], dict[str, CountRecord]] = {}
-    for names, one in by_names.items():
-        if (name := name_of(names))[0]:
-            _add(found.setdefault(name, {}), names[3], one)
+def _told_apart(
+    records: Iterable[CountRecord], key_of: Callable[[CountRecord], _Key]
+) -> dict[_Key, dict[str, CountRecord]]:
+    """Return what records come to by outcome, for each key."""
+    parts: dict[tuple[_Key, str], list[CountRecord]] = {}
+    for one in records:
+        parts.setdefault((key_of(one), one.outcome), []).append(one)
+    found: dict[_Key, dict[str, CountRecord]] = {}
+    for (key, outcome), some in parts.items():
+        found.setdefault(key, {})[outcome] = added_up(some)
     return found
 
 
 def _busiest(
-    limit: int, by_names: _ByNames, name_of: _NameOf, configured: Mapping[str, Agent]
+    limit: int,
+    records: Sequence[CountRecord],
+    name_of: Callable[[CountRecord], _Name],
+    configured: Mapping[str, Agent],
 ) -> tuple[tuple[UsageRow, ...], int]:
     """Return the rows of the busiest, what was too rare to be told apart behind them, and how many more there are."""
-    found = _told_apart(by_names, name_of)
-    rest: dict[str, CountRecord] = {}
-    names: list[tuple[str, str]] = []
-    for name, of_name in found.items():
-        if name[0] != OTHER:
-            names.append(name)
-            continue
-        for outcome, of_outcome in of_name.items():
-            _add(rest, outcome, of_outcome)
 
-    def busy(name: tuple[str, str]) -> tuple[int, ...]:
+    def row_of(one: CountRecord) -> _Name:
+        name = name_of(one)
+        return _REST if name[0] == OTHER else name
+
+    def busy(name: _Name) -> tuple[int, ...]:
         ok, error, refused, waits, listed = (found[name].get(one, _NONE).counts for one in _OUTCOMES)
         return ok.times + error.times, refused.times + waits.times, listed.tokens
 
+    found = _told_apart((one for one in records if name_of(one)[0]), row_of)
+    names = [name for name in found if name != _REST]
     shown = nlargest(limit, names, key=busy)
+    more = len(names) - len(shown)
+    shown += found.keys() & {_REST}
     tills = {name: Till(configured) for name in shown}
-    others = Till(configured)
-    for of, one in by_names.items():
-        name = name_of(of)
-        if (till := tills.get(name) or (others if name[0] == OTHER else None)) is not None:
-            till.add(of[0], one.counts)
-    rows = [_row(*name, found[name], tills[name]) for name in shown]
-    return (*rows, *([_row(OTHER, "", rest, others)] if rest else [])), len(names) - len(shown)
+    for one in records:
+        if (till := tills.get(row_of(one))) is not None:
+            till.add(one.agent, one.counts)
+    return tuple(_row(*name, found[name], tills[name]) for name in shown), more
 
 
 def _row(name: str, server: str, counts: _ByOutcome, till: Till) -> UsageRow:

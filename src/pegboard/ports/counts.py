@@ -113,6 +113,16 @@ class CountRecord(NamedTuple):
         return self._replace(counts=self.counts.plus(other.counts), durations=durations)
 
 
+def added_up(records: Sequence[CountRecord]) -> CountRecord:
+    """Return what records come to together, under no names."""
+    durations: dict[int, int] = {}
+    for one in records:
+        for bucket, calls in one.durations.items():
+            durations[bucket] = durations.get(bucket, 0) + calls
+    counts = [sum(column) for column in zip(*[one.counts for one in records], strict=True)]
+    return CountRecord(counts=Counts(*counts), durations=durations)
+
+
 CountNames = tuple[str, str, str, str, str, str]
 """Principal, agent, session, server, tool, outcome."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
+from pegboard.core.model.recording import KEPT_DAYS
 from pegboard.ports.counts import EVERYTHING_COUNTED, CountFilter, CountName, CountRecord, CountSums, CountUnit
 
 if TYPE_CHECKING:
@@ -81,11 +82,14 @@ NOT_MEASURED: Final = CallNumbers()
 
 
 class CallDetails(NamedTuple):
-    """What a record has of a call beside its line: numbers, and a text that is kept until a time (since the epoch)."""
+    """What a record has of a call beside its line: numbers and a text.
+
+    A call is kept for ``days``, from its record on; of a decision its text goes then, and its line stays.
+    """
 
     numbers: CallNumbers = NOT_MEASURED
     text: str = ""
-    until: float = 0.0
+    days: int = KEPT_DAYS
 
 
 class NumberedRecord(NamedTuple):
@@ -137,11 +141,14 @@ class RequestStore(Protocol):
         ...
 
     async def record(self, *entries: AuditRecord, details: CallDetails | None = None) -> None:
-        """Store decisions, in order, before returning; ``details`` are those of the last one, which is a call."""
+        """Store decisions, in order, before returning; ``details`` are those of the last one, a call that was refused.
+
+        About so many of the newest decisions are kept as the store was told, however old they are.
+        """
         ...
 
     def record_later(self, entry: AuditRecord, details: CallDetails | None = None) -> None:
-        """Store a call within 50 ms, in a batch."""
+        """Store a call within 50 ms, in a batch; it is kept for the days of its details, or else ``KEPT_DAYS``."""
         ...
 
     def count_later(self, *records: CountRecord) -> None:
@@ -228,7 +235,7 @@ class RequestStore(Protocol):
         ...
 
     async def call_details(self, number: int) -> CallDetails | None:
-        """Return what the record of a call has beside its line; without the text where its days are over."""
+        """Return what the record of a call has beside its line, but its days; no text where those are over."""
         ...
 
     async def session_trail(

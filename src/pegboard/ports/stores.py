@@ -353,6 +353,14 @@ class Store(
         """Return how many records and counts are not written yet."""
         ...
 
+    async def remove_old(self) -> None:
+        """Remove the records and counts whose time is over, which goes on by itself beside what is written.
+
+        Raises:
+            StoreError: Nothing can be written.
+        """
+        ...
+
     async def change_token(self, since: float | None = None) -> ChangeToken:
         """Return what the store is at; cheap enough for every call.
 

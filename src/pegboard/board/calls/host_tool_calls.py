@@ -32,6 +32,7 @@ from pegboard.core.state.call_plans import CallAnswer, answer, refused_as_unavai
 from pegboard.core.state.commands import SetLoadout
 from pegboard.core.state.subjects import active_plugins
 from pegboard.errors import UsageError
+from pegboard.ports import CallDetails
 
 log = logging.getLogger("pegboard")
 
@@ -61,7 +62,8 @@ async def call_host_tool(services: Services, snapshot: Snapshot, tool: Tool, arg
             key, turn, "call", tool.wire, "allowed", reason=error, duration=duration, outcome=status, arguments=digest,
             by=snapshot.info.by,
         )  # fmt: skip
-        services.recorder.note_later(record, "called")
+        days = snapshot.permissions.agent.record.days
+        services.recorder.note_later(record, "called", CallDetails(days=days))
     return snapshot, answered
 
 

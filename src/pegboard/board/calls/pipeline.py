@@ -439,7 +439,7 @@ def _called(
     asked_nobody = not call.approved and call.waited is None
     worked = result is not None and not result.is_error and not error
     if worked and asked_nobody and not (kept.arguments or kept.results):  # the line has all that is wanted
-        details = CallDetails(numbers)
+        details = CallDetails(numbers, "", kept.days)
     else:
         ended = EndedCall(tool.id, call.arguments, numbers, decided.because, call.approved, error, result)
         details = details_of(recorder.masker, kept, ended)

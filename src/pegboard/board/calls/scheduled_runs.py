@@ -13,7 +13,7 @@ from pegboard.board.services import Services
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import one_line
 from pegboard.errors import PegboardError
-from pegboard.ports import SessionKey
+from pegboard.ports import CallDetails, SessionKey
 from pegboard.ports.schedules import DueSchedule, ScheduleSource
 
 log = logging.getLogger(__name__)
@@ -108,4 +108,5 @@ class ScheduledRuns:
         decision = "refused" if outcome == "refused" else "allowed"
         recorder = self._services.recorder
         entry = recorder.entry(key, 0, "schedule", due.name, decision, reason=error, duration=duration, outcome=outcome)
-        recorder.note_later(entry)
+        agent = self._services.world.agents.get(due.agent)
+        recorder.note_later(entry, details=None if agent is None else CallDetails(days=agent.record.days))

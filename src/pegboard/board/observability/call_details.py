@@ -6,7 +6,6 @@ What it costs is bounded by what is kept: a result of 50 MB that is not kept is 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -19,7 +18,6 @@ from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.ports import CallDetails, CallNumbers, TokenCounter
 from pegboard.ports.requests import NOT_MEASURED
 
-_DAY: Final = 86_400
 SAMPLE: Final = 4_000
 """How many characters of a text are counted; the tokens of a longer one are estimated from them."""
 CHARACTERS: Final = 4
@@ -91,7 +89,7 @@ def details_of(masker: Masker, kept: Recording, call: EndedCall) -> CallDetails:
         found["result"], found["result_cut"] = answer.text, answer.cut
     more = f", {_ENCODER.encode(found)[1:-1]}" if found else ""
     text = f"{{{_standing(masker, masker.forms, call.tool, kept, call.because)}{more}}}"
-    return CallDetails(call.numbers, text, time.time() + kept.days * _DAY)
+    return CallDetails(call.numbers, text, kept.days)
 
 
 @lru_cache(maxsize=1_024)

@@ -23,7 +23,7 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.errors import PegboardError
-from pegboard.ports import AuditKind, CallContext, SessionKey
+from pegboard.ports import AuditKind, CallContext, CallDetails, SessionKey
 
 Servers = Mapping[str, ReachedServer]
 
@@ -196,7 +196,7 @@ def _note(
     duration = round((time.perf_counter() - started) * 1000, 3)
     recorder, key, turn = services.recorder, snapshot.info.key, snapshot.stored.turn
     entry = recorder.entry(key, turn, kind, subject, "allowed", duration=duration, outcome=outcome, arguments=digest)
-    recorder.note_later(entry)
+    recorder.note_later(entry, details=CallDetails(days=snapshot.permissions.agent.record.days))
 
 
 async def _own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:

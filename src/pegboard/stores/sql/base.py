@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from pegboard.ports import AuditRecord
+from pegboard.stores.sql.cleaning import Cleaning
 from pegboard.stores.sql.database import Database, RaceLostError, Transaction, not_open
 from pegboard.stores.sql.pending_records import PendingRecords
 from pegboard.stores.sql.pending_writes import PendingWrites
@@ -27,7 +28,8 @@ class StoreBase:
     def __init__(self, database: Database) -> None:
         self._db: Final = database
         self._batches: Final = PendingWrites(database)
-        self._records: Final = PendingRecords()
+        self._cleaning: Final = Cleaning(database)
+        self._records: Final = PendingRecords(self._cleaning)
         self._batches.kinds.append(self._records)
         self._on_change: Final[list[Callable[[str, str | None], None]]] = []
         """Called with what another process may have changed, as ``Database.open`` says."""

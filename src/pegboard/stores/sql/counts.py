@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports.counts import (
-    DAY,
     EVERYTHING_COUNTED,
     MOST_GREATEST,
-    NO_DURATIONS,
-    SESSION_DAY,
     STEP,
     UNITS,
     CountFilter,
@@ -33,10 +29,9 @@ from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import key_of, one_of, where
 
 if TYPE_CHECKING:
+    from pegboard.stores.sql.cleaning import Cleaning
     from pegboard.stores.sql.database import Database, Row, Transaction
 
-TIDIED_AFTER: Final = 400
-"""After how many rows that were added to it is looked whether there are too many."""
 LONGEST_DURATIONS: Final = 160
 """How many characters the durations of a row may have before they are added up."""
 REMOVED_AT_ONCE: Final = 500
@@ -52,7 +47,7 @@ _ADD: Final = (
     f" {', '.join(f'{name} = old.{name} + excluded.{name}' for name in _COUNTS)},"
     " durations = old.durations || excluded.durations"
 )
-_SUMS: Final = ", ".join(f"sum({name})" for name in _COUNTS)
+_SUMS: Final = f"{', '.join(f'sum({name})' for name in _COUNTS)}, group_concat(durations, '')"
 _STRETCH: Final = "unit = ? AND start = ?"
 _EXTENT: Final = f"SELECT count(*), max(length(durations)) FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
 _CELLS: Final = ", ".join((*_NAMES, *_COUNTS, "durations"))
@@ -71,11 +66,12 @@ Stretch = tuple[CountUnit, int]
 class PendingCounts:
     """What is to be added to the counts, one record for each step and names, however long it waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, cleaning: Cleaning) -> None:
+        self._cleaning = cleaning
         self._waiting: dict[tuple[int, CountNames], CountRecord] = {}
-        self._touched: set[Stretch] = set()
-        self._added = 0  # rows, since it was looked whether there are too many
-        self._tidied = 0  # the newest step when that was
+        self.touched: set[Stretch] = set()
+        """Where rows were added since it was looked whether there are too many."""
+        self.newest = 0
 
     def __len__(self) -> int:
         """Return how many wait."""
@@ -98,29 +94,24 @@ class PendingCounts:
         return 0
 
     def written(self, taken: Sequence[CountRecord]) -> None:
-        """Do nothing more."""
+        """Remove some old ones and keep the others few, where it is time to."""
+        self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[CountRecord]) -> None:
-        """Add to the rows of every unit, and now and then keep them few."""
+        """Add to the rows of every unit."""
         await transaction.in_order()
         for unit in UNITS:
             rows = rows_of(unit, taken).values()
             await transaction.many(_ADD, sorted(_row(unit, row) for row in rows))
-            self._touched |= {(unit, row.start) for row in rows}
-            self._added += len(rows)
-        newest = max(start_of(STEP, record.start) for record in taken)
-        if newest > self._tidied or self._added >= TIDIED_AFTER:
-            for stretch in sorted(self._touched):
-                await _tidy(transaction, *stretch)
-            for unit in UNITS:
-                await transaction.run(_OLD, unit.number, newest - unit.kept - unit.seconds, REMOVED_AT_ONCE)
-            self._touched, self._added, self._tidied = set(), 0, max(newest, self._tidied)
+            if unit.most:
+                self.touched |= {(unit, row.start) for row in rows}
+        self.newest = max(self.newest, *(record.start for record in taken))
 
 
-async def _tidy(transaction: Transaction, unit: CountUnit, start: int) -> None:
+async def _keep_few(transaction: Transaction, unit: CountUnit, start: int) -> None:
     """Sum the rarest rows of a stretch of time where it has too many, and add durations up that are long."""
     ((number, longest),) = await transaction.rows(_EXTENT, unit.number, start)
-    if unit.most and number > unit.most:
+    if number > unit.most:
         await _fold(transaction, unit, start)
     if (longest or 0) > LONGEST_DURATIONS:
         for key, text in await transaction.rows(_LONG, unit.number, start, LONGEST_DURATIONS):
@@ -150,8 +141,26 @@ class StoredCounts(StoreBase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._counts: Final = PendingCounts()
+        self._counts: Final = PendingCounts(self._cleaning)
         self._batches.kinds.append(self._counts)
+        self._cleaning.pieces.extend((self._keep_rows_few, self._remove_old_rows))
+
+    async def _keep_rows_few(self, transaction: Transaction) -> bool:
+        """Look at one stretch of time to which rows were added."""
+        if self._counts.touched:
+            stretch = min(self._counts.touched)
+            await _keep_few(transaction, *stretch)
+            self._counts.touched.discard(stretch)
+        return bool(self._counts.touched)
+
+    async def _remove_old_rows(self, transaction: Transaction) -> bool:
+        """Remove rows of each unit that are older than they are kept."""
+        newest = self._counts.newest
+        gone = [
+            await transaction.changed(_OLD, unit.number, newest - unit.kept - unit.seconds, REMOVED_AT_ONCE)
+            for unit in UNITS
+        ]
+        return REMOVED_AT_ONCE in gone
 
     def count_later(self, *records: CountRecord) -> None:
         """Add to the counts within 50 ms, in a batch; where no loop runs, with the next that is written."""
@@ -178,18 +187,13 @@ class StoredCounts(StoreBase):
     ) -> CountSums:
         """Return sums of the rows of a unit; what waits is written before."""
         await self._batches.flush()
-        read = self._db.slow_rows if unit in (DAY, SESSION_DAY) else self._db.rows
+        read = self._db.rows if unit is STEP else self._db.slow_rows
         condition, values = _conditions(unit, since, until, of)
         found = await self._sums(read, by, condition, values, greatest)
-        if found is None:
-            rows = await read(f"SELECT start, {_CELLS} FROM main.request_count{condition}", *values)  # noqa: S608
-            return _sums_of_sound(by, rows, greatest)
-        if "outcome" not in unit.names:
+        if found is not None:
             return found
-        wanted = ", ".join((*by, "durations"))
-        query = f"SELECT {wanted} FROM main.request_count{condition} AND durations <> ''"  # noqa: S608 - constants
-        durations = _summed_durations(await read(query, *values))
-        return found._replace(records=[_with_durations(one, by, durations) for one in found.records])
+        rows = await read(f"SELECT start, {_CELLS} FROM main.request_count{condition}", *values)  # noqa: S608
+        return _sums_of_sound(by, rows, greatest)
 
     async def _sums(
         self,
@@ -201,9 +205,9 @@ class StoredCounts(StoreBase):
     ) -> CountSums | None:
         """Return sums as the database makes them; None where something else than numbers is in a row."""
         names, given = ", ".join(by), list(values)
-        query = (
-            f"SELECT {''.join(f'{name}, ' for name in by)}{_SUMS}, count(*) OVER () FROM main.request_count{condition}"  # noqa: S608
-        )
+        number = "0" if greatest is None else "count(*) OVER ()"
+        wanted = ", ".join((*by, _SUMS, number))
+        query = f"SELECT {wanted} FROM main.request_count{condition}"  # noqa: S608 - constants
         query += f" GROUP BY {names}" if by else ""
         if greatest is not None and by:
             query += f" ORDER BY sum(tokens + arguments + results) DESC, {names} LIMIT ?"
@@ -216,7 +220,8 @@ class StoredCounts(StoreBase):
             raise
         if any(not _NUMBERS_AND_TEXTS.issuperset(map(type, row)) for row in rows):
             return None
-        found = [_sum_of(by, row) for row in rows]
+        places = [CountRecord._fields.index(name) for name in by]
+        found = [_sum_of(places, row) for row in rows]
         if greatest is None:
             return CountSums(found)
         found = found[:greatest]
@@ -232,9 +237,12 @@ def _conditions(unit: CountUnit, since: int, until: int, of: CountFilter) -> tup
     return f"{text} AND {condition}", [*values, *agents]
 
 
-def _sum_of(by: Sequence[CountName], row: Row) -> CountRecord:
-    names: dict[str, Any] = dict(zip(by, row, strict=False))
-    return CountRecord(**names, counts=Counts(*map(int, row[len(by) : -1])))
+def _sum_of(places: Sequence[int], row: Row) -> CountRecord:
+    *named, durations, _ = row
+    cells: list[Any] = [*CountRecord()[:7], Counts(*map(int, named[len(places) :])), _durations(durations)]
+    for place, cell in zip(places, named, strict=False):
+        cells[place] = cell
+    return CountRecord(*cells)
 
 
 def _sums_of_sound(by: Sequence[CountName], rows: Sequence[Row], greatest: int | None) -> CountSums:
@@ -249,20 +257,6 @@ def _sums_of_sound(by: Sequence[CountName], rows: Sequence[Row], greatest: int |
     found = sorted(sums.values(), key=lambda one: (-one.counts.all_tokens, one[:7]))
     shown = found if greatest is None else found[: min(greatest, MOST_GREATEST)]
     return CountSums(shown, len(rows) - len(sound), len(found) - len(shown))
-
-
-def _with_durations(
-    record: CountRecord, by: Sequence[CountName], durations: Mapping[tuple[Any, ...], Durations]
-) -> CountRecord:
-    names = tuple([getattr(record, name) for name in by])
-    return record._replace(durations=durations.get(names, NO_DURATIONS))
-
-
-def _summed_durations(rows: Iterable[Row]) -> dict[tuple[Any, ...], Durations]:
-    texts: dict[tuple[Any, ...], list[str]] = {}
-    for *names, text in rows:
-        texts.setdefault(tuple(names), []).append(text)
-    return {names: _durations("".join(some)) for names, some in texts.items()}
 
 
 def _row(unit: CountUnit, record: CountRecord) -> tuple[Any, ...]:
@@ -295,9 +289,9 @@ def _durations(text: str) -> Durations:
     {65: 4, 66: 1}
     """
     found: dict[int, int] = {}
-    for part, times in Counter(text.split()).items():
+    for part in text.split():
         bucket, calls = _bucket_and_calls(part)
-        found[bucket] = found.get(bucket, 0) + times * calls
+        found[bucket] = found.get(bucket, 0) + calls
     return found
 
 

@@ -2,7 +2,8 @@
 
 Statements are written once, for SQLite and for PostgreSQL: ``?`` stands for each value, and a table is written as
 ``main.NAME``. In SQLite that is the table of the open file; the driver for PostgreSQL puts its schema there.
-``clock()`` is the time by the clock of the database, in seconds since the epoch.
+``clock()`` is the time by the clock of the database, in seconds since the epoch; ``group_concat(column, '')`` joins
+texts.
 """
 
 from __future__ import annotations

@@ -322,7 +322,7 @@ class PostgresDatabase:
         """Return a statement as PostgreSQL and psycopg take it."""
         if (found := self._texts.get(sql)) is None:
             found = sql.replace("%", "%%").replace("?", "%s").replace("clock()", _CLOCK)
-            found = found.replace("main.", f"{self.address.quoted}.")
+            found = found.replace("main.", f"{self.address.quoted}.").replace("group_concat(", "string_agg(")
             if len(sql) < 2_000:  # a longer one has many rows, and is hardly the same twice
                 self._texts[sql] = found
         return found

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import (
+    MOST_DETAILS,
     PART,
     AuditPart,
     AuditRecord,
@@ -24,21 +25,46 @@ from pegboard.stores.sql.pending_records import EPOCH, microseconds, session_num
 
 if TYPE_CHECKING:
     from pegboard.ports import AuditFilter
-    from pegboard.stores.sql.database import Row
+    from pegboard.stores.sql.database import Database, Row, Transaction
+
+AT_ONCE: Final = 256
+"""How many old rows are removed, or lose their details, at once: some milliseconds."""
 
 _FIELDS: Final = AuditRecord._fields
 _LINE: Final = ", ".join(_FIELDS)
 _NUMBERS: Final = CallNumbers._fields
-_EXTENT: Final = "SELECT (SELECT min(id) FROM main.request), (SELECT max(id) FROM main.request)"
+_REMOVE: Final = "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request WHERE "
+_OVER: Final = f"{_REMOVE}kept_until <= ? ORDER BY kept_until LIMIT ?)"
+_SURPLUS: Final = (
+    "{of} AND id <= (SELECT id FROM main.request WHERE {of} ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)"
+)
+_DECISIONS: Final = "kept_until IS NULL"
+_EMPTY: Final = "UPDATE main.request SET details_until = NULL, size = 0, details = '' WHERE "
+_DETAILS: Final = "SELECT id, size FROM main.request WHERE details_until IS NOT NULL ORDER BY details_until LIMIT ?"
+_DETAILS_OVER: Final = (
+    f"{_EMPTY}id IN (SELECT id FROM main.request WHERE details_until <= ? ORDER BY details_until LIMIT ?)"  # noqa: S608
+)
+_SIZE: Final = "SELECT sum(size) FROM main.request WHERE details_until IS NOT NULL"
+_EXTENT: Final = (
+    "SELECT (SELECT min(id) FROM main.request), (SELECT max(id) FROM main.request),"  # noqa: S608 - constants
+    f" (SELECT id FROM main.request WHERE id {{}} ? ORDER BY id {{}} LIMIT 1 OFFSET {PART - 1})"
+)
+_LAST: Final = 2**63 - 1
+"""Behind every number."""
 _TEXT: Final = frozenset({str})
 _TYPES: Final = tuple(
-    {"at": frozenset({int}), "turn": frozenset({int}), "duration": frozenset({int, float, type(None)})}.get(name, _TEXT)
+    {"at": frozenset({int}), "turn": frozenset({int}), "duration": frozenset({int, type(None)})}.get(name, _TEXT)
     for name in _FIELDS
 )
 
 
 class StoredRequests(StoreBase):
     """The part of the store that keeps the records."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.decisions_kept = 100_000
+        self._cleaning.pieces.extend((self._remove_over, self._remove_details, self._remove_surplus))
 
     @property
     def lasts(self) -> bool:
@@ -53,7 +79,7 @@ class StoredRequests(StoreBase):
         """Store decisions, after the calls that wait, before returning."""
         self._require_open()
         for at, entry in enumerate(entries, start=1):
-            self._records.add(entry, details if at == len(entries) else None)
+            self._records.add(entry, details if at == len(entries) else None, False)
         if self._db.lasts:
             await self._batches.flush()
         else:
@@ -63,8 +89,33 @@ class StoredRequests(StoreBase):
         """Store a call within 50 ms, in a batch; where no loop runs, with the next that is written."""
         if not self._db.is_open:
             raise not_open(self._db.place)
-        self._records.add(entry, details)
+        self._records.add(entry, details, True)
         self._batches.schedule()
+
+    async def _remove_over(self, transaction: Transaction) -> bool:
+        """Remove calls whose days are over."""
+        return await transaction.changed(_OVER, int(time.time()), AT_ONCE) == AT_ONCE
+
+    async def _remove_details(self, transaction: Transaction) -> bool:
+        """Remove the details of decisions whose days are over, and those that end first where all are too much."""
+        if await transaction.changed(_DETAILS_OVER, int(time.time()), AT_ONCE) == AT_ONCE:
+            return True
+        surplus = ((await transaction.rows(_SIZE))[0][0] or 0) - MOST_DETAILS
+        gone: list[int] = []
+        for number, size in await transaction.rows(_DETAILS, AT_ONCE) if surplus > 0 else ():
+            if surplus <= 0:
+                break
+            gone.append(number)
+            surplus -= size
+        if gone:
+            condition, values = one_of("id", gone)
+            await transaction.run(f"{_EMPTY}{condition}", *values)
+        return surplus > 0
+
+    async def _remove_surplus(self, transaction: Transaction) -> bool:
+        """Remove the oldest decisions where there are too many; in memory calls are as many at most."""
+        of = _DECISIONS if self._db.lasts else "1 = 1"
+        return await transaction.changed(_REMOVE + _SURPLUS.format(of=of), self.decisions_kept, AT_ONCE) == AT_ONCE
 
     async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query once what waits is written."""
@@ -100,16 +151,16 @@ class StoredRequests(StoreBase):
     async def part(
         self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
     ) -> AuditPart:
-        """Return what is wanted of the records with the next ``PART`` numbers."""
-        ((oldest, newest),) = await self._written_rows(_EXTENT)
+        """Return what is wanted of the next ``PART`` records."""
+        beyond, order = ("<", "DESC") if after is None else (">", "ASC")
+        bound = after if after is not None else _LAST if before is None else before
+        ((oldest, newest, end),) = await self._written_rows(_EXTENT.format(beyond, order), bound)
         if oldest is None:
             return AuditPart([], None, after or 0)
         if after is not None:
-            first = max(min(after, newest) + 1, oldest)
-            last, order = min(first + PART - 1, newest), "ASC"
+            first, last = min(after, newest) + 1, newest if end is None else end
         else:
-            last = newest if before is None else min(before - 1, newest)
-            first, order = max(last - PART + 1, oldest), "DESC"
+            first, last = oldest if end is None else end, min(bound - 1, newest)
         rows = await self._wanted(wanted, first, last, order, limit)
         records = _numbered(rows)
         end = last if after is not None else first
@@ -138,13 +189,14 @@ class StoredRequests(StoreBase):
 
     async def call_details(self, number: int) -> CallDetails | None:
         """Return what a record has beside its line; a text that cannot be read is none."""
-        query = f"SELECT {', '.join(_NUMBERS)}, details, ends FROM main.request WHERE id = ?"  # noqa: S608 - constants
+        query = f"SELECT {', '.join(_NUMBERS)}, details, details_until FROM main.request WHERE id = ?"  # noqa: S608
         rows = await self._written_rows(query, number)
         if not rows:
             return None
-        *numbers, text, ends = rows[0]
-        kept = ends is not None and ends > time.time() and _is_text(text)
-        return CallDetails(CallNumbers(*numbers), text if kept else "", ends if kept else 0.0)
+        queued, waited, upstream, sent, received, text, until = rows[0]
+        times = _milliseconds(queued), _milliseconds(waited), _milliseconds(upstream)
+        kept = until is not None and until > time.time() and _is_text(text)
+        return CallDetails(CallNumbers(*times, sent, received), text if kept else "")
 
     async def session_trail(
         self,
@@ -191,9 +243,14 @@ def _record(row: Sequence[Any]) -> AuditRecord | None:
     if any(type(cell) not in types for cell, types in zip(row, _TYPES, strict=True)):
         return None
     try:
-        return AuditRecord(EPOCH + timedelta(microseconds=row[0]), *row[1:])
+        moment = EPOCH + timedelta(microseconds=row[0])
+        return AuditRecord(moment, *row[1:])._replace(duration=_milliseconds(row[_FIELDS.index("duration")]))
     except OverflowError:
         return None
+
+
+def _milliseconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1000
 
 
 def _numbered(rows: Sequence[Row]) -> list[NumberedRecord]:

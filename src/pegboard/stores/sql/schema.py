@@ -48,8 +48,8 @@ _TABLES: Final = {
     "use": "id id, at real, principal text, agent text, need text, tool text, UNIQUE (principal, agent, need, tool)",
     "request": (
         f"id id, of_session int, at int, kind text, {_SESSION}, turn int, subject text, decision text, reason text,"
-        " duration real?, outcome text, arguments text, by text, queued real?, waited real?, upstream real?, sent int?,"
-        " received int?, ends real?, size int, details text"
+        " duration int?, outcome text, arguments text, by text, queued int?, waited int?, upstream int?, sent int?,"
+        " received int?, kept_until int?, details_until int?, size int, details text"
     ),
     "request_count": (
         f"unit int, start int, key int, {_SESSION}, server text, tool text, outcome text, {_counts(Counts._fields)},"
@@ -63,8 +63,9 @@ INDEXES: Final = {
     "approval_by_call": "approval (principal, agent, tool)",
     "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
     "use_by_time": "use (at)",
-    "request_of_session": "request (of_session, id)",
-    "request_by_end": "request (ends, id, size) WHERE ends IS NOT NULL",
+    "request_of_session": "request (of_session)",
+    "request_by_end": "request (kept_until)",
+    "request_details": "request (details_until, size) WHERE details_until IS NOT NULL",
 }
 COUNTERS: Final = ("others", "permissions", "pins", "states")
 NOT_COPIED: Final = frozenset({"lease", "replica", "batch"})

@@ -42,12 +42,12 @@ class SqlStore(
 ):
     """A store in a database; one event loop uses it.
 
-    ``audit_keep`` is about how many of the newest audit records are kept.
+    ``audit_keep`` is about how many of the newest decisions are kept, in memory of all records.
     """
 
     def __init__(self, database: Database, *, audit_keep: int = 100_000) -> None:
         super().__init__(database)
-        self._records.keep = audit_keep
+        self.decisions_kept = audit_keep
 
     async def open(self) -> None:
         """Make the tables where they are missing; raises ``StoreError`` as the database says."""
@@ -61,8 +61,14 @@ class SqlStore(
         try:
             await self._batches.finish()
         finally:
+            await self._cleaning.stop()
             await self._db.aclose()
             self._secrets.clear()
+
+    async def remove_old(self) -> None:
+        """Remove the records and counts whose time is over; raises ``StoreError``."""
+        await self._batches.flush()
+        await self._cleaning.clean()
 
     def _forget(self, kind: str, key: str | None) -> None:
         for call in self._on_change:
