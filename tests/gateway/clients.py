@@ -105,7 +105,9 @@ def serve(config: Path, how: str = "--port=0") -> list[str]:
 
 def spawn(config: Path, *options: str) -> StdioServerParameters:
     command, *args = serve(config, "--stdio")
-    chosen = {name: os.environ[name] for name in ("PEGBOARD_FAST_PATH",) if name in os.environ}  # else not inherited
+    chosen = {
+        name: os.environ[name] for name in ("PEGBOARD_FAST_PATH", "XDG_STATE_HOME") if name in os.environ
+    }  # else not inherited
     return StdioServerParameters(command=command, args=[*args, *options], env=chosen)
 
 
@@ -121,9 +123,14 @@ async def way_in(kind: str, config: Path) -> AsyncIterator[str | StdioServerPara
 
 @asynccontextmanager
 async def connected(
-    target: Any, era: str, *, token: str | None = None, extensions: Sequence[ClientExtension] = ()
+    target: Any,
+    era: str,
+    *,
+    token: str | None = None,
+    extensions: Sequence[ClientExtension] = (),
+    name: str | None = None,
 ) -> AsyncIterator["Connected"]:
-    """Connect the official client in one era; it keeps what it is notified of."""
+    """Connect the official client in one era, under a name of its own or its usual one; it keeps what it hears."""
     seen: list[Any] = []
 
     async def note(message: Any) -> None:
@@ -139,7 +146,8 @@ async def connected(
     async with httpx2.AsyncClient(headers=headers, timeout=60, event_hooks={"response": [opened]}) as http:
         if isinstance(target, str):
             target = streamable_http_client(target, http_client=http)
-        async with Client(target, mode=era, message_handler=note, extensions=extensions) as client:
+        about = None if name is None else types.Implementation(name=name, version="1")
+        async with Client(target, mode=era, message_handler=note, extensions=extensions, client_info=about) as client:
             yield Connected(client, seen, hears)
 
 

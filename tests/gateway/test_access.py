@@ -58,10 +58,10 @@ async def test_the_session_is_named_by_meta_then_url_then_command_then_transport
 
 
 async def test_over_stdio_the_session_outlives_the_process(config: Path) -> None:
-    """G1: it is `default`, never random."""
+    """G1: it is that of the client and the folder, never random."""
     async with connected(spawn(config), HANDSHAKE) as pegboard:
         await pegboard.load("notes")
-    async with connected(spawn(config, "--session", "default"), HANDSHAKE) as pegboard:
+    async with connected(spawn(config), HANDSHAKE) as pegboard:
         assert await pegboard.text("note_add", text="tea") == "added tea"
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
+from pegboard.gateway.handlers.client_sessions import begin_client_session
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.early_answers import EarlyAnswers, EarlyList
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, declares_ui, host_of
+from pegboard.gateway.protocol.request_identity import TTL_MS, declares_ui, host_of, with_client
 from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -83,7 +84,7 @@ class FirstResponses:
             if self.early.modern is not False and method in ("tools/list", "server/discover"):
                 return await self._modern(method, params, meta)
             if self.early.modern is False and method == "tools/list" and not params.keys() - {"_meta"} and not meta:
-                return await self._list(self.caller.session or DEFAULT_SESSION, modern=False)
+                return await self._list(self.caller.usual_session, modern=False)
         except PegboardError:
             pass
         return None
@@ -93,7 +94,7 @@ class FirstResponses:
         if version not in HANDSHAKE_VERSIONS or not _objects(declared) or not _named(params.get("clientInfo")):
             return None
         self.early.modern = False
-        self.caller = replace(self.caller, draws_ui=declares_ui(declared))
+        self.caller = with_client(replace(self.caller, draws_ui=declares_ui(declared)), params["clientInfo"])
         return {
             "protocolVersion": version,
             "capabilities": capabilities(),
@@ -106,7 +107,8 @@ class FirstResponses:
         named = CLIENT_KEY not in meta or _named(meta[CLIENT_KEY])
         if not plain or not named or not _objects(meta.get(CAPABILITIES_KEY)):
             return None
-        session = meta.get(SESSION_KEY, self.caller.session or DEFAULT_SESSION)
+        self.caller = with_client(self.caller, meta.get(CLIENT_KEY))
+        session = meta.get(SESSION_KEY, self.caller.usual_session)
         if label_problem(session):
             return None
         self.caller = replace(self.caller, draws_ui=declares_ui(meta[CAPABILITIES_KEY]))
@@ -128,17 +130,19 @@ class FirstResponses:
         return {"tools": tools}
 
     async def _instructions(self, *, modern: bool) -> str:
-        session = await self._session(self.caller.session or DEFAULT_SESSION, modern=modern)
+        session = await self._session(self.caller.usual_session, modern=modern)
         return await session.instructions()
 
     async def _session(self, session_id: str, *, modern: bool) -> Any:
-        return await self.board.session(
+        session = await self.board.session(
             agent=self.caller.agent,
             session_id=session_id,
             principal=self.caller.principal,
             host=host_of(self.caller, modern=modern),
             sub_app=self.caller.sub_app,
         )
+        await begin_client_session(self.board, session, self.caller)
+        return session
 
 
 def _objects(value: object) -> bool:

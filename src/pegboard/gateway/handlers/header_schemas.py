@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pegboard.gateway.protocol.board_port import CALLER, Caller
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION
 
 if TYPE_CHECKING:
     from pegboard.board import Session
@@ -29,7 +28,7 @@ class HeaderSchemas:
     async def prepare(self, caller: Caller) -> None:
         """Set the caller of a request and the session of its lookups; call it in the context of the request."""
         CALLER.set(caller)
-        _SESSION.set(await self._sessions.get(caller, caller.session or DEFAULT_SESSION, modern=True))
+        _SESSION.set(await self._sessions.get(caller, caller.usual_session, modern=True))
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema against which the SDK checks ``Mcp-Param-*`` headers before a call."""
@@ -39,7 +38,7 @@ class HeaderSchemas:
 
     async def needed(self, caller: Caller, name: str) -> bool:
         """Return whether the schema of a tool puts arguments of it in headers."""
-        session = await self._sessions.get(caller, caller.session or DEFAULT_SESSION, modern=True)
+        session = await self._sessions.get(caller, caller.usual_session, modern=True)
         tool = session.known_tool(name)
         if tool is None:
             return False

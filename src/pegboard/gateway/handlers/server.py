@@ -43,7 +43,7 @@ from pegboard.gateway.notifications.tool_list import ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.log_levels import forwarder_of
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, on_connection, request_of
+from pegboard.gateway.protocol.request_identity import TTL_MS, on_connection, request_of
 from pegboard.gateway.replicas.request_state import StateSeal
 from pegboard.support.version import __version__
 
@@ -179,7 +179,7 @@ class Gateway:
     async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
         modern = ctx.method != "initialize"
-        session = await self.sessions.get(caller, caller.session or DEFAULT_SESSION, modern=modern)
+        session = await self.sessions.get(caller, caller.usual_session, modern=modern)
         return await session.instructions()
 
     # -- tools -------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Gateway:
 
     async def _digest(self, caller: Caller, session_id: str | None) -> str:
         modern = session_id is None
-        session = await self.sessions.get(caller, session_id or DEFAULT_SESSION, modern=modern)
+        session = await self.sessions.get(caller, session_id or caller.usual_session, modern=modern)
         return self._digests.of(await session.surface(loaded=not modern), modern=modern)
 
     async def _call_tool(

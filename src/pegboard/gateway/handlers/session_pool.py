@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pegboard.board.session_info import open_sub_app
+from pegboard.gateway.handlers.client_sessions import begin_client_session
 from pegboard.gateway.protocol.request_identity import host_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class SessionPool:
                 sub_app=open_sub_app(self._board.world, caller.agent, caller.sub_app),
                 client=caller.client,
             )
+            await begin_client_session(self._board, session, caller)
         return session
 
     def clear(self) -> None:

@@ -19,7 +19,6 @@ from pegboard.gateway.handlers.answers import failed_upstream, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
 from pegboard.gateway.notifications.tool_list import PATIENCE
 from pegboard.gateway.protocol.board_port import CALLER, Caller
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -182,7 +181,7 @@ class SubscriptionHandlers:
         if known is not None:
             known.streams += 1
             return True
-        session = await self._sessions.get(viewer, DEFAULT_SESSION, modern=True)
+        session = await self._sessions.get(viewer, viewer.usual_session, modern=True)
 
         def updated(_: str) -> None:
             self._notifier.spawn(self._publish(viewer, uri))

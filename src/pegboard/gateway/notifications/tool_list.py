@@ -281,7 +281,7 @@ class ToolListNotifier:
 
 def _viewer(caller: Caller) -> Caller:
     """Return what a list of the 2026-07-28 era depends on, of a caller (G4)."""
-    return replace(caller, session=None, transport_session=None, client="")
+    return replace(caller, session=None, transport_session=None, client="", folder="", declared="")
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)

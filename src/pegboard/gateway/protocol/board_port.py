@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pegboard.core.model.naming import one_line
 from pegboard.errors import UnknownAgentError
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class Caller:
 
     ``sub_app`` is what the URL or the command opens besides (T9). ``draws_ui`` is whether the client has declared that
     it draws the user interfaces of tools (G4). ``client`` names a connection that one client alone has, "" is none
-    (G9).
+    (G9). ``folder`` is the digest of the folder in which the client has started this process, ``declared`` the name
+    that it gives itself, both for requests over stdio alone (G1).
     """
 
     agent: str
@@ -97,6 +99,32 @@ class Caller:
     sub_app: str | None = None
     draws_ui: bool = False
     client: str = ""
+    folder: str = ""
+    declared: str = ""
+
+    @property
+    def usual_session(self) -> str:
+        """Return the session of requests that name none: on stdio that of the client and the folder (G1)."""
+        if self.session is not None:
+            return self.session
+        return f"{self.declared or UNNAMED}:{self.folder}" if self.folder else DEFAULT_SESSION
+
+
+DEFAULT_SESSION: Final = "default"
+UNNAMED: Final = "client"
+"""What a client is called that gives itself no name."""
+_LONGEST_NAME: Final = 40
+
+
+def declared_name(name: object) -> str:
+    """Return the name that a client gives itself, as it may stand in the name of a session.
+
+    >>> declared_name("Claude Code "), declared_name(None)
+    ('Claude Code', '')
+    """
+    if not isinstance(name, str):
+        return ""
+    return one_line(name.encode(errors="replace").decode(), limit=_LONGEST_NAME).strip()
 
 
 CALLER: ContextVar[Caller] = ContextVar("pegboard_caller")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
-from pegboard.gateway.protocol.board_port import Caller
+from pegboard.gateway.protocol.board_port import Caller, declared_name
 from pegboard.support import mcp_constants
 from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
+    CLIENT_KEY,
     INVALID_PARAMS,
     META_PREFIX,
     MODERN,
@@ -24,7 +25,6 @@ from pegboard.support.mcp_constants import (
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
-DEFAULT_SESSION: Final = "default"
 TTL_MS: Final = 2_000
 """For how long a client may take a list as fresh; whoever subscribes is notified of changes at once."""
 
@@ -58,10 +58,20 @@ def declares_ui(capabilities: Any) -> bool:
 
 def on_connection(caller: Caller, connection: Connection | None) -> Caller:
     """Return a caller with what the client of its connection, if it has one, declared in the handshake."""
+    params = connection.client_params if connection is not None and caller.folder else None
+    if params is not None:
+        caller = replace(caller, declared=declared_name(params.client_info.name))
     declared = connection.client_capabilities if connection is not None else None
     if declared is None or not declared.extensions:
         return caller
     return replace(caller, draws_ui=declares_ui({"extensions": declared.extensions}))
+
+
+def with_client(caller: Caller, declared: object) -> Caller:
+    """Return a caller with the name that its client gives itself, as it stands on the wire."""
+    if not isinstance(declared, Mapping):
+        return caller
+    return replace(caller, declared=declared_name(cast("Mapping[str, Any]", declared).get("name")))
 
 
 def host_of(caller: Caller, *, modern: bool) -> Host:
@@ -75,13 +85,15 @@ def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -
 
     In the 2026-07-28 era ``_meta`` also declares what the client can do; for the other see :func:`on_connection`.
     The session is named by ``_meta``, else by the URL or the command, else by the transport of the
-    handshake era, else it is ``default`` (G1).
+    handshake era, else it is that of the client and its folder on stdio, else ``default`` (G1).
     """
     modern = is_modern(version)
     found = (params or {}).get("_meta")
     meta = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else EMPTY
     own = _label(meta, SESSION_KEY)
-    session = own or caller.session or (None if modern else caller.transport_session) or DEFAULT_SESSION
+    if modern and caller.folder:
+        caller = with_client(caller, meta.get(CLIENT_KEY))
+    session = own or caller.session or (None if modern else caller.transport_session) or caller.usual_session
     if modern and declares_ui(meta.get(CAPABILITIES_KEY)):
         caller = replace(caller, draws_ui=True)
     passed = {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(_NOT_PASSED_ON)}

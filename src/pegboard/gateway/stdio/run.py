@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
@@ -40,7 +42,9 @@ async def run_stdio(
         raise UsageError(f"--session {problem}")
     quiet(board.services.masker)
     opened = open_sub_app(board.world, name, sub_app)
-    caller, early = Caller(agent=name, session=session, sub_app=opened, client="stdio"), EarlyAnswers()
+    folder = "" if session is not None else folder_digest(Path.cwd())
+    caller = Caller(agent=name, session=session, sub_app=opened, client="stdio", folder=folder)
+    early = EarlyAnswers()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         channel = LineChannel(wire_in, wire_out)
         try:
@@ -52,6 +56,11 @@ async def run_stdio(
                 await serve(board, channel, caller, early, stop)
         finally:
             await channel.close()
+
+
+def folder_digest(folder: Path) -> str:
+    """Return what tells a folder from others, in the name of a session."""
+    return hashlib.sha256(os.path.realpath(folder).encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 async def _sdk_needed(
