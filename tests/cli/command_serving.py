@@ -17,9 +17,10 @@ DEADLINE = 30
 class Serving:
     """A running gateway and the lines that it writes to standard error."""
 
-    def __init__(self, *arguments: str, cold: bool = False) -> None:
+    def __init__(self, *arguments: str, cold: bool = False, accepted: bool = True) -> None:
         command = [sys.executable, "-m", "pegboard"] if cold else pegboard_command()
-        accept_found()
+        if accepted:
+            accept_found()
         self.process = subprocess.Popen(
             [*command, "serve", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -43,9 +44,12 @@ class Serving:
 
 
 @contextmanager
-def serving(*arguments: str, cold: bool = False) -> Iterator[Serving]:
-    """Serve until the end of the context; ``cold`` as a user starts it, else forked off what has imported it."""
-    running = Serving(*arguments, cold=cold)
+def serving(*arguments: str, cold: bool = False, accepted: bool = True) -> Iterator[Serving]:
+    """Serve until the end of the context; ``cold`` as a user starts it, else forked off what has imported it.
+
+    ``accepted`` is whether this user has accepted what is found in the folder.
+    """
+    running = Serving(*arguments, cold=cold, accepted=accepted)
     try:
         yield running
     finally:

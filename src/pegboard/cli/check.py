@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,8 +32,10 @@ from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
 from pegboard.cli.pin_answers import accepted, answered
 from pegboard.cli.rendering import Printer, plural
+from pegboard.config.acceptance import text_digest, texts_of
 from pegboard.config.documents.document import display_path
 from pegboard.config.inspection import inspect
+from pegboard.config.location import find
 from pegboard.configuration_source import choose, keep, packages, registered
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -46,8 +49,6 @@ from pegboard.sources.lazy import local_sources
 from pegboard.support.installed import install_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pegboard.board import Board
     from pegboard.board.catalog.loader import CatalogLoader
     from pegboard.config.schema.configuration import Configuration
@@ -82,6 +83,10 @@ def check(
         bool,
         typer.Option("--accept", help="Accept all changed tool definitions, as `pegboard pins accept --all`."),
     ] = False,
+    digest: Annotated[
+        bool,
+        typer.Option("--digest", help="Print the digest of its text for `pegboard serve --accept`, and check nothing."),
+    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -105,7 +110,19 @@ def check(
             _print(found, printer, ok=ok, accept=accept)
         return DONE if ok else REFUSED
 
-    return guarded(Options(config=config, as_json=as_json), checked)
+    async def digested(printer: Printer) -> int:
+        path = config or find(Path.cwd())
+        texts = texts_of(path) if path is not None else {}
+        if str(path) not in texts:
+            raise UsageError("There is no configuration to be read.", hint="Name it: --config PATH.")
+        found = text_digest(texts)
+        if printer.as_json:
+            printer.document({"digest": found})
+        else:
+            printer.say(found)
+        return DONE
+
+    return guarded(Options(config=config, as_json=as_json), digested if digest else checked)
 
 
 def _waits(waits: NotAcceptedError, printer: Printer) -> int:

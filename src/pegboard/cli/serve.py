@@ -50,6 +50,14 @@ def serve(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 where an edit of the configuration waits for a person.")
     ] = DEFAULT.strict,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            "--accept",
+            metavar="DIGEST",
+            help="Accept the configuration with this text: `pegboard check --digest`; PEGBOARD_ACCEPT.",
+        ),
+    ] = DEFAULT.accept,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.
 
@@ -69,5 +77,6 @@ def serve(
             no_fast_path=no_fast_path,
             no_console=no_console,
             strict=strict,
+            accept=accept,
         )
     )

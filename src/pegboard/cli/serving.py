@@ -38,6 +38,7 @@ class ServeOptions:
     no_fast_path: bool = False
     no_console: bool = False
     strict: bool = False
+    accept: str | None = None
 
 
 DEFAULT: Final = ServeOptions()
@@ -58,6 +59,7 @@ VALUES: Final = {
     "--sub-app": "sub_app",
     "--address": "address",
     "--drain": "drain",
+    "--accept": "accept",
 }
 _OPENED: Final[Mapping[str, Any]] = {
     "needs_mcp": "`pegboard serve`",
@@ -66,7 +68,8 @@ _OPENED: Final[Mapping[str, Any]] = {
     "idle": OBJECTS_IDLE,
 }
 ADDRESS: Final = "PEGBOARD_ADDRESS"
-"""The variable that says what ``--address`` does, where that is not given."""
+ACCEPT: Final = "PEGBOARD_ACCEPT"
+"""The variables that say what ``--address`` and ``--accept`` do, where that is not given."""
 
 
 def plain_options(arguments: Sequence[str]) -> ServeOptions | None:
@@ -104,8 +107,11 @@ def _value(field: str, text: str) -> str | float | Path | None:
 
 def serve_with(options: ServeOptions) -> int:
     """Serve until the client or a signal ends it, and return the exit code."""
+    digest = options.accept or os.environ.get(ACCEPT, "")
 
     async def served(board: Pegboard, printer: Printer) -> int:
+        if digest:
+            await _accept_edits(board, digest, printer)
         if options.strict and board.waiting:
             return NEEDS_PERSON  # the warning of the board says what waits
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
@@ -159,9 +165,36 @@ def serve_with(options: ServeOptions) -> int:
     gc.disable()  # nothing that the start makes is garbage
     try:
         fast = False if options.no_fast_path else None
+        _accept_found(options.config, digest)
         return run(common, served, fast_path=fast, asks=not options.stdio, **_OPENED)  # with stdio it is the client's
     finally:
         gc.enable()
+
+
+def _accept_found(config: Path | None, digest: str) -> None:
+    """Accept the configuration of this folder where its text has a digest that the start command names (P10)."""
+    from pegboard.config.acceptance import accept_text, text_digest, texts_of
+    from pegboard.config.location import find
+
+    found = find(Path.cwd()) if digest and config is None else None
+    if found is not None and text_digest(texts_of(found)) == digest:
+        accept_text(found, digest)
+
+
+async def _accept_edits(board: Pegboard, digest: str, printer: Printer) -> None:
+    """Accept what waits where the text of the configuration has a digest that the start command names (P10)."""
+    from pegboard.config.acceptance import text_digest, texts_of
+
+    path = board.configuration.path
+    while (text := text_digest(texts_of(path))) == digest:
+        await board.reload()
+        if text_digest(texts_of(path)) == text:
+            for change in await board.accept(by=f"serve --accept {digest}"):
+                printer.note(f"pegboard: accepted: {change}")
+            return
+    printer.note(
+        f"pegboard: {path.name} has the digest {text}, not the one of --accept or {ACCEPT}: nothing of it is accepted."
+    )
 
 
 def noting_approvals(printer: Printer, *, console: bool) -> Callable[[Mapping[str, Any]], None]:
