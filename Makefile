@@ -82,7 +82,7 @@ pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade tak
 	$(COMPILE) $(ARGS) --allow-unsafe requirements/build.in -o requirements/build.txt
 	$(COMPILE) $(ARGS) pyproject.toml --extra mcp -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml -c requirements/runtime.txt -o requirements/core.txt
-	$(COMPILE) $(ARGS) pyproject.toml --extra mcp --extra postgres -c requirements/runtime.txt -o requirements/server.txt
+	$(COMPILE) $(ARGS) pyproject.toml --extra mcp --extra postgres requirements/server.in -c requirements/runtime.txt -o requirements/server.txt
 	$(COMPILE) $(ARGS) pyproject.toml --extra all requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
 
 newest: $(PLAIN)/.installed ## Show that each framework resolves in its newest version beside the wheel; minutes

@@ -1,6 +1,7 @@
 """Write the commit that a distribution is built from into it; built from a source distribution, it keeps that one's."""
 
 import importlib.util
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ class CommitHook(BuildHookInterface[Any]):
         assert spec.loader is not None
         made_from = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(made_from)
-        commit = "" if version == "editable" else made_from.commit_of(root)
-        if not commit:
+        commit = os.environ.get("PEGBOARD_COMMIT") or made_from.commit_of(root)
+        if not commit or version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()
         file = Path(self._folder.name, made_from.COMMIT_FILE)

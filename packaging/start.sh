@@ -1,11 +1,15 @@
 #!/bin/sh
-# Installs Pegboard and starts it: in a container, on a machine, in an empty folder.
+# Installs Pegboard from a checkout and starts it: in a container, on a machine. Beside it, Node with npx, and uvx.
 #
-#   packaging/start.sh                 install where that has not been done, then serve
-#   packaging/start.sh install         install only
-#   packaging/start.sh serve [OPTION…] serve only; options as those of `pegboard serve`
-#   packaging/start.sh ready           exit 0 where the one that serves takes requests
-#   packaging/start.sh run COMMAND…    any other command of pegboard, with the secrets read
+# Type it in a folder of its own, which need not have anything in it: mkdir pegboard; cd pegboard; then
+#
+#   CHECKOUT/packaging/start.sh                 install where that has not been done, then serve
+#   CHECKOUT/packaging/start.sh install         install only
+#   CHECKOUT/packaging/start.sh serve [OPTION…] serve only; options as those of `pegboard serve`
+#   CHECKOUT/packaging/start.sh ready           exit 0 where the one that serves takes requests
+#   CHECKOUT/packaging/start.sh run COMMAND…    any other command of pegboard, with the secrets read
+#
+# It installs into .venv there, and replaces no .venv that it has not made.
 #
 # PEGBOARD_HOME    where it is installed, and the folder in which it runs    [the current folder]
 # PEGBOARD_SOURCE  the folder with Pegboard's sources                       [that of this script]
@@ -21,7 +25,8 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 home=$(CDPATH='' cd -- "${PEGBOARD_HOME:-.}" && pwd)
 source=${PEGBOARD_SOURCE:-$(dirname -- "$here")}
 python=$home/.venv/bin/python
-installed=$home/.venv/.pegboard
+made=$home/.venv/.made-by-pegboard
+installed=$home/.venv/.pegboard-installed
 
 fail() {
   echo "start.sh: $1" >&2
@@ -31,9 +36,12 @@ fail() {
 install() {
   "${PYTHON:-python3}" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     fail "Pegboard needs Python 3.11 or newer with venv and pip. Install it, or say where it is: PYTHON=/path/to/python3"
+  if [ -e "$home/.venv" ] && [ ! -e "$made" ]; then
+    fail "$home/.venv is there, and this script has not made it. Go to another folder, or name one: PEGBOARD_HOME=/path"
+  fi
   echo "Installing Pegboard into $home/.venv" >&2
-  rm -f "$installed"
   "${PYTHON:-python3}" -m venv --clear "$home/.venv"
+  touch "$made"
   "$python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$source/requirements/build.txt"
   set -- "$python" "$source/tools/uv.py" pip install --quiet --python "$python"
   "$@" --require-hashes --no-build-isolation -r "$source/requirements/server.txt"
@@ -67,6 +75,7 @@ pegboard() {
   [ -e "$installed" ] || fail "Pegboard is not installed in $home. Run: $0 install"
   secrets
   cd "$home"
+  export PATH="$PATH:$home/.venv/bin" # npx, uvx: what the machine has itself comes first
   exec "$home/.venv/bin/pegboard" "$@"
 }
 

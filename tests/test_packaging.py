@@ -6,6 +6,7 @@ import importlib.resources
 import json
 import os
 import re
+import runpy
 import signal
 import socket
 import subprocess
@@ -44,12 +45,13 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
 # -- the script ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that was empty, into which the script has installed Pegboard."""
-    ran = script("install", home=tmp_path)
+    folder = tmp_path_factory.mktemp("home")
+    ran = script("install", home=folder, PEGBOARD_COMMIT="0123456789ab")
     assert ran.returncode == 0, ran.stderr
-    return tmp_path
+    return folder
 
 
 @pytest.fixture
@@ -92,13 +94,35 @@ def test_one_script_installs_and_serves_in_an_empty_folder(installed: Path, serv
     assert Path(json.loads(ran.stdout)).is_relative_to(installed)
 
 
+def test_what_the_replicas_serve_comes_up_with_what_is_installed_there(installed: Path, tmp_path: Path) -> None:
+    """Of a machine without Node and uv: both are in the installation. The version names the commit that was given."""
+    text = (ROOT / "packaging" / "pegboard.yaml").read_text("utf-8")
+    config = tmp_path / "pegboard.yaml"
+    config.write_text(re.sub(r"(?m)^store: .*$", 'store: "memory:"', text))
+    fetching = runpy.run_path(str(ROOT / "tools" / "uv.py"))["environment"]()
+    given = {**fetching, "PEGBOARD_TOKEN": "t" * 32, "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(tmp_path / "state")}
+    assert script("run", "--version", home=installed, **given).stdout.endswith("(0123456789ab)\n")
+    ran = script("run", "check", "--probe", "--json", "--config", str(config), home=installed, **given)
+    assert [one["message"] for one in json.loads(ran.stdout)["problems"]] == [], ran.stderr
+    assert {"npx", "node", "uvx"} <= {path.name for path in (installed / ".venv" / "bin").iterdir()}
+
+
+def test_no_environment_is_replaced_that_the_script_has_not_made(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "somebody's").touch()
+    for arguments in (("install",), ()):
+        ran = script(*arguments, home=tmp_path)
+        assert (ran.returncode, ran.stderr.startswith(f"start.sh: {tmp_path}/.venv is there")) == (1, True)
+    assert [path.name for path in (tmp_path / ".venv").iterdir()] == ["somebody's"]
+
+
 def test_secrets_come_from_files_and_stand_in_no_command_line(tmp_path: Path) -> None:
     for name in SECRETS:
         (tmp_path / name).write_text(f"value of {name}\n")
     shows = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sys.argv[1:]), sep='\\n')"
     program = tmp_path / "home" / ".venv" / "bin" / "pegboard"
     program.parent.mkdir(parents=True)
-    (program.parent.parent / ".pegboard").touch()
+    (program.parent.parent / ".pegboard-installed").touch()
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.argv = sys.argv[:1] + sys.argv[2:]\n{shows}\n")
     program.chmod(0o755)
     files = {f"{name}_FILE": str(tmp_path / name) for name in SECRETS}
