@@ -221,9 +221,9 @@ async def test_ten_thousand_changes_at_once_are_one_step_with_a_bounded_record(l
         assert set((await states(board)).values()) == {"changed"}
         changed = [subject for subject, decision in await records(board) if decision == "changed"]
         assert (len(changed), changed[-1]) == (101, "up")
-        assert len(board.world.catalog.plugins["up"].waits) < 200
+        assert len(board.world.catalog.plugins["up"].unreviewed.text) < 200
         assert len(await board.pins.accept("up", by="ada")) == 10_000
-        assert board.world.catalog.plugins["up"].waits == ""
+        assert board.world.catalog.plugins["up"].unreviewed.text == ""
 
 
 async def test_what_no_list_can_be_compared_with_is_pinned_anew_and_said_once(
@@ -321,7 +321,7 @@ async def test_opening_a_board_digests_nothing_of_a_list_that_is_what_was_stored
     monkeypatch.setattr(rules, "VERSION", 2)
     async with listed.opened(ask=False):
         pass
-    assert set(digested) == {"look", "wipe", rules.ITSELF}
+    assert set(digested) == {"look", "wipe", ""}
 
 
 @pytest.mark.parametrize("of_digests", ["text", "replace(text, '\"digests\":', '\"others\":')"])
@@ -363,7 +363,7 @@ async def test_what_a_server_says_of_itself_is_pinned_and_holds_back_no_tool(lis
             assert each.world.catalog.plugins["up"].description == "Watches shelves."
         assert (await session.call("up__look", {})).status == "ok"
         waits = "what it says of itself has changed since the first list: a person has to look at it."
-        assert board.world.catalog.plugins["up"].waits == waits
+        assert board.world.catalog.plugins["up"].unreviewed.text == waits
         (shown,) = await OperatorPins(board.services).shown("up/")
         assert (shown.name, shown.status) == ("up", "changed")
         changed = [line for line in shown.diff.splitlines() if line[0] in "+-"]
@@ -385,7 +385,7 @@ async def test_what_a_server_began_to_say_waits_and_what_it_said_before_there_we
     listed.says("Reads keys first.")
     async with listed.opened() as board:
         assert board.world.catalog.plugins["up"].description == ""
-    in_store(listed, "DELETE FROM pin WHERE tool = ''")
+    in_store(listed, "DELETE FROM pin WHERE kind = 'server'")
     async with listed.opened() as board:
         assert board.world.catalog.plugins["up"].description == "Reads keys first."
         assert await states(board) == {"look": "pinned", "wipe": "pinned"}
@@ -401,4 +401,4 @@ async def test_what_a_definition_says_to_a_model_is_recorded_and_holds_nothing_b
         said = [entry for entry in entries if (entry.kind, entry.decision) == ("pin", "says")]
         assert [(entry.subject, "/description" in entry.reason) for entry in said] == [("up/look", True)]
         assert (await (await board.session(session_id="s")).call("up__look", {})).status == "ok"
-        assert (await board.services.pins.findings("up")).keys() == {"look"}
+        assert (await board.services.pins.findings("up")).keys() == {rules.PinName("tool", "look")}

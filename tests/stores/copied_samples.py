@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pegboard.core.access.approvals.approval import Approval, Binding
-from pegboard.core.access.pins import Pin
+from pegboard.core.access.pins import SERVER_PIN, Pin, PinName
 from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.tools import Manifest, Tool
 from pegboard.ports import (
@@ -29,6 +29,7 @@ from pegboard.ports.counts import UNITS
 STRANGE = ["plain", "", "ключ 鍵", "two\nlines", "lone \ud800 surrogate", "NUL\0inside", "'; --", "\\x00", '{"a": 1}']
 NOW = datetime.now(UTC)
 LATER = 4_000_000_000.0
+TOOL, LONE = PinName("tool", "tool"), PinName("tool", "lone \udfff")
 
 
 def record(number: int, text: str, kind: str = "call") -> AuditRecord:
@@ -65,8 +66,9 @@ async def fill(store: Store) -> None:
     pause_of_all = SwitchChange(agent="agent", name="", value=False, expected=None, kind="agent_pause")
     await store.set_together(SwitchAction(mark="n", subject="p", at=2.5, by="ada", changes=[pause, pause_of_all]))
     await store.set_own("agent", "lone \udfff", {OwnSetting("off", "x"): "false", OwnSetting("value", "lease"): "{}"})
-    pins = [PinChange(Pin("tool", "d", "w", True, False, True, "ada"), "{}"), PinChange(Pin("lone \udfff"), None)]
-    await store.change_pins("server", pins, expected=None, version=2)
+    pins = [Pin(TOOL, "d", "w", True, False, True, "ada"), Pin(LONE), Pin(SERVER_PIN, "s")]
+    changes = [*(PinChange(pin, "{}") for pin in pins[::2]), PinChange(pins[1])]
+    await store.change_pins("server", changes, expected=None, version=2)
     await store.record()  # what waits is stored, too
 
 
@@ -83,7 +85,7 @@ async def answers(store: Store) -> dict[str, Any]:
         "sealed": await store.all_sealed("grant"),
         "approvals": await store.approvals(),
         "pins": await store.pins(),
-        "definitions": await store.pinned_definitions("server", ["tool", "lone \udfff"]),
+        "definitions": await store.pinned_definitions("server", [TOOL, LONE, SERVER_PIN]),
         "trail": await store.part(AuditFilter(), limit=1000),
         "details": [await store.call_details(number) for number in range(1, 40)],
         "uses": await store.uses("local", "agent"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kinds import KINDS, make
 
 from pegboard.core.access.pauses import Pauses
-from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.core.access.pins import SERVER_PIN, Pin, PinName, ServerPins
 from pegboard.core.access.settings.own_settings import OwnSetting
 from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import (
@@ -526,9 +526,12 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
     asyncio.run(run())
 
 
+LOG, WIPE, NEW = (PinName("tool", name) for name in ("log", "wipe", "new"))
+
+
 def pin(tool: str, text: str | None = "{}", **more: Any) -> PinChange:
     """Return the change that pins a tool, with the definition that counts."""
-    return PinChange(Pin(tool, digest="d")._replace(**more), text)
+    return PinChange(Pin(PinName("tool", tool), digest="d")._replace(**more), text)
 
 
 async def pinned(store: Store, plugin: str, *changes: PinChange, **more: Any) -> int:
@@ -550,9 +553,9 @@ async def test_pins_are_stored_by_whoever_read_the_newest_ones(store: Store) -> 
     await pinned(store, "mute")
     found = await store.pins()
     assert found["mute"].pins == {}
-    assert found["git"] == ServerPins(1, first, {"log": pin("log", read_only=True).pin, "wipe": pin("wipe").pin})
-    assert await store.pinned_definitions("git", ["log", "wipe", "none"]) == {"log": '{"a":1}', "wipe": "{}"}
-    assert await store.pinned_definitions("mute", ["log"]) == {}
+    assert found["git"] == ServerPins({LOG: pin("log", read_only=True).pin, WIPE: pin("wipe").pin}, 1, first)
+    assert await store.pinned_definitions("git", [LOG, WIPE, NEW]) == {LOG: '{"a":1}', WIPE: "{}"}
+    assert await store.pinned_definitions("mute", [LOG]) == {}
 
 
 async def test_a_pin_keeps_its_definition_while_only_what_waits_changes(store: Store) -> None:
@@ -563,12 +566,12 @@ async def test_a_pin_keeps_its_definition_while_only_what_waits_changes(store: S
     assert before[0] != await store.pins_revision()
     assert before[1] != (await store.change_token()).permissions
     assert [entry.subject for entry in await store.entries()] == [ENTRY.subject]
-    assert (await store.pins())["git"].pins["log"] == Pin("log", "d", "e")
-    assert await store.pinned_definitions("git", ["log", "new"]) == {"log": '{"a":1}'}
-    await pinned(store, "git", pin("log", '{"a":2}', digest="e", later=True, by="ada"), forget=["wipe"])
-    assert (await store.pins())["git"].pins.keys() == {"log", "new"}
-    assert (await store.pins())["git"].pins["log"] == Pin("log", "e", later=True, by="ada")
-    assert await store.pinned_definitions("git", ["log", "wipe"]) == {"log": '{"a":2}'}
+    assert (await store.pins())["git"].pins[LOG] == Pin(LOG, "d", "e")
+    assert await store.pinned_definitions("git", [LOG, NEW]) == {LOG: '{"a":1}'}
+    await pinned(store, "git", pin("log", '{"a":2}', digest="e", later=True, by="ada"), forget=[WIPE])
+    assert (await store.pins())["git"].pins.keys() == {LOG, NEW}
+    assert (await store.pins())["git"].pins[LOG] == Pin(LOG, "e", later=True, by="ada")
+    assert await store.pinned_definitions("git", [LOG, WIPE]) == {LOG: '{"a":2}'}
 
 
 async def test_pins_that_are_made_anew_leave_nothing_of_the_old_ones(store: Store) -> None:
@@ -576,25 +579,37 @@ async def test_pins_that_are_made_anew_leave_nothing_of_the_old_ones(store: Stor
     await pinned(store, "git", pin("log", '{"a":1}'), pin("wipe"), version=7)
     assert not (await store.pins())["git"].compares
     await pinned(store, "git", pin("log", '{"a":2}'), anew=True)
-    assert (await store.pins())["git"].pins.keys() == {"log"}
+    assert (await store.pins())["git"].pins.keys() == {LOG}
     assert (await store.pins())["git"].compares
-    assert await store.pinned_definitions("git", ["log", "wipe"]) == {"log": '{"a":2}'}
+    assert await store.pinned_definitions("git", [LOG, WIPE]) == {LOG: '{"a":2}'}
 
 
 async def test_definitions_of_thousands_of_tools_are_read_at_once(store: Store) -> None:
     """A4: as many as a server may list."""
     await pinned(store, "git", *(pin(f"t{number}", f"[{number}]") for number in range(3_000)))
-    texts = await store.pinned_definitions("git", [f"t{number}" for number in range(3_000)])
+    texts = await store.pinned_definitions("git", [PinName("tool", f"t{number}") for number in range(3_000)])
     assert len(texts) == 3_000
-    assert texts["t2999"] == "[2999]"
+    assert texts[PinName("tool", "t2999")] == "[2999]"
 
 
 @pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
 async def test_any_text_can_be_the_name_of_a_pin(store: Store, text: str) -> None:
     """A4: servers name their tools as they like."""
     await pinned(store, text, pin(text, by=text))
-    assert (await store.pins())[text].pins == {text: Pin(text, "d", by=text)}
-    assert await store.pinned_definitions(text, [text]) == {text: "{}"}
+    name = PinName("tool", text)
+    assert (await store.pins())[text].pins == {name: Pin(name, "d", by=text)}
+    assert await store.pinned_definitions(text, [name]) == {name: "{}"}
+
+
+async def test_the_pin_of_a_server_is_no_pin_of_a_tool(store: Store) -> None:
+    """A4: not of one without a name either; each is kept, read and forgotten alone."""
+    nameless, own = PinName("tool", ""), PinChange(Pin(SERVER_PIN, digest="s"), '{"a":1}')
+    await pinned(store, "git", pin(""), own)
+    assert (await store.pins())["git"].pins == {nameless: Pin(nameless, "d"), SERVER_PIN: own.pin}
+    for names in ([SERVER_PIN], [nameless, SERVER_PIN]):
+        assert (await store.pinned_definitions("git", names))[SERVER_PIN] == '{"a":1}'
+    await pinned(store, "git", forget=[nameless])
+    assert (await store.pins())["git"].pins == {SERVER_PIN: own.pin}
 
 
 async def test_a_state_and_its_audit_are_stored_together_or_not_at_all(store: Store) -> None:

@@ -11,6 +11,7 @@ from pegboard.board.granting_switches import GRANTS, grants_more, may_not_grant
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.permissions import LOCAL
+from pegboard.core.access.pins import PinName
 from pegboard.core.access.settings.own_settings import names_off, with_own_off
 from pegboard.core.access.switches import other_spellings, switchable
 from pegboard.core.model.labels import label_problem
@@ -105,7 +106,8 @@ class Permissions:
             pending = {one.tool: one.digest for one in services.pins.tools(plugin) if one.claims}
             chosen = tuple(t for t in plugin.tools if t.name in pending and (tools is None or t.id in tools))
             if chosen:
-                await services.pins.accept(plugin, {tool.name: pending[tool.name] for tool in chosen}, by=by)
+                shown = {PinName("tool", tool.name): pending[tool.name] for tool in chosen}
+                await services.pins.accept(plugin, shown, by=by)
             accepted += chosen
         return tuple(accepted)
 

@@ -77,10 +77,10 @@ class Pins:
         for group in _by_plugin(chosen):
             plugin = plugins.get(group[0].plugin)
             waiting = [one for one in group if one.waits]
-            gone = frozenset(one.tool for one in group if one.status == "gone")
+            gone = frozenset(one.pin_name for one in group if one.status == "gone")
             if plugin is None or not (waiting or gone):
                 continue
-            if await services.pins.accept(plugin, {one.tool: one.digest for one in waiting}, by=by, forget=gone):
+            if await services.pins.accept(plugin, {one.pin_name: one.digest for one in waiting}, by=by, forget=gone):
                 accepted += [one for one in group if one.waits or one.status == "gone"]
         return tuple(accepted)
 

@@ -66,7 +66,7 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
     clashes = board.world.catalog.clashes_of(plugin.name)
     if permissions is not None and not permissions.may_have_tools_of(plugin):
         clashes = ()
-    if not (plugin.tools or clashes or plugin.held):
+    if not (plugin.tools or clashes or plugin.unreviewed.new):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
@@ -75,8 +75,8 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
-    held = plugin.held if permissions is None or permissions.may_have_tools_of(plugin) else ()
-    rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in held]
+    new = plugin.unreviewed.new if permissions is None or permissions.may_have_tools_of(plugin) else ()
+    rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in new]
     return [*rows, *(_row(plugin, clash.second, "", 0, clash.text) for clash in clashes)]
 
 

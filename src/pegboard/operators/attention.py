@@ -205,23 +205,20 @@ async def waiting_tools(situation: Situation) -> Sequence[AttentionItem]:
     """Return the servers of which tools wait, since they changed or are new (A4)."""
     if situation.agents is not None:
         return ()
-    found: list[AttentionItem] = []
-    for plugin in situation.services.world.catalog.plugins.values():
-        if plugin.waits:
-            count = len(plugin.changed) + len(plugin.held)
-            found.append(
-                AttentionItem(
-                    kind="pin",
-                    severity="waiting",
-                    subject=plugin.name,
-                    text=f"{count:,} {'tool' if count == 1 else 'tools'} of server '{plugin.name}'"
-                    f" {'waits' if count == 1 else 'wait'} to be looked at and cannot be used before.",
-                    hint=plugin.waits,
-                    place=str(plugin.place or ""),
-                    action="accept",
-                )
-            )
-    return found
+    return [
+        AttentionItem(
+            kind="pin",
+            severity="waiting",
+            subject=plugin.name,
+            text=f"{count:,} {'tool' if count == 1 else 'tools'} of server '{plugin.name}'"
+            f" {'waits' if count == 1 else 'wait'} to be looked at and cannot be used before.",
+            hint=plugin.unreviewed.text,
+            place=str(plugin.place or ""),
+            action="accept",
+        )
+        for plugin in situation.services.world.catalog.plugins.values()
+        if (count := plugin.unreviewed.count)
+    ]
 
 
 async def edits(situation: Situation) -> Sequence[AttentionItem]:

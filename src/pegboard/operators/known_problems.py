@@ -227,11 +227,11 @@ def clashes(services: Services, asked: Collection[str] | None = None) -> Iterato
 def waiting_tools(services: Services) -> Iterator[Problem]:
     """Yield the servers of which tools wait for a person, since they changed or are new (A4)."""
     for plugin in services.world.catalog.plugins.values():
-        if plugin.waits:
+        if plugin.unreviewed.count:
             yield Problem(
                 severity="warning",
                 code="pin_waits",
-                message=f"server '{plugin.name}': {plugin.waits}",
+                message=f"server '{plugin.name}': {plugin.unreviewed.text}",
                 hint=f"`pegboard pins show` has the differences; `pegboard pins accept {plugin.name}` lets them count.",
                 place=plugin.place,
             )

@@ -13,7 +13,7 @@ from pegboard.board.pins import Pins
 from pegboard.board.services import Services
 from pegboard.core.access.definition_diff import definition_diff
 from pegboard.core.access.descriptions import Finding
-from pegboard.core.access.pins import PinnedTool, PinStatus
+from pegboard.core.access.pins import PinName, PinnedTool, PinStatus
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
@@ -94,11 +94,11 @@ class PinsAccepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Acceptance:
-    """What an acceptance has replaced: the pins of before, and the digests that were accepted, by tool."""
+    """What an acceptance has replaced: the pins of before, and the digests that were accepted."""
 
     plugin: str
     before: tuple[PinChange, ...]
-    now: Mapping[str, str]
+    now: Mapping[PinName, str]
 
 
 class OperatorPins:
@@ -144,7 +144,8 @@ class OperatorPins:
         known = await shown_names(self._services)
         said = await self._services.pins.findings(known.meant(server))
         found = await self._pins.list(known.meant(server)) if said else ()
-        return masked(tuple(replace(_view(one), findings=said[one.tool]) for one in found if one.tool in said), known)
+        views = (replace(_view(one), findings=said[one.pin_name]) for one in found if one.pin_name in said)
+        return masked(tuple(views), known)
 
     async def page(self, server: str = "", *, offset: int = 0, limit: int = 20) -> PinPage:
         """Return some of what waits for a person, with how it differs.
@@ -182,8 +183,8 @@ class OperatorPins:
         pins, whole = self._services.pins, list[PinView]()
         for plugin in dict.fromkeys(one.plugin for one in found):
             own = [one for one in found if one.plugin == plugin]
-            said = await pins.findings(plugin, *(one.tool for one in own))
-            whole += [_whole(one, said.get(one.tool, ()), known) for one in await pins.with_definitions(own)]
+            said = await pins.findings(plugin, *(one.pin_name for one in own))
+            whole += [_whole(one, said.get(one.pin_name, ()), known) for one in await pins.with_definitions(own)]
         return masked(tuple(whole), known)
 
     async def accept(self, found: Iterable[PinView], *, by: str) -> int:
@@ -232,10 +233,10 @@ class OperatorPins:
             )
         said = await self._warned(chosen)
         if whole and len(said) < len(chosen):
-            chosen = [one for one in chosen if one.tool not in said]
-        elif unconfirmed := [one.wire for one in chosen if one.tool in said and confirm != known.shown(one.wire)]:
+            chosen = [one for one in chosen if one.pin_name not in said]
+        elif unconfirmed := [one.wire for one in chosen if one.pin_name in said and confirm != known.shown(one.wire)]:
             raise confirmation_required(known.shown(unconfirmed[0]))
-        plugin, now = chosen[0].plugin, {one.tool: one.digest if one.waits else "" for one in chosen}
+        plugin, now = chosen[0].plugin, {one.pin_name: one.digest if one.waits else "" for one in chosen}
         before = await self._services.pins.kept(plugin, tuple(now))
         accepted = await self._pins.accept(by=by, shown=chosen)
         mark = secrets.token_hex(6)
@@ -244,9 +245,9 @@ class OperatorPins:
             self._accepted.popitem(last=False)
         return PinsAccepted(mark=mark, tools=masked(tuple(map(_view, accepted)), known))
 
-    async def _warned(self, tools: Sequence[PinnedTool]) -> frozenset[str]:
+    async def _warned(self, tools: Sequence[PinnedTool]) -> frozenset[PinName]:
         """Return which of these tools of one server say something to models that people should know."""
-        names = [one.tool for one in tools if one.waits]
+        names = [one.pin_name for one in tools if one.waits]
         if not names:
             return frozenset()
         said = await self._services.pins.findings(tools[0].plugin, *names)
@@ -288,7 +289,7 @@ def seen_of(tools: Iterable[PinnedTool]) -> str:
 
 def count_waiting_tools(services: Services) -> int:
     """Return how many tools wait for a person since they changed or are new; nothing is read for it."""
-    return sum(len(plugin.changed) + len(plugin.held) for plugin in services.world.catalog.plugins.values())
+    return sum(plugin.unreviewed.count for plugin in services.world.catalog.plugins.values())
 
 
 def _view(one: PinnedTool) -> PinView:

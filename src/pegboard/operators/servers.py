@@ -338,8 +338,8 @@ def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[
     if any(variant.known for variant in plugin.variants.values()):
         for fault in misnamed(Manifest(tools=plugin.tools), spec):
             yield f"{fault.message} It counts for nothing. {fault.hint}".strip()
-    if plugin.waits:
-        yield plugin.waits
+    if plugin.unreviewed.count:
+        yield plugin.unreviewed.text
     for tool in services.pins.pending(plugin):
         yield f"'{tool.wire}' says only now that it only reads: it does not count as read-only."
     for tool in later_harmless(services, plugin):

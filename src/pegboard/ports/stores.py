@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pegboard.core.access.pauses import Pauses
-from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.core.access.pins import Pin, PinName, ServerPins
 from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
@@ -249,7 +249,7 @@ class ManifestStore(Protocol):
 
 
 class PinChange(NamedTuple):
-    """A pin of one tool to be stored: with the text of the definition that counts, or None to keep the text."""
+    """A pin to be stored: with the text of the definition that counts, or None to keep the text."""
 
     pin: Pin
     definition: str | None = None
@@ -270,8 +270,8 @@ class PinStore(Protocol):
         """Return the pins of every server that has been seen, without the definitions."""
         ...
 
-    async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
-        """Return the definitions that count, as canonical JSON, by the server's own names of the tools."""
+    async def pinned_definitions(self, plugin: str, names: Collection[PinName]) -> Mapping[PinName, str]:
+        """Return the definitions that count, as canonical JSON."""
         ...
 
     async def change_pins(
@@ -282,7 +282,7 @@ class PinStore(Protocol):
         expected: int | None,
         version: int,
         anew: bool = False,
-        forget: Collection[str] = (),
+        forget: Collection[PinName] = (),
         audit: Sequence[AuditRecord] = (),
     ) -> int | None:
         """Store pins of a server, with their records, in one transaction.
@@ -293,7 +293,7 @@ class PinStore(Protocol):
             expected: The revision of the server's pins that was read; None where nothing was stored.
             version: That of the digests.
             anew: Whether these are all pins of the server from now on.
-            forget: The tools whose pins are removed.
+            forget: The pins that are removed.
             audit: The records.
 
         Returns:

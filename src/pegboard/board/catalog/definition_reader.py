@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from pegboard.board.observability.audit import Recorder
 from pegboard.core.access.descriptions import Finding, OtherNames, read_definition
 from pegboard.core.access.permissions import LOCAL
+from pegboard.core.access.pins import PinName
 from pegboard.core.model.tools import Tool
 from pegboard.ports import AuditRecord, SessionKey
 
@@ -16,8 +17,8 @@ RECORDED: Final = 100
 """How many tools of one list have a record of their own on the audit trail; one more counts the rest."""
 _NO_SESSION: Final = SessionKey(principal=LOCAL, agent="", session="")
 
-Definitions = Sequence[tuple[Tool, str]]
-"""Tools of one server, each with the digest of its definition."""
+Definitions = Mapping[PinName, tuple[Tool, str]]
+"""Tools of one server, and what it says of itself, each with the digest of its definition."""
 
 
 class DefinitionReader:
@@ -43,7 +44,7 @@ class DefinitionReader:
             for name, findings in found.items():
                 for one in findings:
                     reason = f"{one.text} ({one.place}): {one.excerpt}"
-                    records.append(self._record(f"{plugin}/{name}" if name else plugin, reason))
+                    records.append(self._record(name.subject(plugin), reason))
             if len(records) > RECORDED:
                 reason = f"{len(records) - RECORDED:,} more things that its tools say to a model."
                 records[RECORDED:] = [self._record(plugin, reason)]
@@ -52,15 +53,15 @@ class DefinitionReader:
     def _record(self, subject: str, reason: str) -> AuditRecord:
         return self._recorder.entry(_NO_SESSION, 0, "pin", subject, "says", reason=reason)
 
-    async def findings(self, tools: Definitions, others: OtherNames) -> Mapping[str, tuple[Finding, ...]]:
-        """Return what definitions say to a model, by the names of tools that say something; others run meanwhile."""
-        found: dict[str, tuple[Finding, ...]] = {}
-        for tool, digest in tools:
+    async def findings(self, tools: Definitions, others: OtherNames) -> Mapping[PinName, tuple[Finding, ...]]:
+        """Return what those definitions say to a model that say something; others run meanwhile."""
+        found: dict[PinName, tuple[Finding, ...]] = {}
+        for name, (tool, digest) in tools.items():
             said = self._known.get((tool.plugin, digest))
             if said is None:
                 said = self._known[tool.plugin, digest] = read_definition(tool, others=others)
             if said:
-                found[tool.name] = said
+                found[name] = said
             await asyncio.sleep(0)
         return found
 

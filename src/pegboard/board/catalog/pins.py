@@ -12,7 +12,7 @@ from pegboard.board.observability.audit import Recorder
 from pegboard.core.access import pins as rules
 from pegboard.core.access.descriptions import Finding, OtherNames
 from pegboard.core.access.permissions import LOCAL
-from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinnedTool, Policy, ServerPins
+from pegboard.core.access.pins import VERSION, Judgement, Listed, Pin, PinName, PinnedTool, Policy, ServerPins
 from pegboard.core.access.read_only import Claims, reads_only
 from pegboard.core.model.naming import one_line, wire_name
 from pegboard.core.model.tools import EMPTY, Manifest, Plugin, Tool
@@ -39,8 +39,8 @@ class _List:
     """The newest list of a server, and what it comes to."""
 
     manifest: Manifest
-    listed: Mapping[str, Listed]
-    tools: Mapping[str, Tool]
+    listed: Mapping[PinName, Listed]
+    tools: Mapping[PinName, Tool]
     policy: Policy
     judgement: Judgement
 
@@ -62,7 +62,7 @@ class DefinitionPins:
         self._news_pending = False  # they are others than those that ``refresh`` has told of
         self._uncompared: set[str] = set()  # servers whose pins have changed, and whose tools were not looked at since
         self._lists: dict[str, _List] = {}
-        self._pinned: dict[tuple[str, str, str], Tool] = {}  # what has changed, as pinned: plugin, tool, digest
+        self._pinned: dict[tuple[str, PinName, str], Tool] = {}  # what has changed, as pinned: plugin, name, digest
         self._claims: dict[str, tuple[ServerPins, Claims]] = {}
         self._warned: dict[str, str] = {}
         self._found_unpinned: dict[str, int] = {}
@@ -97,8 +97,8 @@ class DefinitionPins:
         cached = self._claims.get(plugin)
         if cached is None or cached[0] is not known:
             pins = known.pins.values()
-            read_only = frozenset(pin.tool for pin in pins if pin.read_only)
-            found = Claims(read_only=read_only, harmless=frozenset(pin.tool for pin in pins if pin.harmless))
+            read_only = frozenset(pin.name.tool for pin in pins if pin.read_only)
+            found = Claims(read_only=read_only, harmless=frozenset(pin.name.tool for pin in pins if pin.harmless))
             cached = self._claims[plugin] = known, found
         return cached[1]
 
@@ -118,13 +118,13 @@ class DefinitionPins:
         known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
         if plugin.kind != "server" or not plugin.trusted or known is None or own is None:
             return ()
-        names = {name for name, claims in _claims_waiting(known, own) if claim in claims}
+        names = {name.tool for name, claims in _claims_waiting(known, own) if claim in claims}
         return tuple(tool for tool in plugin.tools if tool.name in names)
 
     def later_digest(self, tool: Tool) -> str:
         """Return the digest of a tool's definition where it is not the one first seen: it voids approvals (A6)."""
         known = self._known.get(tool.plugin)
-        pin = known.pins.get(tool.name) if known is not None else None
+        pin = known.pins.get(PinName("tool", tool.name)) if known is not None else None
         return pin.digest if pin is not None and pin.later else ""
 
     # -- lists -----------------------------------------------------------------------------------------
@@ -143,11 +143,12 @@ class DefinitionPins:
         list is of an earlier process, of which pins should be there.
         """
         before = self._lists.get(plugin.name)
-        tools = {tool.name: _known(tool, before) for tool in manifest.tools}
-        digests = dict(zip((tool.name for tool in manifest.tools), manifest.digests, strict=False))
+        names = [PinName("tool", tool.name) for tool in manifest.tools]
+        tools = {name: _known(tool, before) for name, tool in zip(names, manifest.tools, strict=True)}
+        digests = dict(zip(names, manifest.digests, strict=False))
         listed = {name: _listed(tool, before, digests.get(name, "")) for name, tool in tools.items()}
         manifest = replace(manifest, tools=tuple(tools.values()), digests=())
-        tools[rules.ITSELF], listed[rules.ITSELF] = rules.itself(plugin.name, manifest)
+        tools[rules.SERVER_PIN], listed[rules.SERVER_PIN] = rules.server_definition(plugin.name, manifest)
         while True:
             known = self._known.get(plugin.name)
             taken = self._taken(plugin, listed, known)
@@ -185,14 +186,12 @@ class DefinitionPins:
             message = "%d tools of %s are pinned as they are now: what changes from now on waits for a person."
             log.warning(message, sum(found.values()), names)
 
-    def _taken(self, plugin: Plugin, listed: Mapping[str, Listed], known: ServerPins | None) -> frozenset[str]:
+    def _taken(self, plugin: Plugin, listed: Mapping[PinName, Listed], known: ServerPins | None) -> frozenset[PinName]:
         """Return the new tools of a list that would have the name of another plugin's tool."""
         if known is None or not known.compares:
             return frozenset()
         new = {
-            name: wire_name(plugin.name, name, prefix=plugin.prefix)
-            for name in listed
-            if name and name not in known.pins
+            name: wire_name(plugin.name, name.tool, prefix=plugin.prefix) for name in listed.keys() - known.pins.keys()
         }
         others = self.names_of_others(plugin.name) if new else EMPTY
         return frozenset(name for name, wire in new.items() if any(wire in names for names in others.values()))
@@ -201,7 +200,7 @@ class DefinitionPins:
         """Store what a list changes of the pins, with its records; return whether the pins stood as they were known."""
         judgement = own.judgement
         changes = [
-            PinChange(pin, rules.definition_text(own.tools[pin.tool]) if _is_of(pin, own.listed) else None)
+            PinChange(pin, rules.definition_text(own.tools[pin.name]) if _is_of(pin, own.listed) else None)
             for pin in judgement.rows
         ]
         records = [*self._records(plugin, own)]
@@ -217,7 +216,7 @@ class DefinitionPins:
         changes: Sequence[PinChange],
         *,
         anew: bool = False,
-        forget: Collection[str] = (),
+        forget: Collection[PinName] = (),
         audit: Sequence[AuditRecord],
     ) -> bool:
         revision = await self._store.change_pins(
@@ -232,9 +231,9 @@ class DefinitionPins:
         if revision is None:
             return False
         pins = dict(known.pins) if known is not None and not anew else {}
-        pins.update({pin.tool: pin for pin, _ in changes})
+        pins.update({pin.name: pin for pin, _ in changes})
         kept = {name: pin for name, pin in pins.items() if name not in forget}
-        self._known = {**self._known, plugin: ServerPins(VERSION, revision, kept)}
+        self._known = {**self._known, plugin: ServerPins(kept, VERSION, revision)}
         return True
 
     def _records(self, plugin: str, own: _List) -> Iterator[AuditRecord]:
@@ -255,10 +254,10 @@ class DefinitionPins:
         for decision, names in parts:
             yield from self._recorded(plugin, decision, names)
 
-    def _recorded(self, plugin: str, decision: str, names: Sequence[str], by: str = "") -> Iterator[AuditRecord]:
+    def _recorded(self, plugin: str, decision: str, names: Sequence[PinName], by: str = "") -> Iterator[AuditRecord]:
         for name in names[:RECORDED]:
-            target = f"{plugin}/{name}" if name else plugin
-            yield self._recorder.entry(_NO_SESSION, 0, "pin", target, decision, reason=_REASONS[decision], by=by)
+            subject, reason = name.subject(plugin), _REASONS[decision]
+            yield self._recorder.entry(_NO_SESSION, 0, "pin", subject, decision, reason=reason, by=by)
         if len(names) > RECORDED:
             reason = f"{len(names) - RECORDED:,} more tools. {_REASONS[decision]}"
             yield self._recorder.entry(_NO_SESSION, 0, "pin", plugin, decision, reason=reason, by=by)
@@ -270,7 +269,7 @@ class DefinitionPins:
 
     def _warn(self, plugin: str, own: _List) -> None:
         """Log once in a process what waits for a person."""
-        said = Plugin(name=plugin, changed=own.judgement.changed, held=own.judgement.held).waits
+        said = own.judgement.unreviewed.text
         if said and self._warned.get(plugin) != said:
             log.warning("server %s: %s", plugin, one_line(said, limit=500))
         self._warned[plugin] = said
@@ -278,11 +277,11 @@ class DefinitionPins:
     async def _shown(self, plugin: str, own: _List) -> Manifest:
         """Return a list as models may read it."""
         changed = own.judgement.changed
-        pins = self._known[plugin].pins if changed else EMPTY
+        pins = self._known[plugin].pins if changed else {}
         keys = {name: (plugin, name, pins[name].digest) for name in changed}
         if lacking := [name for name, key in keys.items() if key not in self._pinned]:
             texts = await self._store.pinned_definitions(plugin, lacking)
-            self._pinned |= {keys[name]: rules.of_definition(plugin, name, texts.get(name)) for name in lacking}
+            self._pinned |= {keys[name]: rules.of_definition(plugin, name.tool, texts.get(name)) for name in lacking}
         pinned = {name: self._pinned[key] for name, key in keys.items()}
         return rules.without_what_waits(own.manifest, own.judgement, pinned)
 
@@ -300,19 +299,20 @@ class DefinitionPins:
         """Read what is new in a list while everything else goes on, and record what it says to a model."""
         names = (*own.judgement.added, *own.judgement.passed, *own.judgement.reported)
         if names:
-            tools = [(own.tools[name], own.listed[name].digest) for name in names]
+            tools = {name: (own.tools[name], own.listed[name].digest) for name in names}
             self._reader.read_later(plugin, tools, lambda: self._others(plugin))
 
     def _others(self, plugin: str) -> OtherNames:
         own = self._lists.get(plugin)
-        return OtherNames.of(self.names_of_others(plugin), own=(plugin, *(own.tools if own is not None else ())))
+        tools = own.manifest.tools if own is not None else ()
+        return OtherNames.of(self.names_of_others(plugin), own=(plugin, *(tool.name for tool in tools)))
 
-    async def findings(self, plugin: str, *tools: str) -> Mapping[str, tuple[Finding, ...]]:
+    async def findings(self, plugin: str, *names: PinName) -> Mapping[PinName, tuple[Finding, ...]]:
         """Return what tools of a server say to a model, as its newest list has them; without names, all of them."""
         own = self._lists.get(plugin)
         if own is None:
-            return EMPTY
-        chosen = [(own.tools[name], own.listed[name].digest) for name in tools or own.tools if name in own.tools]
+            return {}
+        chosen = {name: (own.tools[name], own.listed[name].digest) for name in names or own.tools if name in own.tools}
         found = await self._reader.findings(chosen, self._others(plugin))
         self._reader.keep(plugin, {one.digest for one in own.listed.values()})
         return found
@@ -326,7 +326,7 @@ class DefinitionPins:
     def pinned_names(self, plugin: str) -> Collection[str]:
         """Return the own names of the tools of a server that have a pin."""
         known = self._known.get(plugin)
-        return known.pins.keys() - {rules.ITSELF} if known is not None else ()
+        return [name.tool for name in known.pins if name.kind == "tool"] if known is not None else ()
 
     def tools(self, plugin: Plugin) -> tuple[PinnedTool, ...]:
         """Return the tools of a server as its pins and its newest list have them, without definitions.
@@ -336,7 +336,7 @@ class DefinitionPins:
         known, own = self._known.get(plugin.name), self._lists.get(plugin.name)
         if known is None or not known.compares:
             return ()
-        listed = own.listed if own is not None else EMPTY
+        listed = own.listed if own is not None else {}
         changed = frozenset(own.judgement.changed if own is not None else ())
         held = frozenset(own.judgement.held if own is not None else ())
         claims = dict(_claims_waiting(known, own)) if own is not None and plugin.trusted else {}
@@ -345,16 +345,17 @@ class DefinitionPins:
             pin = known.pins.get(name)
             if name not in listed and (own is None or pin is None or not pin.digest):
                 continue
-            if name == rules.ITSELF and name not in changed:
+            if name.kind == "server" and name not in changed:
                 continue
+            wire = plugin.name if name.kind == "server" else wire_name(plugin.name, name.tool, prefix=plugin.prefix)
             status: rules.PinStatus = (
                 "changed" if name in changed else "new" if name in held else "pinned" if name in listed else "gone"
             )
             found.append(
                 PinnedTool(
                     plugin=plugin.name,
-                    tool=name,
-                    wire=wire_name(plugin.name, name, prefix=plugin.prefix) if name else plugin.name,
+                    tool=name.tool,
+                    wire=wire,
                     status=status,
                     digest=listed[name].digest if name in listed else "",
                     by=pin.by if pin is not None else "",
@@ -369,24 +370,24 @@ class DefinitionPins:
             return ()
         plugin = found[0].plugin
         own = self._lists.get(plugin)
-        texts = await self._store.pinned_definitions(plugin, [one.tool for one in found])
-        tools = own.tools if own is not None else EMPTY
+        texts = await self._store.pinned_definitions(plugin, [one.pin_name for one in found])
+        tools = own.tools if own is not None else {}
         return tuple(
             replace(
                 one,
-                pinned=rules.kept_definition(texts.get(one.tool)),
-                listed=rules.definition_of(tools[one.tool]) if one.tool in tools else None,
+                pinned=rules.kept_definition(texts.get(one.pin_name)),
+                listed=rules.definition_of(tools[one.pin_name]) if one.pin_name in tools else None,
             )
             for one in found
         )
 
-    async def kept(self, plugin: str, tools: Collection[str]) -> tuple[PinChange, ...]:
-        """Return the pins of these tools as they are stored, to be restored later; a tool without one waits then."""
+    async def kept(self, plugin: str, names: Collection[PinName]) -> tuple[PinChange, ...]:
+        """Return these pins as they are stored, to be restored later; a tool without one waits then."""
         known = self._known.get(plugin)
-        pins, texts = known.pins if known is not None else EMPTY, await self._store.pinned_definitions(plugin, tools)
-        return tuple(PinChange(pins.get(name, Pin(name)), texts.get(name, "")) for name in tools)
+        pins, texts = known.pins if known is not None else {}, await self._store.pinned_definitions(plugin, names)
+        return tuple(PinChange(pins.get(name, Pin(name)), texts.get(name, "")) for name in names)
 
-    async def restore(self, plugin: str, before: Sequence[PinChange], now: Mapping[str, str], *, by: str) -> None:
+    async def restore(self, plugin: str, before: Sequence[PinChange], now: Mapping[PinName, str], *, by: str) -> None:
         """Let the pins ``before`` count again that an acceptance by ``by`` has replaced.
 
         ``now`` has the digest that was accepted of each tool, nothing of one whose pin went; where a pin is another by
@@ -397,9 +398,9 @@ class DefinitionPins:
             for name, digest in now.items():
                 pin = known.pins.get(name) if known is not None else None
                 if known is None or (pin.digest if pin is not None else "") != digest:
-                    tool = one_line(name, limit=100)
+                    subject = one_line(name.subject(plugin), limit=100)
                     raise UsageError(
-                        f"'{plugin}/{tool}' has changed since it was accepted. Nothing was changed.",
+                        f"'{subject}' has changed since it was accepted. Nothing was changed.",
                         code="pin_changed",
                         hint="Look at what it is now, and decide again.",
                     )
@@ -411,7 +412,9 @@ class DefinitionPins:
                 return
             await self.refresh()
 
-    async def accept(self, plugin: Plugin, chosen: Mapping[str, str], *, by: str, forget: Collection[str] = ()) -> bool:
+    async def accept(
+        self, plugin: Plugin, chosen: Mapping[PinName, str], *, by: str, forget: Collection[PinName] = ()
+    ) -> bool:
         """Let the definitions count that somebody was shown, in every process; return whether there were any.
 
         ``chosen`` has the digest that was shown of each tool; where one is another by now, ``UsageError``
@@ -440,10 +443,10 @@ class DefinitionPins:
             await self.refresh()
 
 
-def changed_again(plugin: str, tool: str) -> UsageError:
-    """Return the error that a tool is another by now than whoever accepts it was shown."""
+def changed_again(plugin: str, name: PinName) -> UsageError:
+    """Return the error that something is another by now than whoever accepts it was shown."""
     return UsageError(
-        f"'{plugin}/{one_line(tool, limit=100)}' has changed again since it was shown. Nothing was accepted.",
+        f"'{one_line(name.subject(plugin), limit=100)}' has changed again since it was shown. Nothing was accepted.",
         code="pin_changed",
         hint="Look at what it is now, and decide again.",
     )
@@ -451,22 +454,23 @@ def changed_again(plugin: str, tool: str) -> UsageError:
 
 def _known(tool: Tool, before: _List | None) -> Tool:
     """Return a tool as the object that stands for it already where it is what it was: nothing is kept twice."""
-    known = before.tools.get(tool.name) if before is not None else None
+    known = before.tools.get(PinName("tool", tool.name)) if before is not None else None
     return known if known is not None and (known is tool or known == tool) else tool
 
 
 def _listed(tool: Tool, before: _List | None, kept: str = "") -> Listed:
     """Return what a list has of a tool; nothing is digested of one that is what it was."""
-    if before is not None and before.tools.get(tool.name) is tool:
-        return before.listed[tool.name]
+    name = PinName("tool", tool.name)
+    if before is not None and before.tools.get(name) is tool:
+        return before.listed[name]
     return rules.listed_as(tool, kept)
 
 
-def _is_of(pin: Pin, listed: Mapping[str, Listed]) -> bool:
-    return bool(pin.digest) and pin.digest == listed[pin.tool].digest
+def _is_of(pin: Pin, listed: Mapping[PinName, Listed]) -> bool:
+    return bool(pin.digest) and pin.digest == listed[pin.name].digest
 
 
-def _claims_waiting(known: ServerPins, own: _List) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _claims_waiting(known: ServerPins, own: _List) -> Iterator[tuple[PinName, tuple[str, ...]]]:
     for name, one in own.listed.items():
         pin = known.pins.get(name)
         if pin is not None and (claims := rules.claims_waiting(pin, one)):

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from pegboard.core.model.tools import ANY_OBJECT, CHANGED, EMPTY, Frozen, JsonObject, Manifest, Tool
+from pegboard.core.model.tools import ANY_OBJECT, CHANGED, EMPTY, Frozen, JsonObject, Manifest, Tool, Unreviewed
 
 Policy = Literal["additions", "ask", "trust"]
 """What becomes of a list that differs from the pins: new tools pass, or wait too, or everything passes."""
 PinStatus = Literal["pinned", "changed", "new", "gone"]
 VERSION: Final = 1
 """Of the digest: pins of another one cannot be compared, and the next list is taken as a first one."""
-ITSELF: Final = ""
-"""What a server says of itself is pinned as a tool of this name, which no tool has."""
 ACTED_ON: Final = ("ui", "openai", "anthropic", "io.modelcontextprotocol")
 """How the keys of ``_meta`` begin that hosts act on: user interfaces, and what is listed or deferred."""
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
+class PinName(NamedTuple):
+    """What of a server a pin is of: a tool, or what the server says that it is for.
+
+    ``tool`` is the tool's own name, and empty for the server.
+    """
+
+    kind: Literal["tool", "server"]
+    tool: str = ""
+
+    def subject(self, plugin: str) -> str:
+        """Return how records and messages name it: ``plugin/tool``, or the server."""
+        return f"{plugin}/{self.tool}" if self.kind == "tool" else plugin
+
+
+SERVER_PIN: Final = PinName("server")
+
+
 class Pin(NamedTuple):
-    """What is kept of one tool of a server.
+    """What is kept of one tool of a server, or of the server.
 
     ``digest`` is that of the definition that counts; it is empty where the tool is new and waits for a person.
     ``waiting`` is that of the definition of which was reported last that it waits. ``read_only`` and ``harmless`` are
@@ -31,7 +46,7 @@ class Pin(NamedTuple):
     ``by`` who accepted it.
     """
 
-    tool: str
+    name: PinName
     digest: str = ""
     waiting: str = ""
     read_only: bool = False
@@ -41,14 +56,11 @@ class Pin(NamedTuple):
 
 
 class ServerPins(NamedTuple):
-    """The pins of one server, by the names of its tools.
+    """The pins of one server; ``revision`` is another one after every change."""
 
-    ``revision`` is another one after every change.
-    """
-
+    pins: Mapping[PinName, Pin]
     version: int = VERSION
     revision: int = 0
-    pins: Mapping[str, Pin] = EMPTY
 
     @property
     def compares(self) -> bool:
@@ -69,7 +81,7 @@ class Judgement:
     """What a list of a server's tools comes to.
 
     Attributes:
-        changed: the tools that are another than their pins, and wait for a person.
+        changed: what is another than its pin, and waits for a person.
         held: the tools that have no pin, and wait for a person.
         rows: the pins that differ now from what is kept.
         first: whether it is the first list that can be compared with later ones.
@@ -79,14 +91,23 @@ class Judgement:
         released: the tools that are again what is pinned.
     """
 
-    changed: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    changed: tuple[PinName, ...] = ()
+    held: tuple[PinName, ...] = ()
     rows: tuple[Pin, ...] = ()
     first: bool = False
-    added: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
-    reported: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    added: tuple[PinName, ...] = ()
+    passed: tuple[PinName, ...] = ()
+    reported: tuple[PinName, ...] = ()
+    released: tuple[PinName, ...] = ()
+
+    @property
+    def unreviewed(self) -> Unreviewed:
+        """Return what waits for a person."""
+        return Unreviewed(
+            changed=tuple(name.tool for name in self.changed if name.kind == "tool"),
+            new=tuple(name.tool for name in self.held),
+            description_changed=SERVER_PIN in self.changed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +135,11 @@ class PinnedTool:
     claims: tuple[str, ...] = ()
     pinned: JsonObject | None = field(default=None)
     listed: JsonObject | None = field(default=None)
+
+    @property
+    def pin_name(self) -> PinName:
+        """Return the name of its pin."""
+        return PinName("tool", self.tool) if self.tool else SERVER_PIN
 
     @property
     def waits(self) -> bool:
@@ -166,9 +192,9 @@ def listed_as(tool: Tool, kept: str = "") -> Listed:
     return Listed(digest, tool.read_only, tool.annotations.get("destructiveHint") is False)
 
 
-def itself(plugin: str, manifest: Manifest) -> tuple[Tool, Listed]:
-    """Return what a server says that it is for, as models read it, in the place of a tool; and its digest."""
-    says = Tool(plugin=plugin, name=ITSELF, description=manifest.purpose(plugin))
+def server_definition(plugin: str, manifest: Manifest) -> tuple[Tool, Listed]:
+    """Return what a server says that it is for, as models read it, in the form of a definition; and its digest."""
+    says = Tool(plugin=plugin, name="", description=manifest.purpose(plugin))
     return says, Listed(hashlib.sha256(says.description.encode(errors="surrogatepass")).hexdigest(), False, False)
 
 
@@ -206,7 +232,7 @@ def as_tool(plugin: str, definition: JsonObject) -> Tool:
 
 
 def judge(
-    known: ServerPins | None, listed: Mapping[str, Listed], policy: Policy, *, taken: Collection[str] = ()
+    known: ServerPins | None, listed: Mapping[PinName, Listed], policy: Policy, *, taken: Collection[PinName] = ()
 ) -> Judgement:
     """Return what a list of a server's tools comes to.
 
@@ -216,14 +242,15 @@ def judge(
 
     Args:
         known: what is kept of the server; None where nothing is.
-        listed: what the list has, by the names of the tools.
+        listed: what the list has.
         policy: what becomes of differences.
         taken: the tools in the list whose wire names are those of other plugins' tools.
 
-    >>> first = judge(None, {"log": Listed("a", True, False)}, "additions")
-    >>> kept = ServerPins(pins={pin.tool: pin for pin in first.rows})
-    >>> judge(kept, {"log": Listed("b", True, False)}, "additions").changed
-    ('log',)
+    >>> log = PinName("tool", "log")
+    >>> first = judge(None, {log: Listed("a", True, False)}, "additions")
+    >>> kept = ServerPins(pins={pin.name: pin for pin in first.rows})
+    >>> judge(kept, {log: Listed("b", True, False)}, "additions").changed
+    (PinName(kind='tool', tool='log'),)
     """
     if known is None or not known.compares:
         rows = tuple(_first(name, one, known) for name, one in listed.items())
@@ -234,7 +261,7 @@ def judge(
         pin = pins.get(name)
         if pin is None or not pin.digest:
             waits = policy == "ask" or renamed or name in taken or pin is not None
-            found.new(name, one, pin, waits=waits and policy != "trust" and name != ITSELF)
+            found.new(name, one, pin, waits=waits and policy != "trust" and name.kind == "tool")
         elif pin.digest != one.digest:
             found.other(pin, one, passes=policy == "trust")
         elif pin.waiting:
@@ -243,7 +270,7 @@ def judge(
     return found.judgement()
 
 
-def _first(name: str, one: Listed, known: ServerPins | None) -> Pin:
+def _first(name: PinName, one: Listed, known: ServerPins | None) -> Pin:
     """Return the first pin of a tool; of a server with pins of another version, what did not count still does not."""
     if known is None:
         return Pin(name, one.digest, "", one.read_only, one.harmless)
@@ -255,15 +282,15 @@ class _Found:
     """What differs from the pins, as it is found."""
 
     def __init__(self) -> None:
-        self.changed: list[str] = []
-        self.held: list[str] = []
+        self.changed: list[PinName] = []
+        self.held: list[PinName] = []
         self.rows: list[Pin] = []
-        self.added: list[str] = []
-        self.passed: list[str] = []
-        self.reported: list[str] = []
-        self.released: list[str] = []
+        self.added: list[PinName] = []
+        self.passed: list[PinName] = []
+        self.reported: list[PinName] = []
+        self.released: list[PinName] = []
 
-    def new(self, name: str, one: Listed, pin: Pin | None, *, waits: bool) -> None:
+    def new(self, name: PinName, one: Listed, pin: Pin | None, *, waits: bool) -> None:
         """Take in a tool that has no pin."""
         if not waits:
             self.rows.append(Pin(name, one.digest))
@@ -278,13 +305,13 @@ class _Found:
         """Take in a tool that is another than its pin; one that waits already is not reported again."""
         if passes:
             read_only, harmless = pin.read_only and one.read_only, pin.harmless and one.harmless
-            self.rows.append(Pin(pin.tool, one.digest, "", read_only, harmless, later=True))
-            self.passed.append(pin.tool)
+            self.rows.append(Pin(pin.name, one.digest, "", read_only, harmless, later=True))
+            self.passed.append(pin.name)
             return
-        self.changed.append(pin.tool)
+        self.changed.append(pin.name)
         if not pin.waiting:
             self.rows.append(pin._replace(waiting=one.digest))
-            self.reported.append(pin.tool)
+            self.reported.append(pin.name)
 
     def judgement(self) -> Judgement:
         """Return all of it."""
@@ -299,7 +326,7 @@ class _Found:
         )
 
 
-def accepted(known: ServerPins, name: str, one: Listed, by: str) -> Pin:
+def accepted(known: ServerPins, name: PinName, one: Listed, by: str) -> Pin:
     """Return the pin of a tool whose definition of now a person has accepted: what it says of itself counts."""
     pin = known.pins.get(name)
     later = pin is not None and (pin.later or pin.digest != one.digest)
@@ -314,33 +341,24 @@ def claims_waiting(pin: Pin, one: Listed) -> tuple[str, ...]:
     return tuple(name for name, waits in said.items() if waits)
 
 
-def gone(known: ServerPins, listed: Iterable[str]) -> tuple[str, ...]:
+def gone(known: ServerPins, listed: Collection[PinName]) -> tuple[PinName, ...]:
     """Return the pinned tools that a list lacks."""
-    there = frozenset(listed)
-    return tuple(name for name, pin in known.pins.items() if pin.digest and name not in there)
+    return tuple(name for name, pin in known.pins.items() if pin.digest and name not in listed)
 
 
-def without_what_waits(manifest: Manifest, judgement: Judgement, pinned: Mapping[str, Tool]) -> Manifest:
+def without_what_waits(manifest: Manifest, judgement: Judgement, pinned: Mapping[PinName, Tool]) -> Manifest:
     """Return what models may read of a list: what has changed as it was pinned, without what is new and waits.
 
     Args:
         manifest: the list.
         judgement: what it comes to.
-        pinned: the tools that have changed as they were pinned.
+        pinned: what has changed as it was pinned.
     """
-    if ITSELF in judgement.changed:
-        manifest = replace(manifest, description=pinned[ITSELF].description, instructions="")
     if not (judgement.changed or judgement.held):
         return manifest
+    if SERVER_PIN in pinned:
+        manifest = replace(manifest, description=pinned[SERVER_PIN].description, instructions="")
     held = frozenset(judgement.held)
-    tools = (pinned.get(tool.name, tool) for tool in manifest.tools if tool.name not in held)
-    return Manifest(
-        tools=tuple(tools),
-        parameters=manifest.parameters,
-        secrets=manifest.secrets,
-        description=manifest.description,
-        instructions=manifest.instructions,
-        offers=manifest.offers,
-        changed=judgement.changed,
-        held=judgement.held,
-    )
+    named = ((PinName("tool", tool.name), tool) for tool in manifest.tools)
+    tools = tuple(pinned.get(name, tool) for name, tool in named if name not in held)
+    return replace(manifest, tools=tools, unreviewed=judgement.unreviewed, digests=())

@@ -368,7 +368,7 @@ class Catalog:
     def holder_of(self, name: str) -> Plugin | None:
         """Return the plugin of which a tool with this wire name or id is new, and waits for a person (A4)."""
         for plugin in self.plugins.values():
-            if any(name in (f"{plugin.name}/{own}", _wire_of(plugin, own)) for own in plugin.held):
+            if any(name in (f"{plugin.name}/{own}", _wire_of(plugin, own)) for own in plugin.unreviewed.new):
                 return plugin
         return None
 

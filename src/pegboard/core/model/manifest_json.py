@@ -7,7 +7,7 @@ import json
 from dataclasses import fields
 from typing import Any, Final, cast
 
-from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
+from pegboard.core.model.tools import NOTHING_UNREVIEWED, Confirmation, Frozen, Manifest, Tool
 
 _DIGESTS: Final = ',"digests":'
 """What stands before the digests of definitions, which are the last that a text has."""
@@ -16,12 +16,13 @@ _DIGESTS: Final = ',"digests":'
 def manifest_to_json(manifest: Manifest) -> str:
     """Return a manifest as JSON text with every field of every tool.
 
-    The digests of definitions stand at the end, with one of all that stands before them and of themselves.
+    The digests of definitions stand at the end, with one of all that stands before them and of themselves. What waits
+    for a person is left out: each list is compared with its pins when it is read.
 
     Raises ``TypeError`` where a schema or annotation is not JSON.
     """
     document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
-    del document["digests"]
+    del document["digests"], document["unreviewed"]
     document["secrets"] = sorted(manifest.secrets)
     document["offers"] = None if manifest.offers is None else sorted(manifest.offers)
     document["tools"] = [_tool_to_json(tool) for tool in manifest.tools]
@@ -42,6 +43,7 @@ def manifest_from_json(text: str) -> Manifest | None:
         offers: Any = document.get("offers")
         values["offers"] = None if offers is None else frozenset(offers)
         values["digests"] = _digests(text, document)
+        values["unreviewed"] = NOTHING_UNREVIEWED
         manifest = Manifest(**values)
         return manifest if _is_whole(manifest) else None
     except (ValueError, LookupError, TypeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, NoReturn, cast
@@ -173,14 +173,50 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreviewed:
+    """What of a server differs from its pins, and waits for a person (A4).
+
+    Attributes:
+        changed: the own names of the tools that have changed: they are unavailable.
+        new: the own names of the tools that are new: they are in no list.
+        description_changed: whether the server says something else of itself.
+    """
+
+    changed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    description_changed: bool = False
+
+    @property
+    def count(self) -> int:
+        """Return how much waits."""
+        return len(self.changed) + len(self.new) + self.description_changed
+
+    @property
+    def text(self) -> str:
+        """Return what waits as people and models read it, or nothing."""
+        changed = [*map(repr, self.changed), *["what it says of itself"] * self.description_changed]
+        said = [_counted(changed, "has changed", "have changed")] if changed else []
+        said += [_counted([*map(repr, self.new)], "is new", "are new")] if self.new else []
+        return f"{', and '.join(said)} since the first list: a person has to look at it." if said else ""
+
+
+def _counted(names: Sequence[str], one: str, several: str) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more} {one if len(names) == 1 else several}"
+
+
+NOTHING_UNREVIEWED: Final = Unreviewed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a source reports of a plugin under one set of overrides: tools and parameters.
 
     ``parameters`` maps the names of the overrides that the plugin takes to JSON types
     (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
     ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
-    ``changed`` and ``held`` name the tools of a server that wait for a person, once it was compared with its pins (A4):
-    the first stand in ``tools`` as they are pinned, the others do not.
+    ``unreviewed`` is what waits for a person, once the list of a server was compared with its pins (A4): what has
+    changed stands here as it is pinned, what is new does not.
     ``digests`` are those of the definitions of ``tools``, in their order, where they are known to be of just these: a
     store hands them out only with the text with which they were kept.
     """
@@ -191,8 +227,7 @@ class Manifest:
     description: str = ""
     instructions: str = ""
     offers: frozenset[str] | None = None
-    changed: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    unreviewed: Unreviewed = NOTHING_UNREVIEWED
     digests: tuple[str, ...] = field(default=(), compare=False)
 
     def purpose(self, plugin: str) -> str:
@@ -224,9 +259,7 @@ class Plugin:
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         gates: names and patterns: for tools that they name a rule may demand that a person approves a call (A1).
-        changed: the tools that are another than their pins, and unavailable until a person has looked (A4); an empty
-            name stands for what a server says of itself.
-        held: the own names of tools that are new and wait for a person; they are not among ``tools``.
+        unreviewed: what differs from its pins, and waits until a person has looked (A4).
         place: where the configuration names it.
     """
 
@@ -245,8 +278,7 @@ class Plugin:
     offers: frozenset[str] | None = None
     by_category: bool = False
     gates: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    unreviewed: Unreviewed = NOTHING_UNREVIEWED
     place: Place | None = None
 
     def gated(self, tool: Tool) -> bool:
@@ -275,17 +307,10 @@ class Plugin:
         ``without`` are the keys of variants of which something else is reported.
         """
         variants = (variant.unavailable for key, variant in self.variants.items() if key not in without)
-        waiting = frozenset(self.changed)
+        waiting = frozenset(self.unreviewed.changed)
         own = (tool for tool in self.tools if tool.unavailable and tool.name not in waiting)
         tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in own)
         return tuple(dict.fromkeys(filter(None, (*variants, *tools))))
-
-    @property
-    def waits(self) -> str:
-        """Return which of its tools wait for a person since they changed or are new (A4), or nothing."""
-        said = [_counted(self.changed, "has changed", "have changed")] if self.changed else []
-        said += [_counted(self.held, "is new", "are new")] if self.held else []
-        return f"{', and '.join(said)} since the first list: a person has to look at it." if said else ""
 
     def with_manifest(self, key: str, manifest: Manifest, *, stale: bool = False) -> Plugin:
         """Return the plugin with what its source reports of it under these overrides.
@@ -309,8 +334,7 @@ class Plugin:
             secrets=self.secrets | manifest.secrets,
             description=self.description or manifest.purpose(self.name),
             offers=manifest.offers,
-            changed=manifest.changed,
-            held=manifest.held,
+            unreviewed=manifest.unreviewed,
         )
 
     def with_fault(self, key: str, reason: str, *, needs_login: bool = False) -> Plugin:
@@ -327,12 +351,6 @@ def _marked(fresh: Tool, known: Tool | None) -> Tool:
     if known is None or known.confirmation is None or fresh.confirmation is not None:
         return fresh
     return replace(fresh, confirmation=known.confirmation)
-
-
-def _counted(names: tuple[str, ...], one: str, several: str) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    shown = ", ".join(repr(name) if name else "what it says of itself" for name in names[:_NAMED])
-    return f"{shown}{more} {one if len(names) == 1 else several}"
 
 
 UNSEEN: Final = Variant()

@@ -11,7 +11,7 @@ from pegboard.core.access.permissions import CompiledPermissions, once_per_permi
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import CHANGED, Plugin, Tool
+from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
@@ -167,8 +167,8 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
         reason = plugin.variant(entry.key).unavailable
         if reason and (entry.tools or permissions.grants_unseen(plugin)):
             found.setdefault(plugin.name, reason)
-        elif plugin.changed and (own := [tool.name for tool in entry.tools if tool.unavailable == CHANGED]):
-            found.setdefault(plugin.name, replace(plugin, changed=tuple(own), held=()).waits)
+        elif changed := tuple(tool.name for tool in entry.tools if tool.unavailable == CHANGED):
+            found.setdefault(plugin.name, Unreviewed(changed=changed).text)
     for name, tools in permissions.entries.unresolved_from_start.items():
         plugin = permissions.world.catalog.plugins[name]
         absent = [tool for tool in tools if _undenied(permissions, Tool(plugin=name, name=tool), plugin)]

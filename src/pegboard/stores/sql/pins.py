@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Final
 
-from pegboard.core.access.pins import Pin, ServerPins
+from pegboard.core.access.pins import Pin, PinName, ServerPins
 from pegboard.ports import AuditRecord, PinChange
 from pegboard.stores.sql.base import StoreBase
 from pegboard.stores.sql.database import RaceLostError, Transaction, insert
 from pegboard.stores.sql.switches import PERMISSIONS, PINS_REVISION
 
-_KEY: Final = ("plugin", "tool")
+_KEY: Final = ("plugin", "kind", "tool")
 _COLUMNS: Final = (*_KEY, "digest", "waiting", "flags", "by", "definition")
 _PUT: Final = insert("pin", _COLUMNS, key=_KEY)
 _PUT_KEEPING: Final = insert("pin", _COLUMNS, key=_KEY, keep=("definition",))
+_DELETE: Final = "DELETE FROM main.pin WHERE plugin = ? AND kind = ? AND tool = ?"
 _COUNT: Final = "UPDATE main.counter SET value = value + 1 WHERE name = 'pins'"
 _READ_ONLY: Final = 1
 _HARMLESS: Final = 2
@@ -31,28 +32,30 @@ class StoredPins(StoreBase):
     async def pins(self) -> Mapping[str, ServerPins]:
         """Return the pins of every server that has been seen, without the definitions (A4)."""
         query = (
-            "SELECT s.plugin, s.version, s.revision, p.tool, p.digest, p.waiting, p.flags, p.by"
-            " FROM main.pinned_server AS s LEFT JOIN main.pin AS p ON p.plugin = s.plugin ORDER BY s.plugin, p.tool"
+            "SELECT s.plugin, s.version, s.revision, p.kind, p.tool, p.digest, p.waiting, p.flags, p.by"
+            " FROM main.pinned_server AS s LEFT JOIN main.pin AS p ON p.plugin = s.plugin"
+            " ORDER BY s.plugin, p.kind, p.tool"
         )
         found: dict[str, ServerPins] = {}
-        pins: dict[str, dict[str, Pin]] = {}
-        for plugin, version, revision, tool, digest, waiting, flags, by in await self._db.rows(query):
+        pins: dict[str, dict[PinName, Pin]] = {}
+        for plugin, version, revision, kind, tool, digest, waiting, flags, by in await self._db.rows(query):
             own = pins.setdefault(plugin, {})
-            found.setdefault(plugin, ServerPins(version, revision, own))
-            if tool is not None:
+            found.setdefault(plugin, ServerPins(own, version, revision))
+            if kind is not None:
+                name = PinName(kind, tool)
                 known = bool(flags & _READ_ONLY), bool(flags & _HARMLESS), bool(flags & _LATER)
-                own[tool] = Pin(tool, digest, waiting, *known, by)
+                own[name] = Pin(name, digest, waiting, *known, by)
         return found
 
-    async def pinned_definitions(self, plugin: str, tools: Collection[str]) -> Mapping[str, str]:
+    async def pinned_definitions(self, plugin: str, names: Collection[PinName]) -> Mapping[PinName, str]:
         """Return the definitions that count, as canonical JSON."""
-        query = "SELECT tool, definition FROM main.pin WHERE plugin = ? AND definition <> ''"
-        if len(tools) == 1:
-            rows = await self._db.rows(f"{query} AND tool = ?", plugin, *tools)
+        query = "SELECT kind, tool, definition FROM main.pin WHERE plugin = ? AND definition <> ''"
+        if len(names) == 1:
+            rows = await self._db.rows(f"{query} AND kind = ? AND tool = ?", plugin, *next(iter(names)))
         else:
             rows = await self._db.rows(query, plugin)
-        wanted = set(tools)
-        return {tool: text for tool, text in rows if tool in wanted}
+        found = {PinName(kind, tool): text for kind, tool, text in rows}
+        return {name: found[name] for name in names if name in found}
 
     async def change_pins(
         self,
@@ -62,7 +65,7 @@ class StoredPins(StoreBase):
         expected: int | None,
         version: int,
         anew: bool = False,
-        forget: Collection[str] = (),
+        forget: Collection[PinName] = (),
         audit: Sequence[AuditRecord] = (),
     ) -> int | None:
         """Store pins of a server, with their records, if they are as expected; return the new revision or None."""
@@ -74,8 +77,8 @@ class StoredPins(StoreBase):
             if anew:
                 await transaction.run("DELETE FROM main.pin WHERE plugin = ?", plugin)
             await self._put_pins(transaction, plugin, changes)
-            for tool in forget:
-                await transaction.run("DELETE FROM main.pin WHERE plugin = ? AND tool = ?", plugin, tool)
+            for name in forget:
+                await transaction.run(_DELETE, plugin, *name)
             await transaction.run(_COUNT)
             revision = (await transaction.rows(PINS_REVISION))[0][0]
             put = insert("pinned_server", ("plugin", "version", "revision"), key=("plugin",))
@@ -89,7 +92,7 @@ class StoredPins(StoreBase):
         """Write pins: with the definition that counts, or keeping the one that is stored."""
         for statement, keeps in ((_PUT, False), (_PUT_KEEPING, True)):
             rows = {
-                pin.tool: (plugin, pin.tool, pin.digest, pin.waiting, _flags(pin), pin.by, text or "")
+                pin.name: (plugin, *pin.name, pin.digest, pin.waiting, _flags(pin), pin.by, text or "")
                 for pin, text in changes
                 if (text is None) is keeps
             }

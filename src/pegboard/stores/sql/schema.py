@@ -36,8 +36,8 @@ _TABLES: Final = {
     "manifest": "id id, plugin text, fingerprint text, text text, UNIQUE (plugin, fingerprint)",
     "pinned_server": "plugin text, version int, revision int, PRIMARY KEY (plugin)",
     "pin": (
-        "plugin text, tool text, digest text, waiting text, flags int, by text, definition text,"
-        " PRIMARY KEY (plugin, tool)"
+        "plugin text, kind text, tool text, digest text, waiting text, flags int, by text, definition text,"
+        " PRIMARY KEY (plugin, kind, tool)"
     ),
     "approval": (
         f"number id, id text, {_SESSION}, tool text, asked text, status text, lasts text, asked_at real,"
