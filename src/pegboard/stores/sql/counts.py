@@ -186,6 +186,7 @@ class StoredCounts(StoreBase):
         greatest: int | None = None,
     ) -> CountSums:
         """Return sums of the rows of a unit; what waits is written before."""
+        self._require_open()
         await self._batches.flush()
         read = self._db.rows if unit is STEP else self._db.slow_rows
         condition, values = _conditions(unit, since, until, of)
