@@ -139,7 +139,7 @@ async def _load_and_save(store: Store) -> tuple[float, float]:
     keys = [SessionKey(principal="local", agent="assistant", session=f"session {number}") for number in range(ROUNDS)]
     versions = [await store.save(key, TEXT, expected=0) or 0 for key in keys]
     if isinstance(store, PostgresStore):
-        store._read.clear()
+        store._forget("s", None)
     loads = [await _took(lambda key=key: store.load(key)) for key in keys]
     saves = [
         await _took(lambda key=key, version=version: store.save(key, TEXT + " ", expected=version))

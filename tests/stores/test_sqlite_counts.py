@@ -1,27 +1,19 @@
 """Counts and records in a file: several processes, kill -9, a locked file, damaged rows (F4, X4)."""
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 
 import pytest
-from count_writer import ONE
+from killed_writers import ONE, writers
 
 from pegboard.errors import StoreBusyError
 from pegboard.ports import AuditFilter, CountRecord, CountSums, CountUnit
 from pegboard.ports.counts import DAY, HOUR, SESSION_DAY
 from pegboard.stores.sql import SqliteStore
 
-WRITER = Path(__file__).with_name("count_writer.py")
 TOOLS = ("start", "agent", "server", "tool", "outcome")
 OF_TOOL = ONE._replace(principal="", session="")
-
-
-def writer(path: Path, most: int) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, str(WRITER), str(path), str(most)], stdout=subprocess.PIPE, text=True)
 
 
 async def whole(store: SqliteStore, unit: CountUnit = HOUR, **wanted: object) -> CountSums:
@@ -39,29 +31,17 @@ async def counted(path: Path) -> tuple[int, int, int]:
     return of_tools.counts.calls, of_tools.counts.tokens, sum(of_tools.durations.values())
 
 
-async def test_what_several_processes_count_adds_up(path: Path) -> None:
-    """Nothing is lost, and nothing is counted twice."""
-    with writer(path, 100) as one, writer(path, 100) as two, writer(path, 100) as three:
-        for process in (one, two, three):
-            process.communicate()
-            assert process.returncode == 0
-    assert await counted(path) == (300, 300_000, 300)
-
-
-async def test_a_killed_process_loses_only_what_waited_and_counts_nothing_twice(path: Path) -> None:
-    """After kill -9 there is no more than was handed over, and what was read back before is there."""
-    handed = kept = 0
-    for lines in (30, 55, 80):
-        with writer(path, 0) as process:
-            assert process.stdout is not None
-            list(islice(process.stdout, lines))
-            process.kill()
-            rest = process.stdout.read().splitlines()
-            last = int(rest[-1]) if rest else lines
-        calls, tokens, durations = await counted(path)
-        assert (tokens, durations) == (1000 * calls, calls)
-        assert kept + (lines - 1) // 7 * 7 <= calls <= handed + last
-        handed, kept = handed + last, calls
+async def test_what_several_processes_count_adds_up_and_a_killed_one_loses_only_what_was_pending(path: Path) -> None:
+    """F4, S2: nothing is counted twice, and what was answered is there."""
+    with writers("count_calls", path) as made:
+        for name in "abc":
+            made.start(name)
+        for name, times in (("a", 30), ("b", 55), ("c", 80)):
+            made.read(name, "stored", times)
+            made.kill(name)
+    calls, tokens, durations = await counted(path)
+    assert (tokens, durations) == (1000 * calls, calls)
+    assert len(made.numbers("", "stored")) <= calls <= len(made.numbers("", "about"))
 
 
 async def test_where_the_file_is_locked_counts_wait(store: SqliteStore, blocker: sqlite3.Connection) -> None:

@@ -2,21 +2,18 @@
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 
 import pytest
+from killed_writers import writers
 from sqlite_samples import ENTRY, in_file
 
 from pegboard.ports import UseRecord
 from pegboard.stores.sql import SqliteStore
 
 USE = UseRecord(at=1_000_000.0, principal="ada", agent="assistant", need="what changed last", tool="git/log")
-WRITER = Path(__file__).with_name("use_writer.py")
 
 
 async def written(path: Path, count: int) -> None:
@@ -110,20 +107,13 @@ async def test_a_file_that_is_made_anew_begins_without_uses(store: SqliteStore) 
     assert list(await store.uses("ada", "assistant")) == [other]
 
 
-def killed(path: Path) -> int:
-    """Return how many uses a process has remembered, one a millisecond at most, that was killed after the 400th."""
-    with subprocess.Popen([sys.executable, str(WRITER), str(path)], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        said = list(islice(writer.stdout, 400))
-        writer.kill()
-        said += [line for line in writer.stdout.readlines() if line.endswith("\n")]
-    assert writer.returncode == -9
-    return int(said[-1])
-
-
 async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path) -> None:
     """S2: what was older when it was killed is there, whole and in order."""
-    last = killed(path)
+    with writers("remember_uses", path) as made:
+        made.start("a")
+        made.read("a", "remembered", 400)
+        made.kill("a")
+    last = made.numbers("a", "remembered")[-1]
     store = SqliteStore(path)
     await store.open()
     kept = [int(use.need.split()[1]) for use in await store.uses("ada", "assistant")]
