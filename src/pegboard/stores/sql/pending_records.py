@@ -95,13 +95,8 @@ def request_row(record: AuditRecord, details: CallDetails, call: bool) -> tuple[
     (queued, waited, upstream, sent, received), text, days = details
     at = microseconds(moment)
     until = at // _SECOND + days * _DAY
+    times = [None if one is None else round(one * 1000) for one in (duration, queued, waited, upstream)]  # microseconds
     return (
         session_number(principal, agent, session), at, kind, principal, agent, session, turn, subject, decision, reason,
-        _whole(duration), *rest, _whole(queued), _whole(waited), _whole(upstream), sent, received,
-        until if call else None, until if text else None, len(text), text,
+        times[0], *rest, *times[1:], sent, received, until if call else None, until if text else None, len(text), text,
     )  # fmt: skip
-
-
-def _whole(milliseconds: float | None) -> int | None:
-    """Return a duration in whole microseconds, which take half the room."""
-    return None if milliseconds is None else round(milliseconds * 1000)
