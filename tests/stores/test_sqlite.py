@@ -194,11 +194,32 @@ async def test_the_newest_fingerprints_of_a_plugin_are_kept(store: SqliteStore) 
     assert await store.manifest("git", "7") is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"tools": [{}], "secrets": []}', '{"tools": "ab", "secrets": []}'])
+async def test_scopes_put_no_manifest_out_of_the_store(store: SqliteStore) -> None:
+    """G8: however many principals there are."""
+    await store.keep_manifest("git", "1", Manifest(description="all"))
+    for number in range(40):
+        await store.keep_manifest("git", "1", Manifest(), f"user:{number}")
+    assert await store.manifest("git", "1") == Manifest(description="all")
+    assert await store.manifest("git", "1", "user:0") == Manifest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"tools": [{}], "secrets": []}',
+        '{"tools": "ab", "secrets": []}',
+        '{"tools": [], "secrets": [], "lists": {"prompts": [1]}}',
+    ],
+)
 async def test_a_stored_manifest_that_cannot_be_used_counts_as_missing(store: SqliteStore, text: str) -> None:
     """G8: missing manifests are fetched."""
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("INSERT INTO manifest (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+        connection.execute(
+            "INSERT INTO manifest (plugin, fingerprint, scope, text) VALUES ('git', '1', '', ?)", (text,)
+        )
     assert await store.manifest("git", "1") is None
 
 
@@ -206,7 +227,9 @@ async def test_a_manifest_of_another_release_is_read_as_far_as_it_is_understood(
     """G8: a newer one has more, an older one does not say what there is besides tools."""
     text = '{"tools": [{"plugin": "git", "name": "log", "colour": "red"}], "secrets": ["token"], "shape": "round"}'
     with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("INSERT INTO manifest (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+        connection.execute(
+            "INSERT INTO manifest (plugin, fingerprint, scope, text) VALUES ('git', '1', '', ?)", (text,)
+        )
     manifest = await store.manifest("git", "1")
     assert manifest is not None
     assert [tool.id for tool in manifest.tools] == ["git/log"]

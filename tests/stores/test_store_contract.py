@@ -82,6 +82,7 @@ FULL_MANIFEST = Manifest(
     description="Git",
     instructions="Commit often.",
     offers=frozenset({"resources", "completions"}),
+    lists=Frozen({"prompts": (Frozen({"name": "log", "arguments": [{"name": "since"}], "x": None}),), "resources": ()}),
 )
 
 
@@ -396,6 +397,18 @@ async def test_a_manifest_is_found_only_under_its_fingerprint_and_a_newer_one_re
     assert await store.manifest("other", "old") is None
     await store.keep_manifest("git", "old", Manifest(description="newer"))
     assert await store.manifest("git", "old") == Manifest(description="newer")
+
+
+async def test_what_a_scope_lists_is_found_only_under_that_scope(store: Store) -> None:
+    """G8, G9: beside what is everybody's, which it does not replace."""
+    await store.keep_manifest("git", "abc", FULL_MANIFEST)
+    for text in filter(None, STRANGE):
+        await store.keep_manifest("git", "abc", Manifest(lists=FULL_MANIFEST.lists, description=text), text)
+    assert await store.manifest("git", "abc") == FULL_MANIFEST
+    assert await store.newest_manifest("git", "a") == FULL_MANIFEST
+    assert await store.manifest("git", "abc", "user:bob") is None
+    for text in filter(None, STRANGE):
+        assert await store.manifest("git", "abc", text) == Manifest(lists=FULL_MANIFEST.lists, description=text)
 
 
 async def test_an_audit_entry_comes_back_with_every_field(store: Store) -> None:

@@ -108,6 +108,32 @@ class ResourceSource(Protocol):
         """
         ...
 
+    async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:
+        """Return under which name the lists of a connection are kept (G8, G9).
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            owner: Whose login counts, where the server wants one (G11).
+
+        Returns:
+            A name that no connection has whose lists these must not be, or None where lists are not kept.
+        """
+        ...
+
+    def may_keep(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
+        """Return whether what a connection lists now may be kept under its name.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            owner: Whose login counts, where the server wants one (G11).
+
+        Returns:
+            False where it may be what only this session or client is to see.
+        """
+        ...
+
     def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
         """Return whether the connection of a scope stands.
 
@@ -130,6 +156,14 @@ class ResourceSource(Protocol):
 
         Returns:
             Whether it does for some values of its variables.
+        """
+        ...
+
+    def on_up(self, callback: Callable[[PluginSpec, str, LoginOwner], None]) -> None:
+        """Call back whenever a connection to a server has been opened, or has become that of a scope.
+
+        Args:
+            callback: Takes the server, the scope of the connection, and whose login it shows.
         """
         ...
 

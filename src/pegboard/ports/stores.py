@@ -235,15 +235,18 @@ class PermissionStore(Protocol):
 class ManifestStore(Protocol):
     """The manifests of servers and plugins, so that lists need nothing started (G8)."""
 
-    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
-        """Return the manifest that was stored under a plugin and the fingerprint of its specification."""
+    async def manifest(self, plugin: str, fingerprint: str, scope: str = "") -> Manifest | None:
+        """Return the manifest that was stored under a plugin and the fingerprint of its specification.
+
+        With a scope it is what the connections of that scope list besides tools.
+        """
         ...
 
     async def newest_manifest(self, plugin: str, beginning: str) -> Manifest | None:
         """Return the newest manifest that can be read under a fingerprint with this beginning."""
         ...
 
-    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest, scope: str = "") -> None:
         """Store a manifest in place of an older one."""
         ...
 

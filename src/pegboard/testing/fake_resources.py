@@ -188,6 +188,32 @@ class FakeResources:
         """
         return False
 
+    async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:  # noqa: ARG002
+        """Return None: lists in memory are always there, and none is kept.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            owner: Whose login would count; nobody needs one here.
+
+        Returns:
+            None.
+        """
+        return None
+
+    def may_keep(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:  # noqa: ARG002
+        """Return whether a list may be kept.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            owner: Whose login would count; nobody needs one here.
+
+        Returns:
+            False: none is.
+        """
+        return False
+
     def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:  # noqa: ARG002
         """Return whether a connection stands.
 
@@ -213,6 +239,13 @@ class FakeResources:
         """
         parts = re.split(r"\{[^}]*\}", template)
         return re.fullmatch("[^/]+".join(map(re.escape, parts)), uri) is not None
+
+    def on_up(self, callback: Callable[[PluginSpec, str, LoginOwner], None]) -> None:
+        """Do nothing: no connection is opened.
+
+        Args:
+            callback: It is never called.
+        """
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
         """Call back when :meth:`put` adds a resource.

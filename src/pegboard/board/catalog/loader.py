@@ -121,7 +121,7 @@ class CatalogLoader:
         self.conditional = False
         """Whether a tool has a predicate that is asked whether it can run now (T12)."""
         self.sources = tuple(sources)
-        self._manifests = Manifests(manifests)
+        self.manifests = Manifests(manifests)
         self._pins = pins
         self._env = env
         self._changed = changed
@@ -198,7 +198,7 @@ class CatalogLoader:
         """Return a plugin with what is stored of it under the overrides; its source counts once it has answered."""
         spec, key = self.specs[plugin.name], want.key
         source = self.source_of(spec)
-        stored = await self._manifests.of(source, spec, want.overrides)
+        stored = await self.manifests.of(source, spec, want.overrides)
         if stored is None or plugin.variant(key[1]).unavailable:
             return plugin
         manifest = stored.manifest
@@ -339,11 +339,11 @@ class CatalogLoader:
         source = self.source_of(spec)
         if isinstance(spec, ServerSpec):
             manifest = self._pins.with_digests(spec.name, manifest)
-            await self._manifests.keep(source, spec, want.overrides, manifest)
+            await self.manifests.keep(source, spec, want.overrides, manifest)
             manifest = await self._pins.compare(plugin_of(spec), manifest, spec.pins)
             self._pins.note_unpinned()
         else:
-            await self._manifests.keep(source, spec, want.overrides, manifest)
+            await self.manifests.keep(source, spec, want.overrides, manifest)
         if self.specs.get(want.plugin) != spec:
             return
         self._restored.pop(want.key, None)

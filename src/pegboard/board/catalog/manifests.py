@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pegboard.core.model.specs import PluginSpec
-from pegboard.core.model.tools import JsonObject, Manifest
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import CodeSource, Fingerprint, ManifestStore, Source
 
@@ -27,6 +29,7 @@ class Manifests:
     def __init__(self, store: ManifestStore) -> None:
         self._store = store
         self._stored: dict[tuple[str, str], Manifest] = {}  # of code, by plugin and fingerprint: not written again
+        self._keeping = asyncio.Lock()
 
     async def of(self, source: Source, spec: PluginSpec, overrides: JsonObject) -> StoredManifest | None:
         """Return what is stored of a plugin under these overrides, or None.
@@ -58,6 +61,21 @@ class Manifests:
             await self._keep_of_code(spec.name, code.text, manifest)
         elif (fingerprint := source.fingerprint(spec)) and not overrides:
             await self._store.keep_manifest(spec.name, fingerprint, manifest)
+
+    async def lists(self, plugin: str, fingerprint: str, scope: str) -> Mapping[str, Sequence[JsonObject]]:
+        """Return by kind what is stored of the lists of a server besides that of tools; raises ``StoreError``."""
+        found = await self._store.manifest(plugin, fingerprint, scope)
+        return EMPTY if found is None else found.lists
+
+    async def keep_list(
+        self, plugin: str, fingerprint: str, scope: str, kind: str, items: Sequence[JsonObject]
+    ) -> None:
+        """Store one of these lists, if it is another than the one that is stored; raises ``StoreError``."""
+        async with self._keeping:
+            stored = await self.lists(plugin, fingerprint, scope)
+            if kind not in stored or stored[kind] != tuple(items):
+                manifest = Manifest(lists=Frozen({**stored, kind: tuple(items)}))
+                await self._store.keep_manifest(plugin, fingerprint, manifest, scope)
 
     async def _keep_of_code(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         if self._stored.get((plugin, fingerprint)) == manifest:

@@ -28,12 +28,17 @@ class ResourceAggregator:
         self._lists = ResourceLists(services, self._changed)
         for source in sources:
             if isinstance(source, HasResources):
-                source.offering.on_changed(self._changed)
+                source.offering.on_changed(self._source_changed)
+                source.offering.on_up(self._lists.note_up)
 
     def on_changed(self, callback: Callable[[str, ListKind], object]) -> Callable[[], None]:
         """Call back with a server and which of its lists may have changed; returns what ends that."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+
+    def _source_changed(self, plugin: str, kind: ListKind) -> None:
+        self._lists.refresh(plugin)
+        self._changed(plugin, kind)
 
     def _changed(self, plugin: str, kind: ListKind) -> None:
         for callback in tuple(self._callbacks):

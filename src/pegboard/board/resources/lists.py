@@ -12,11 +12,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from pegboard.board.catalog.loader import SERVER_WAIT
-from pegboard.board.resources.reach import ListKey, ReachedServer, reached_servers
+from pegboard.board.resources.reach import ListKey, ReachedServer, ServerKey, reached_servers, server_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.core.access.listed_items import Listing, ListKind, MergedList, merge_lists
+from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.listed_items import KEYS, Listing, ListKind, MergedList, merge_lists
 from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import NeedsLoginError, PegboardError
 
@@ -45,8 +47,10 @@ class _Merged:
 class ResourceLists:
     """The newest list of each server, and the merged ones.
 
-    Lists are live, over the connections that calls take (G9). A server that does not answer within ``SERVER_WAIT``
-    seconds is excluded, or keeps what was known of before; when its answer comes, ``changed`` is called.
+    Lists are live, over the connections that calls take (G9), where those are up. Of a server that does not run the
+    list counts that the store has of it, and it is not started; once it runs, its lists are read again. A server that
+    does not answer within ``SERVER_WAIT`` seconds is excluded, or keeps what was known of before. Where a list turns
+    out to be another than the one that was given, ``changed`` is called.
     """
 
     def __init__(self, services: Services, changed: Callable[[str, ListKind], None]) -> None:
@@ -56,18 +60,80 @@ class ResourceLists:
         self._late: set[ListKey] = set()
         self._known: OrderedDict[ListKey, Sequence[JsonObject]] = OrderedDict()
         self._merged: OrderedDict[tuple[str, str, ListKind], _Merged] = OrderedDict()
+        self._given: OrderedDict[ServerKey, tuple[ReachedServer, frozenset[ListKind]]] = OrderedDict()
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
         self._warned: set[str] = set()
 
     async def merged(self, snapshot: Snapshot, kind: ListKind) -> MergedList:
         """Return what the session's agent sees of a kind, by the names that clients know."""
         servers = [s for s in reached_servers(self._services, snapshot).values() if s.may_have(kind)]
-        lists = {server.plugin.name: server.cached(kind) for server in servers}
+        lists = {server.plugin.name: await self._at_hand(server, kind) for server in servers}
         missing = [server for server in servers if lists[server.plugin.name] is None]
         if missing:
             await self._fetch_all(missing, kind)
             for server in missing:
                 lists[server.plugin.name] = self._known.get(server.key(kind), ())
         return self._merge(snapshot, kind, [(s, lists[s.plugin.name] or ()) for s in servers])
+
+    async def _at_hand(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
+        """Return a list of a server that nothing has to be started or asked for, or None."""
+        _, kinds = self._given.get(server.server_key, (server, frozenset[ListKind]()))
+        _keep(self._given, server.server_key, (server, kinds | {kind}))
+        items = server.cached(kind)
+        return await self._kept(server, kind) if items is None and not server.is_up else items
+
+    async def _kept(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
+        """Return a list that the store has of a server, or None."""
+        key = server.key(kind)
+        known = self._known.get(key)
+        try:
+            name = await server.kept_as()
+            if name is None:
+                return None
+            lists = await self._services.loader.manifests.lists(server.plugin.name, server.fingerprint, name)
+        except PegboardError:  # the store, or a login, cannot be read now
+            return known
+        items = lists.get(kind)
+        if items is None or (known is not None and items == tuple(known)):
+            return None if items is None else known
+        _keep(self._known, key, items)
+        return items
+
+    def note_up(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> None:
+        """Read again what is stored of a server, since a connection to it is up."""
+        server = server_of(self._services, spec, scope, owner)
+        if server is not None:
+            if server.server_key not in self._given:
+                _keep(self._given, server.server_key, (server, frozenset()))
+            self.refresh(spec.name)
+
+    def refresh(self, plugin: str) -> None:
+        """Read again, beside everything else, what was given of a server, as far as its connections are up."""
+        if plugin in self._refreshing:
+            self._again.add(plugin)
+        elif any(key[0] == plugin for key in self._given):
+            task = self._refreshing[plugin] = asyncio.create_task(self._refresh(plugin), name=f"lists of {plugin}")
+            task.add_done_callback(lambda _: self._refreshing.pop(plugin, None))
+
+    async def _refresh(self, plugin: str) -> None:
+        again = True
+        while again:
+            self._again.discard(plugin)
+            given = [found for key, found in self._given.items() if key[0] == plugin]
+            for server, kinds in given:  # one after the other: the first takes a process that is nobody's yet
+                for kind in KEYS if server.is_up else ():
+                    wanted = kind in kinds or await self._kept(server, kind) is not None
+                    if wanted and server.is_up and server.cached(kind) is None:
+                        await self._read_again(server, kind)
+            again = plugin in self._again
+
+    async def _read_again(self, server: ReachedServer, kind: ListKind) -> None:
+        before = self._known.get(server.key(kind))
+        await asyncio.wait([self._fetching(server, kind)])
+        after = self._known.get(server.key(kind))
+        if before is not None and after is not None and tuple(before) != tuple(after):
+            self._changed(server.plugin.name, kind)
 
     def _merge(
         self, snapshot: Snapshot, kind: ListKind, lists: list[tuple[ReachedServer, Sequence[JsonObject]]]
@@ -88,11 +154,7 @@ class ResourceLists:
         """Ask servers at once, and wait for those that were not late the last time."""
         awaited: dict[ListKey, asyncio.Task[None]] = {}
         for server in servers:
-            key = server.key(kind)
-            task = self._tasks.get(key)
-            if task is None:
-                task = self._tasks[key] = asyncio.create_task(self._fetch(server, key), name=f"list {kind} of {key[0]}")
-                task.add_done_callback(partial(self._tasks.pop, key))
+            key, task = server.key(kind), self._fetching(server, kind)
             if key not in self._late:
                 awaited[key] = task
         if awaited:
@@ -101,6 +163,15 @@ class ResourceLists:
             if not task.done():
                 self._late.add(key)
                 log.warning("the %s of server %s are not there yet: its list goes without them", kind, key[0])
+
+    def _fetching(self, server: ReachedServer, kind: ListKind) -> asyncio.Task[None]:
+        """Return the task that asks a server for a list: one for everybody who wants it now."""
+        key = server.key(kind)
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(self._fetch(server, key), name=f"list {kind} of {key[0]}")
+            task.add_done_callback(partial(self._tasks.pop, key))
+        return task
 
     async def _fetch(self, server: ReachedServer, key: ListKey) -> None:
         """Keep the newest list of a server; one that cannot be read leaves what was known of before.
@@ -121,9 +192,19 @@ class ResourceLists:
             log.exception("reading the %s of server %s failed", kind, key[0])
             return
         _keep(self._known, key, items)
+        await self._keep_for_next_start(server, kind, items)
         if key in self._late:
             self._late.discard(key)
             self._changed(key[0], kind)
+
+    async def _keep_for_next_start(self, server: ReachedServer, kind: ListKind, items: Sequence[JsonObject]) -> None:
+        """Store a list, so that the next start of Pegboard does not have to start the server for it."""
+        manifests, name = self._services.loader.manifests, server.plugin.name
+        try:
+            if server.may_keep and (kept_as := await server.kept_as()) is not None:
+                await manifests.keep_list(name, server.fingerprint, kept_as, kind, items)
+        except PegboardError as error:
+            self._warn(f"the {kind} of server {name} are not kept for the next start: {error.message}")
 
     def _warn(self, text: str) -> None:
         """Log a warning once."""
@@ -136,7 +217,7 @@ class ResourceLists:
 
     async def aclose(self) -> None:
         """Stop asking."""
-        tasks = list(self._tasks.values())
+        tasks = [*self._refreshing.values(), *self._tasks.values()]
         for task in tasks:
             task.cancel()
         for task in tasks:

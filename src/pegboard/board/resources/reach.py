@@ -13,8 +13,10 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Plugin
 from pegboard.ports import CallContext, HasResources, ResourceSource, SessionKey
 
+ServerKey = tuple[str, str, str, LoginOwner]
+"""A server, its fingerprint, the scope of a connection, and whose login is shown on it."""
 ListKey = tuple[str, str, str, LoginOwner, ListKind]
-"""A server, its fingerprint, the scope of a connection, whose login is shown on it, and which list."""
+"""A ``ServerKey``, and which list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,23 @@ class ReachedServer:
     owner: LoginOwner
     fingerprint: str
 
+    @property
+    def server_key(self) -> ServerKey:
+        """Return the key of its connection."""
+        return self.plugin.name, self.fingerprint, self.scope, self.owner
+
     def key(self, kind: ListKind) -> ListKey:
         """Return the key of one of its lists."""
-        return self.plugin.name, self.fingerprint, self.scope, self.owner, kind
+        return (*self.server_key, kind)
+
+    async def kept_as(self) -> str | None:
+        """Return under which name its lists are kept, or None where they are not."""
+        return await self.source.kept_as(self.spec, self.scope, self.owner)
+
+    @property
+    def may_keep(self) -> bool:
+        """Return whether what it lists now may be kept."""
+        return self.source.may_keep(self.spec, self.scope, self.owner)
 
     def cached(self, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list that was read already and cannot have changed since, or None."""
@@ -75,17 +91,26 @@ def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, Reached
     return {server.plugin.name: server for server in found if server is not None}
 
 
-def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedServer | None:
-    spec = services.loader.specs.get(plugin.name)
-    source = services.loader.source_of(spec) if spec is not None else None
-    if spec is None or source is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
+def server_of(services: Services, spec: PluginSpec, scope: str, owner: LoginOwner) -> ReachedServer | None:
+    """Return a server over one of its connections, or None where it is not one of the configuration any more."""
+    plugin, source = services.loader.catalog.plugins.get(spec.name), services.loader.source_of(spec)
+    if plugin is None or services.loader.specs.get(spec.name) != spec or not isinstance(source, HasResources):
         return None
-    permissions, user, offering = snapshot.permissions, snapshot.info.pool_user, source.offering
     return ReachedServer(
         plugin=plugin,
         spec=spec,
-        source=offering,
-        scope=pool_scope(permissions, spec, user),
-        owner=login_owner(permissions, user) if offering.by_login(spec) else LoginOwner(),
+        source=source.offering,
+        scope=scope,
+        owner=owner,
         fingerprint=source.fingerprint(spec),
     )
+
+
+def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedServer | None:
+    spec = services.loader.specs.get(plugin.name)
+    source = services.loader.source_of(spec) if spec is not None else None
+    if spec is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
+        return None
+    permissions, user = snapshot.permissions, snapshot.info.pool_user
+    owner = login_owner(permissions, user) if source.offering.by_login(spec) else LoginOwner()
+    return server_of(services, spec, pool_scope(permissions, spec, user), owner)

@@ -71,6 +71,18 @@ def session_scope(agent: str, user: PoolUser) -> str:
     return _joined({"user": user.principal, "agent": agent, "session": user.session})
 
 
+def without_passing_parts(scope: str) -> str:
+    """Return a scope of ``pool_scope`` without the session or client that it is narrowed to.
+
+    >>> without_passing_parts("user:ada:agent:coder:session:17")
+    'user:ada:agent:coder'
+    """
+    parts = scope.split(":")
+    pairs = zip(parts[::2], parts[1::2], strict=False)
+    lasting = [part for pair in pairs if pair[0] not in ("session", "client") for part in pair]
+    return ":".join(lasting) if lasting else scope
+
+
 def _joined(parts: Mapping[str, str]) -> str:
     return ":".join(f"{kind}:{_escaped(name)}" for kind, name in parts.items())
 

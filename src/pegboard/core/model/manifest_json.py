@@ -44,10 +44,18 @@ def manifest_from_json(text: str) -> Manifest | None:
         values["offers"] = None if offers is None else frozenset(offers)
         values["digests"] = _digests(text, document)
         values["unreviewed"] = NOTHING_UNREVIEWED
+        lists: dict[str, list[Any]] = document.get("lists") or {}
+        values["lists"] = Frozen({kind: tuple(map(_item, items)) for kind, items in lists.items()})
         manifest = Manifest(**values)
         return manifest if _is_whole(manifest) else None
     except (ValueError, LookupError, TypeError):
         return None
+
+
+def _item(item: Any) -> Any:
+    if not isinstance(item, dict):
+        raise TypeError
+    return Frozen(cast("dict[str, Any]", item))
 
 
 def _digests(text: str, document: dict[str, Any]) -> tuple[str, ...]:

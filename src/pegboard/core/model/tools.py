@@ -219,6 +219,8 @@ class Manifest:
     changed stands here as it is pinned, what is new does not.
     ``digests`` are those of the definitions of ``tools``, in their order, where they are known to be of just these: a
     store hands them out only with the text with which they were kept.
+    ``lists`` is what a server lists besides tools (resources, templates, prompts), by kind, as it stood on the wire; it
+    is kept for each scope of its connections, beside the manifest that is everybody's.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -229,6 +231,7 @@ class Manifest:
     offers: frozenset[str] | None = None
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     digests: tuple[str, ...] = field(default=(), compare=False)
+    lists: Mapping[str, tuple[JsonObject, ...]] = field(default=EMPTY)
 
     def purpose(self, plugin: str) -> str:
         """Return what a plugin of this name is for: what its source says of it, else how its instructions begin."""

@@ -299,6 +299,14 @@ class McpSource:
         server = _server(spec)
         return self.logins_of(server) is not None and not for_itself(server)
 
+    async def login_id(self, spec: PluginSpec, owner: LoginOwner) -> str | None:
+        """Return which login a server is shown, empty where it wants none of a person; None where one is missing."""
+        server = _server(spec)
+        logins = self.logins_of(server)
+        if logins is None or for_itself(server) or not await logins.wanted(server):
+            return ""
+        return await logins.login_id(server, owner)
+
     def logins_of(self, spec: ServerSpec) -> McpLogins | None:
         """Return the logins to servers, None where this one cannot want any."""
         if self._store is None or not spec.url or not may_log_in(spec):
@@ -379,6 +387,8 @@ class McpSource:
             self._pool[key] = found
             idle = None if scope == _SHARED else self._idle_after
             found.usage.stop_after(idle if spec.idle is None else spec.idle)
+            if found.live is not None:
+                self._note_up(found)
         return found
 
     def _found(self, spec: PluginSpec, scope: str) -> Connection | None:
@@ -407,9 +417,17 @@ class McpSource:
             raise UsageError("The source of MCP servers is closed.")
         connection = Connection(spec, fingerprint, self._settings, lambda: self._announce(spec.name))
         connection.reads = self._read_list if self._take_list is not None else None
+        connection.came_up = partial(self._note_up, connection)
         if (logins := self.logins_of(spec)) is not None:
             connection.login = logins.of_connection(spec, owner)
         return connection
+
+    def _note_up(self, connection: Connection) -> None:
+        """Note that a connection is up, once it is that of a scope."""
+        for scope, found in self._of(connection.spec):
+            if found is connection and scope != _UNASSIGNED:
+                owner = connection.login.owner if connection.login is not None else None
+                self.offering.note_up(connection.spec, scope, owner or LoginOwner())
 
     def _announce(self, name: str) -> None:
         for callback in self._callbacks:

@@ -33,7 +33,7 @@ _TABLES: Final = {
         "agent text, principal text, kind text, name text, value text, PRIMARY KEY (agent, principal, kind, name)"
     ),
     "switch_action": "id id, mark text, subject text, at real, by text, changes text",
-    "manifest": "id id, plugin text, fingerprint text, text text, UNIQUE (plugin, fingerprint)",
+    "manifest": "id id, plugin text, fingerprint text, scope text, text text, UNIQUE (plugin, fingerprint, scope)",
     "pinned_server": "plugin text, version int, revision int, PRIMARY KEY (plugin)",
     "pin": (
         "plugin text, kind text, tool text, digest text, waiting text, flags int, by text, definition text,"

@@ -39,7 +39,8 @@ class Connection:
     all of them in ``history``. ``notified`` takes the notifications that are not about tools, None where some may
     have been missed. ``one_at_a_time``: the server asks, and nothing says which call it asks for (G9).
     ``login`` is what its requests show, where the server may want a login (G11). ``reads`` reads the list of the tools
-    and has it compared with the pins, where that is to be done before calls (A4).
+    and has it compared with the pins, where that is to be done before calls (A4). ``came_up`` is called each time that
+    it has been started.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Connection:
         self.login: ShownLogin | None = None
         self.reads: Callable[[Connection, ServerSpec], Awaitable[None]] | None = None
         self.reading: asyncio.Task[None] | None = None
+        self.came_up: Callable[[], None] | None = None
         self.closing = False
         self.history = ConnectionHistory(settings.mask, settings.monotonic)
         self._settings = settings
@@ -167,6 +169,8 @@ class Connection:
         self._live = live
         self.history.started(live.pid)
         self.usage.note_up(True)
+        if self.came_up is not None:
+            self.came_up()
 
     async def _open(self, spec: ServerSpec, *, legacy: bool) -> tuple[OpenConnection, Fault | None]:
         """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""

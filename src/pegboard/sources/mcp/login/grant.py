@@ -39,6 +39,7 @@ class LoginGrant:
         kind: how it was obtained: by a person's login (code), or by the gateway for itself.
         renewed: whether it was renewed since the login, with which scopes may have been lost.
         refused: why the issuer does not renew it any more, or empty.
+        login_id: which login it comes from: another one may be that of another account.
     """
 
     access_token: str = field(repr=False)
@@ -56,6 +57,7 @@ class LoginGrant:
     kind: GrantKind = "code"
     renewed: bool = False
     refused: str = ""
+    login_id: str = ""
 
     def to_json(self) -> str:
         """Return the grant as it is sealed."""

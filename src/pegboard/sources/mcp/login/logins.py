@@ -121,6 +121,12 @@ class McpLogins:
             return True
         return False
 
+    async def login_id(self, spec: ServerSpec, owner: LoginOwner) -> str | None:
+        """Return which login of an owner's counts, the same however often it is renewed; None without one."""
+        key = LoginGrantKey(owner, resource_of(spec))
+        held = self._keeper.at_hand(key) or await self._keeper.read(key)
+        return held.grant.login_id if held is not None and held.lasts() else None
+
     async def _renewed(self, grant: LoginGrant) -> LoginGrant:
         """Return a grant with new tokens; an issuer that does not know its client any more gets a new one next time."""
         try:

@@ -105,6 +105,7 @@ async def _granted(
         client_secret=identity.client_secret,
         method=identity.method,
         kind=kind,
+        login_id=secrets.token_hex(8),
     )
 
 

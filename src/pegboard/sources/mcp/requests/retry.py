@@ -121,6 +121,7 @@ async def _once(
     limit = TimeLimit(live.limits, spec.timeout)
     if made is not None:
         made.limit = limit
+        live.called = True
     connection.usage.begin()
     try:
         with limit:

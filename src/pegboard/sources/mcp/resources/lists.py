@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from pegboard.core.access.instances import LoginOwner
+from pegboard.core.access.instances import LoginOwner, without_passing_parts
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
@@ -79,6 +79,10 @@ class Connections(Protocol):
         """Return whether what a server gives may depend on whose login it is shown."""
         ...
 
+    async def login_id(self, spec: PluginSpec, owner: LoginOwner) -> str | None:
+        """Return which login a server is shown, empty where it wants none of a person; None where one is missing."""
+        ...
+
 
 class _ListRead(NamedTuple):
     """A list, when it was read, and the login that was shown for it: it may not be that of another."""
@@ -116,12 +120,44 @@ class ServerLists:
         self._connections = connections
         self._run = run
         self._callbacks: list[Callable[[str, ListKind], None]] = []
+        self._up_callbacks: list[Callable[[PluginSpec, str, LoginOwner], None]] = []
         self._kept: WeakKeyDictionary[OpenConnection, _KeptLists] = WeakKeyDictionary()
         self._updates: WeakKeyDictionary[Connection, Subscriptions] = WeakKeyDictionary()
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
         """Call back with the name of a server, and which of its lists has changed."""
         self._callbacks.append(callback)
+
+    def on_up(self, callback: Callable[[PluginSpec, str, LoginOwner], None]) -> None:
+        """Call back with a server, a scope and an owner whenever their connection has been opened."""
+        self._up_callbacks.append(callback)
+
+    def note_up(self, spec: PluginSpec, scope: str, owner: LoginOwner) -> None:
+        """Note that the connection of a scope and an owner has been opened."""
+        for callback in self._up_callbacks:
+            callback(spec, scope, owner)
+
+    async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:
+        """Return under which name the lists of a connection are kept, or None where they are not.
+
+        What another replica runs is asked there. A login that is missing shows nothing, and one of another account
+        nothing of before (G9).
+        """
+        if spec.instance == "store":
+            return None
+        login_id = await self._connections.login_id(spec, owner)
+        if login_id is None:
+            return None
+        return f"{owner.scope} {login_id}" if login_id else without_passing_parts(scope)
+
+    def may_keep(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
+        """Return whether what a connection lists now is what one of the same name will list when it begins.
+
+        That of a session or a client is another one by then, unless no call has run yet.
+        """
+        connection = self._connections.in_use(spec, scope, owner)
+        live = connection.live if connection is not None else None
+        return without_passing_parts(scope) == scope or (live is not None and not live.called)
 
     def by_login(self, spec: PluginSpec) -> bool:
         """Return whether what a server gives may depend on whose login it is shown."""

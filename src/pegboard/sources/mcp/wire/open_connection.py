@@ -103,6 +103,7 @@ class OpenConnection:
       message.
     - ``newest`` is what was read last of its tools. ``listed`` are those tools once they were compared with the pins;
       None as long as no call may run (A4); ``forgotten`` is how often they had to be read again.
+    - ``called``: a call has run on it, so that what it lists may be that caller's.
     - ``login`` is what its requests over HTTP show, where the server may want a login.
     - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
@@ -136,6 +137,7 @@ class OpenConnection:
         self.pid: int | None = None
         self.exit = ""
         self.any_message = False
+        self.called = False
         self.stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self.invalid_lines: deque[str] = deque(maxlen=_INVALID_LINES)
         self.invalid_count = 0
