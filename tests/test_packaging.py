@@ -85,7 +85,7 @@ def test_one_script_installs_and_serves_in_an_empty_folder(installed: Path, serv
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
     }}  # fmt: skip
     headers = {"accept": "application/json, text/event-stream"}
-    answer = httpx2.post(served, json=call, headers=headers, trust_env=False)
+    answer = httpx2.post(served, json=call, headers=headers, trust_env=False, timeout=60)
     assert answer.status_code == 200
     assert '"serverInfo"' in answer.text
     assert script("ready", home=installed, PEGBOARD_PORT=str(port)).returncode == 0
