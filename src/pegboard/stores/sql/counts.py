@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.errors import StoreError
@@ -36,6 +37,8 @@ LONGEST_DURATIONS: Final = 160
 """How many characters the durations of a row may have before they are added up."""
 REMOVED_AT_ONCE: Final = 500
 """How many old rows of a unit are removed at once: some milliseconds."""
+FOLDED_AT_ONCE: Final = 100
+"""How many rows are summed at once."""
 
 _NAMES: Final = ("principal", "agent", "session", "server", "tool", "outcome")
 _COUNTS: Final = Counts._fields
@@ -52,6 +55,9 @@ _STRETCH: Final = "unit = ? AND start = ?"
 _EXTENT: Final = f"SELECT count(*), max(length(durations)) FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
 _CELLS: Final = ", ".join((*_NAMES, *_COUNTS, "durations"))
 _ROWS: Final = f"SELECT key, {_CELLS} FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
+_TIMES: Final = (
+    f"SELECT key, requests + calls + denials + waits, {', '.join(_NAMES)} FROM main.request_count WHERE {_STRETCH}"  # noqa: S608
+)
 _LONG: Final = f"SELECT key, durations FROM main.request_count WHERE {_STRETCH} AND length(durations) > ?"  # noqa: S608
 _SHORTEN: Final = f"UPDATE main.request_count SET durations = ? WHERE {_STRETCH} AND key = ?"  # noqa: S608
 _OLD: Final = (
@@ -108,32 +114,39 @@ class PendingCounts:
         self.newest = max(self.newest, *(record.start for record in taken))
 
 
-async def _keep_few(transaction: Transaction, unit: CountUnit, start: int) -> None:
-    """Sum the rarest rows of a stretch of time where it has too many, and add durations up that are long."""
+async def _keep_few(transaction: Transaction, unit: CountUnit, start: int) -> bool:
+    """Sum the rarest rows of a stretch of time where it has too many, and add durations up that are long.
+
+    Returns whether there may be more to do.
+    """
     ((number, longest),) = await transaction.rows(_EXTENT, unit.number, start)
-    if number > unit.most:
-        await _fold(transaction, unit, start)
+    if number > unit.most and await _fold(transaction, unit, start):
+        return True
     if (longest or 0) > LONGEST_DURATIONS:
         for key, text in await transaction.rows(_LONG, unit.number, start, LONGEST_DURATIONS):
             await transaction.run(_SHORTEN, _durations_text(_durations(text)), unit.number, start, key)
+    return False
 
 
-async def _fold(transaction: Transaction, unit: CountUnit, start: int) -> None:
-    """Sum the rarest rows of a stretch of time; one that cannot be read stays."""
-    rows = await transaction.rows(_ROWS, unit.number, start)
-    records = {one.names: (key, one) for key, *row in rows if (one := _sound(start, row)) is not None}
-    moved = folded({names: one.counts.times for names, (_, one) in records.items()}, unit.most)
+async def _fold(transaction: Transaction, unit: CountUnit, start: int) -> bool:
+    """Sum some of the rarest rows of a stretch of time, and return whether there were any that can be read."""
+    rows = await transaction.rows(_TIMES, unit.number, start)
+    keys_and_times = {row[2:]: row[:2] for row in rows if tuple(map(type, row)) == (int, int, *[str] * len(_NAMES))}
+    moved = folded({names: times for names, (_, times) in keys_and_times.items()}, unit.most)
+    wholes = {keys_and_times[names][0]: whole for names, whole in moved.items()}
+    condition, keys = one_of("key", islice(wholes, FOLDED_AT_ONCE))
     sums: dict[CountNames, CountRecord] = {}
     gone: list[int] = []
-    for names, whole in moved.items():
-        key, one = records[names]
-        gone.append(key)
-        sums[whole] = sums.get(whole, CountRecord(start, *whole)).plus(one)
-    for at in range(0, len(gone), REMOVED_AT_ONCE):
-        condition, keys = one_of("key", gone[at : at + REMOVED_AT_ONCE])
-        query = f"DELETE FROM main.request_count WHERE {_STRETCH} AND {condition}"  # noqa: S608 - constants
-        await transaction.run(query, unit.number, start, *keys)
+    for key, *row in await transaction.rows(f"{_ROWS} AND {condition}", unit.number, start, *keys):
+        if (one := _sound(start, row)) is not None:
+            gone.append(key)
+            whole = wholes[key]
+            sums[whole] = sums.get(whole, CountRecord(start, *whole)).plus(one)
+    condition, keys = one_of("key", gone)
+    query = f"DELETE FROM main.request_count WHERE {_STRETCH} AND {condition}"  # noqa: S608 - constants
+    await transaction.run(query, unit.number, start, *keys)
     await transaction.many(_ADD, sorted(_row(unit, row) for row in sums.values()))
+    return bool(gone)
 
 
 class StoredCounts(StoreBase):
@@ -149,8 +162,8 @@ class StoredCounts(StoreBase):
         """Look at one stretch of time to which rows were added."""
         if self._counts.touched:
             stretch = min(self._counts.touched)
-            await _keep_few(transaction, *stretch)
-            self._counts.touched.discard(stretch)
+            if not await _keep_few(transaction, *stretch):
+                self._counts.touched.discard(stretch)
         return bool(self._counts.touched)
 
     async def _remove_old_rows(self, transaction: Transaction) -> bool:
