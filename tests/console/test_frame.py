@@ -14,7 +14,7 @@ from .browser import broken_words, opened, tab_to
 from .running import Console, running
 from .waiting_calls import asked, set_up
 
-WIDTHS = (400, 1_000, 1_440, 1_920)
+WIDTHS = (400, 1_440)
 LISTS = ("/console/sessions", "/console/audit", "/console/servers", "/console/agents")
 MANY = 36
 AGENTS = "".join(f"  assistant_of_team_{n:02d}: {{tools: [clock]}}\n" for n in range(MANY))
