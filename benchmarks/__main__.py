@@ -62,6 +62,7 @@ PROGRAMS = (
     "console",
     "dialogues",
     "gateway",
+    "install",
     "keystrokes",
     "logins",
     "pins",

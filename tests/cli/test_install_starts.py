@@ -218,7 +218,7 @@ def test_what_was_started_ends_with_an_installation_that_is_interrupted(folder: 
 async def called(entry: dict[str, Any], calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
     """Start Pegboard as a client does, from another folder than that of the command, and return what calls answer."""
     command, *arguments = command_of(entry)
-    spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=entry.get("cwd"))
+    spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=entry.get("cwd"), timeout=180)
     source, answers = McpSource(start_timeout=60), list[str]()
     try:
         for name, given in calls:

@@ -36,7 +36,7 @@ async def converse(client: Any) -> None:
 async def test_every_call_of_a_client_was_a_request_of_its_model(config: Path, era: str, transport: str) -> None:
     """F4: with the tokens of the list that it got; meta-tools, searches and loads are counted beside."""
     if transport == "stdio":
-        async with connected(spawn(config, "--agent", "other"), era) as with_stdio:
+        async with connected(spawn(config, "--agent", "other", "--session", "default"), era) as with_stdio:
             await converse(with_stdio.client)
     else:
         async with process(config) as running, connected(f"{running.url}/other", era) as with_http:

@@ -28,7 +28,7 @@ def install_line(*packages: str, extra: str = "") -> str:
         extras, others = _uv_tool(receipt)
         wanted = dict.fromkeys((*others, *packages))
         return _line("uv tool install", *_each("--with", wanted), _own(*extras, extra))
-    if _run_once(environment):
+    if in_cache(environment / "bin"):
         return _line("uvx", "--from", _own(extra), *_each("--with", packages), "pegboard")
     own = _own(extra) if extra else ""
     if (environment / "pipx_metadata.json").is_file():
@@ -97,6 +97,16 @@ def _uv_tool(receipt: Path) -> tuple[list[str], list[str]]:
     return extras, others
 
 
-def _run_once(environment: Path) -> bool:
-    """Return whether ``uvx`` made this environment in uv's cache, where the next run may have another one."""
-    return any(folder.name.startswith(("archive-v", "environments-v")) for folder in environment.parents)
+def in_cache(path: Path) -> bool:
+    """Return whether a path lies in an environment that ``uvx`` made in uv's cache: the next run may have another."""
+    return any(folder.name.startswith(("archive-v", "environments-v")) for folder in path.absolute().parents)
+
+
+def from_index() -> bool:
+    """Return whether this Pegboard came from an index of packages, not from a file or a checkout."""
+    return not _distribution()[1]
+
+
+def lasting_line() -> str:
+    """Return the line that installs this Pegboard where it stays."""
+    return _line("uv tool install", _own())

@@ -23,6 +23,8 @@ from pegboard.config.documents.document import display_path
 from pegboard.config.location import Machine
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError, UsageError
+from pegboard.support.installed import from_index, in_cache, lasting_line
+from pegboard.support.version import __version__
 
 ENTRY: Final = "pegboard"
 CONFIGURATION: Final = "pegboard.yaml"
@@ -192,12 +194,21 @@ def agent_in_use(file: ServerFile, machine: Machine) -> str:
 
 
 def program() -> list[str]:
-    """Return how Pegboard is started from anywhere: clients do not have the user's ``PATH``."""
+    """Return how Pegboard is started from anywhere: clients do not have the user's ``PATH`` (G12).
+
+    Nothing in a cache is named: it is gone with the next cleaning. Raises ``ConfigError`` where nothing else is there.
+    """
     beside = Path(sys.executable).parent / ("pegboard.exe" if sys.platform == "win32" else "pegboard")
-    if beside.is_file():
-        return [str(beside)]
     found = shutil.which("pegboard")
-    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "pegboard"]
+    for place in (beside, Path(found).absolute() if found else None):
+        if place is not None and place.is_file() and not in_cache(place):
+            return [str(place)]
+    if not in_cache(Path(sys.prefix)):
+        return [sys.executable, "-m", "pegboard"]
+    if (runner := shutil.which("uvx")) is not None and from_index():
+        return [str(Path(runner).absolute()), f"pegboard@{__version__}"]
+    message = "This Pegboard runs from a cache that is cleaned, and no index has it, so no client could start it later."
+    raise ConfigError(message, code="not_lasting", hint=f"Run `{lasting_line()}`, then that pegboard.")
 
 
 def inputs_as_variables(servers: Any) -> Any:

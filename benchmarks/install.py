@@ -1,0 +1,181 @@
+"""Which of ten servers move behind Pegboard in each client: ``python -m benchmarks install [CLIENT …] [--json]``.
+
+For each of the twelve clients, and each scope that it has, a home of its own gets a file of that client with the
+servers. `pegboard init --install` starts each server as the client does and through Pegboard; `--uninstall` gives the
+file back. Printed is how many tools a server has both ways, or that it stays, and whether the file came back byte for
+byte. ``--servers NAME …`` takes only these. The packages come from the registries, into one cache for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pegboard.config.clients.installing import scopes_of
+from pegboard.config.clients.known import CLIENTS, spots
+from pegboard.config.location import Machine
+
+SERVERS: dict[str, tuple[str, ...]] = {
+    "everything": ("npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31"),
+    "filesystem": ("npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "{project}"),
+    "memory": ("npx", "-y", "@modelcontextprotocol/server-memory@2026.8.31"),
+    "thinking": ("npx", "-y", "@modelcontextprotocol/server-sequential-thinking@2026.8.31"),
+    "playwright": ("npx", "-y", "@playwright/mcp@latest"),
+    "commander": ("npx", "-y", "@wonderwhy-er/desktop-commander@latest"),
+    "git": ("uvx", "mcp-server-git==2026.10.19"),
+    "time": ("uvx", "mcp-server-time==2026.10.19"),
+    "fetch": ("uvx", "mcp-server-fetch==2026.10.24"),
+    "sqlite": ("uvx", "mcp-server-sqlite", "--db-path", "{project}/data.db"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What became of one client in one scope; ``servers`` are the tools of each, or why it stays."""
+
+    client: str
+    scope: str
+    seconds: float
+    servers: dict[str, int | str] = field(default_factory=dict[str, int | str])
+    given_back: bool = False
+    error: str = ""
+
+
+def file_of(client: str, servers: Mapping[str, tuple[str, ...]], env: Mapping[str, str]) -> str:
+    """Return the file of a client with servers, as that client writes it."""
+    entries = {
+        name: {"command": words[0], "args": list(words[1:]), "env": dict(env)} for name, words in servers.items()
+    }
+    match client:
+        case "codex":
+            lines = [
+                f"[mcp_servers.{name}]\ncommand = {json.dumps(entry['command'])}\nargs = {json.dumps(entry['args'])}\n"
+                f"[mcp_servers.{name}.env]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in env.items())
+                for name, entry in entries.items()
+            ]
+            return "\n".join(lines)
+        case "goose":
+            stdio = {"type": "stdio", "enabled": True, "timeout": 300}
+            extensions = {
+                name: {**stdio, "name": name, "cmd": entry["command"], "args": entry["args"], "envs": entry["env"]}
+                for name, entry in entries.items()
+            }
+            return yaml.safe_dump({"extensions": extensions}, sort_keys=False)
+        case "opencode":
+            local = {
+                name: {"type": "local", "command": [entry["command"], *entry["args"]], "environment": entry["env"]}
+                for name, entry in entries.items()
+            }
+            return json.dumps({"mcp": local}, indent=2)
+        case "zed":
+            own = {name: {"source": "custom", **entry} for name, entry in entries.items()}
+            return json.dumps({"context_servers": own}, indent=2)
+        case _:
+            root = {"vscode": "servers"}.get(client, "mcpServers")
+            return json.dumps({root: entries}, indent=2)
+
+
+def tried(client: str, scope: str, servers: Mapping[str, tuple[str, ...]], caches: Path) -> Installed:
+    """Install Pegboard into a client of a new home, take it out again, and return what became of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        home, project = Path(folder, "home"), Path(folder, "project")
+        home.mkdir()
+        project.mkdir()
+        subprocess.run(["git", "init", "-q", str(project)], check=True)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | {"HOME": str(home)}
+        machine = Machine(folder=project, home=home, env=env)
+        given = {"npm_config_cache": str(caches / "npm"), "UV_CACHE_DIR": str(caches / "uv")}
+        here = str(project)
+        filled = {name: tuple(one.replace("{project}", here) for one in words) for name, words in servers.items()}
+        text = file_of(client, filled, given)
+        level = "user" if scope == "local" else scope
+        spot = next(one for one in spots(CLIENTS[client], machine) if one.scope == level)
+        if scope == "local":
+            text = json.dumps({"projects": {str(project): json.loads(text)}}, indent=2)
+        spot.path.parent.mkdir(parents=True, exist_ok=True)
+        spot.path.write_text(text)
+        began = time.perf_counter()
+        accepted = [sys.executable, "-c", _ACCEPT, str(spot.path)]
+        subprocess.run(accepted, cwd=project, env=env, check=True)
+        ran = _pegboard(project, env, "--install", client, "--scope", scope, "--json")
+        seconds = time.perf_counter() - began
+        document: dict[str, Any] = json.loads(ran.stdout or "{}")
+        if ran.returncode:
+            return Installed(client=client, scope=scope, seconds=seconds, error=document["error"]["message"])
+        found: dict[str, int | str] = {one["name"]: one["reason"] for one in document["staying"]}
+        found |= dict.fromkeys(document["checked"], 0) | found
+        for line in ran.stderr.splitlines():  # pegboard: 3 of 10 servers: git: 12 tools
+            _, _, rest = line.partition(" servers: ")
+            name, _, result = rest.partition(": ")
+            if result.endswith((" tool", " tools")):
+                found[name] = int(result.split()[0])
+        _pegboard(project, env, "--uninstall", client, "--scope", scope)
+        back = spot.path.read_text() == text
+        return Installed(client=client, scope=scope, seconds=seconds, servers=found, given_back=back)
+
+
+_ACCEPT = """
+import sys
+from pathlib import Path
+from pegboard.config.acceptance import accept_text
+accept_text(Path(sys.argv[1]))
+"""
+
+
+def _pegboard(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pegboard", "init", *arguments]
+    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+
+
+def rows(clients: list[str], servers: Mapping[str, tuple[str, ...]], caches: Path) -> Iterator[Installed]:
+    """Yield what became of each client in each of its scopes."""
+    for client in clients:
+        for scope in scopes_of(CLIENTS[client]):
+            yield tried(client, scope, servers, caches)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; return 1 where a file did not come back, or nothing was installed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks install", description=__doc__)
+    parser.add_argument("clients", nargs="*", help="only these clients")
+    parser.add_argument("--servers", nargs="*", choices=list(SERVERS), default=list(SERVERS))
+    parser.add_argument("--caches", type=Path, default=Path(".venv", "server-packages"))
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    if missing := [name for name in ("npx", "uvx") if shutil.which(name) is None]:
+        parser.error(f"{', '.join(missing)} cannot be found on the PATH")
+    servers = {name: SERVERS[name] for name in given.servers}
+    found: list[Installed] = []
+    if not given.json:
+        print("| client | scope | " + " | ".join(servers) + " | file back | seconds |")
+        print("|---|---|" + "---|" * (len(servers) + 2))
+    for row in rows(given.clients or list(CLIENTS), servers, given.caches.absolute()):
+        found.append(row)
+        if not given.json:
+            _show(row, list(servers))
+    if given.json:
+        print(json.dumps([asdict(row) for row in found], indent=2))
+    return 0 if all(row.given_back and not row.error for row in found) else 1
+
+
+def _show(row: Installed, servers: list[str]) -> None:
+    """Print a row, and why servers stay."""
+    results = [row.servers.get(name, "?") for name in servers]
+    cells = ["stays" if isinstance(one, str) and one != "?" else str(one) for one in results]
+    back = "yes" if row.given_back else "no"
+    print(f"| {row.client} | {row.scope} | {' | '.join(cells)} | {back} | {row.seconds:.0f} |", flush=True)
+    reasons = {name: why for name, why in row.servers.items() if isinstance(why, str)}
+    for name, why in ({"": row.error} if row.error else reasons).items():
+        print(f"    {name}: {why}", flush=True)
