@@ -176,25 +176,25 @@ async def lists(rounds: int) -> list[dict[str, object]]:
             loader, pins = board.services.loader, board.services.pins
             await loader.fetch(PluginRequest(plugin="many"))
             await pins.aclose()
-            judged, digested = pins.seen, pins.digested
+            judged, digested = pins.compare, pins.with_digests
             for at in range(2 * rounds):
-                pins.seen = judged if at % 2 else _unpinned  # type: ignore[method-assign]
-                pins.digested = digested if at % 2 else _undigested  # type: ignore[method-assign]
+                pins.compare = judged if at % 2 else _unpinned  # type: ignore[method-assign]
+                pins.with_digests = digested if at % 2 else _undigested  # type: ignore[method-assign]
                 began = time.perf_counter()
                 await loader.fetch(PluginRequest(plugin="many"))
                 took["read", bool(at % 2)].append(time.perf_counter() - began)
             assert len(board.world.catalog.plugins["many"].tools) == TOOLS
         from pegboard.board.catalog.pins import DefinitionPins
 
-        judging = DefinitionPins.seen
+        judging = DefinitionPins.compare
         try:
             for at in range(2 * rounds):
-                DefinitionPins.seen = judging if at % 2 else lambda _, *a, **k: _unpinned(*a, **k)  # type: ignore
+                DefinitionPins.compare = judging if at % 2 else lambda _, *a, **k: _unpinned(*a, **k)  # type: ignore
                 began = time.perf_counter()
                 async with Pegboard.open(config):
                     took["open", bool(at % 2)].append(time.perf_counter() - began)
         finally:
-            DefinitionPins.seen = judging  # type: ignore[method-assign]
+            DefinitionPins.compare = judging  # type: ignore[method-assign]
     return [_row(what, took[what, True], took[what, False]) for what in ("read", "open")]
 
 

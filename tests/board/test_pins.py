@@ -375,10 +375,8 @@ async def test_what_a_server_says_of_itself_is_pinned_and_holds_back_no_tool(lis
         assert await records(board) == [("up", "pinned"), ("up", "changed"), ("up", "accepted")]
 
 
-async def test_what_a_server_began_to_say_waits_and_what_it_said_before_there_were_such_pins_does_not(
-    listed: Listed,
-) -> None:
-    """A4: also under `ask`, which an upgrade does not surprise."""
+async def test_what_a_server_begins_to_say_waits_and_passes_where_its_pin_is_lost(listed: Listed) -> None:
+    """A4: also under `ask`, where a new tool waits."""
     listed.edit(pins="ask")
     async with listed.opened():
         pass

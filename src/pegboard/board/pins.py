@@ -92,28 +92,27 @@ class Pins:
             return
         found: dict[tuple[str, str], PinnedTool] = {}
         for name in names:
-            own = tuple(self._of_name(servers, name))
-            if not own:
+            own = self._of_name(servers, name)
+            if own is None:
                 known = (one.name for one in servers)
                 raise UsageError(
                     f"'{one_line(name, limit=100)}' is no server and no tool of one.",
                     code="unknown_name",
                     hint=did_you_mean(name, known) or "`pegboard pins list` has what there is.",
                 )
-            found.update({(one.plugin, one.tool): one for one in own if one.wire})
+            found.update({(one.plugin, one.tool): one for one in own})
         yield from found.values()
 
-    def _of_name(self, servers: Sequence[Plugin], name: str) -> Iterator[PinnedTool]:
+    def _of_name(self, servers: Sequence[Plugin], name: str) -> Sequence[PinnedTool] | None:
+        """Return the tools of the server of this name, else the tool of this name, or None where there is neither."""
         for server in servers:
             if server.name == name:
-                yield PinnedTool(plugin=name, tool="", wire="", status="pinned")  # it is known, whatever it has
-                yield from self._services.pins.tools(server)
-                return
+                return self._services.pins.tools(server)
         for server in servers:
             for one in self._services.pins.tools(server):
                 if name in (one.wire, f"{one.plugin}/{one.tool}"):
-                    yield one
-                    return
+                    return (one,)
+        return None
 
 
 def _by_plugin(tools: Iterable[PinnedTool]) -> Iterable[Sequence[PinnedTool]]:
