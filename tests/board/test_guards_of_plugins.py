@@ -1,6 +1,6 @@
 """Guards that stand in the configuration, over plugins and servers that really run."""
 
-import sys
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,8 +9,8 @@ import pytest
 from pegboard import Pegboard, Session
 from pegboard.config.inspection import inspect
 from pegboard.core.model.delivery import GATEWAY
+from sdk_servers import sdk_command
 
-SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"
 TOOLS = """
 from pathlib import Path
 
@@ -27,23 +27,23 @@ def other(path: str) -> str:
     \"\"\"Do something else.\"\"\"
     return path
 """
-CONFIG = f"""
+CONFIG = """
 store: sqlite:///state.db
 servers:
   up:
-    command: "{sys.executable}"
-    args: ["{SERVER}", stdio]
-    guards: {{add: {{a: {{deny: ["1?"]}}}}, echo: {{tetx: {{deny: ["*"]}}}}}}
+    command: COMMAND
+    args: ARGUMENTS
+    guards: {add: {a: {deny: ["1?"]}}, echo: {tetx: {deny: ["*"]}}}
 plugins:
   files:
     python: file_tools
     guards:
       read:
-        path: {{allow: ["docs/*"], deny: ["*secret*"]}}
-        limit: {{deny: ["0", "-*"]}}
-  wrong: {{python: wrong_tools, guards: {{raed: {{path: {{deny: ["*"]}}}}}}}}
+        path: {allow: ["docs/*"], deny: ["*secret*"]}
+        limit: {deny: ["0", "-*"]}
+  wrong: {python: wrong_tools, guards: {raed: {path: {deny: ["*"]}}}}
 agents:
-  ada: {{tools: [files, up], discoverable: [wrong]}}
+  ada: {tools: [files, up], discoverable: [wrong]}
 """
 
 
@@ -51,7 +51,9 @@ agents:
 async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
     (tmp_path / "file_tools.py").write_text(TOOLS)
     (tmp_path / "wrong_tools.py").write_text(TOOLS.replace("other", "another"))
-    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    command, *arguments = sdk_command("sdk_server.py", "stdio")
+    text = CONFIG.replace("COMMAND", command).replace("ARGUMENTS", json.dumps(arguments))
+    (tmp_path / "pegboard.yaml").write_text(text)
     async with Pegboard.open(tmp_path / "pegboard.yaml", env={"HOME": str(tmp_path), "PATH": "/usr/bin"}) as board:
         yield board
 

@@ -1,6 +1,6 @@
 """What the configuration says of plugins that it did not write: registered ones, those of packages, servers."""
 
-import sys
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,8 @@ from pegboard import Pegboard, Session
 from pegboard.config.inspection import inspect, load
 from pegboard.configuration_source import registered
 from pegboard.errors import ConfigError
+from sdk_servers import sdk_command
 
-SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"
 REGISTERED = """
 store: "memory:"
 plugins:
@@ -24,17 +24,17 @@ plugins:
 agents:
   ada: {tools: [shell], discoverable: [calculator]}
 """
-SERVED = f"""
+SERVED = """
 store: "memory:"
 servers:
   up:
-    command: "{sys.executable}"
-    args: ["{SERVER}", stdio]
-    policy: {{add: "Use {{tools}} for sums."}}
-    needs: {{echo: {{env: [NO_SUCH_VARIABLE]}}}}
-    requires: {{add: [slow]}}
+    command: COMMAND
+    args: ARGUMENTS
+    policy: {add: "Use {tools} for sums."}
+    needs: {echo: {env: [NO_SUCH_VARIABLE]}}
+    requires: {add: [slow]}
 agents:
-  ada: {{tools: [up__add, up__echo], discoverable: [up]}}
+  ada: {tools: [up__add, up__echo], discoverable: [up]}
 """
 
 
@@ -116,7 +116,9 @@ def test_a_registered_plugin_may_be_marked_as_shared_only(tmp_path: Path) -> Non
 
 async def test_the_tools_of_a_server_take_policy_needs_and_requirements_too(tmp_path: Path) -> None:
     """T10: every setting for every kind of plugin."""
-    async with Pegboard.open(written(tmp_path, SERVED), env={"PATH": "/usr/bin"}) as board:
+    command, *arguments = sdk_command("sdk_server.py", "stdio")
+    text = SERVED.replace("COMMAND", command).replace("ARGUMENTS", json.dumps(arguments))
+    async with Pegboard.open(written(tmp_path, text), env={"PATH": "/usr/bin"}) as board:
         ada = await opened(board)
         assert (await ada.call("up__add", {"a": 1, "b": 2})).status == "ok"
         surface = await ada.surface()
