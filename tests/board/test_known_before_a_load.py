@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard
-from pegboard.ports import Adapters, Store
-from pegboard.stores.sql import MemoryStore, SqliteStore
+from pegboard.ports import Adapters
+from pegboard.stores.sql import SqliteStore
 
 NOTES = '''
 """Keep notes."""
@@ -74,16 +74,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("acme_kit", None)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def start(request: pytest.FixtureRequest, folder: Path) -> Start:
+@pytest.fixture
+def start(folder: Path) -> Start:
     """Return what starts anew over the same store, with what was imported forgotten."""
-    memory = MemoryStore()
 
     @asynccontextmanager
     async def started(config: Mapping[str, Any] = CONFIG) -> AsyncIterator[Pegboard]:
         sys.modules.pop("acme_kit", None)
         forget_traces(folder)
-        store: Store = memory if request.param == "memory" else SqliteStore(folder / "state.db")
+        store = SqliteStore(folder / "state.db")
         async with Pegboard.open(config, adapters=Adapters(store=store)) as board:
             yield board
 
@@ -321,7 +320,6 @@ BROKEN: Mapping[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("start", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("kind", BROKEN)
 async def test_a_manifest_that_cannot_be_used_stops_nothing(kind: str, start: Start, folder: Path) -> None:
     """X1, G8: the plugin is asked as on the first day."""
@@ -335,7 +333,6 @@ async def test_a_manifest_that_cannot_be_used_stops_nothing(kind: str, start: St
         assert board.world.catalog.by_wire("note_add") is not None
 
 
-@pytest.mark.parametrize("start", ["sqlite"], indirect=True)
 async def test_where_the_newest_manifest_is_cut_the_one_before_counts(start: Start, folder: Path) -> None:
     """X1: marked, until the plugin answers."""
     await first(start)

@@ -11,22 +11,22 @@ import pytest
 from pegboard import CallAnswer, Host, Pegboard, Session, UsageError, turn_of_messages
 
 CONFIG = """
-store: "{store}"
-plugins: {{notes: {{python: note_tools}}, sums: {{python: sum_tools}}}}
-toolkits: {{paper: {{description: Notes., tools: [notes]}}, maths: {{tools: [sums]}}}}
+store: sqlite:///pegboard.db
+plugins: {notes: {python: note_tools}, sums: {python: sum_tools}}
+toolkits: {paper: {description: Notes., tools: [notes]}, maths: {tools: [sums]}}
 agents:
-  seed: {{allowed_toolkits: [paper, maths], dialect: toolkits}}
-  runs: {{allowed_toolkits: [paper, maths], dialect: toolkits, unloaded_call: run}}
-  step: {{allowed_toolkits: [paper, maths], dialect: pegboard}}
-  brave: {{allowed_toolkits: [paper, maths], dialect: pegboard, unloaded_call: run}}
+  seed: {allowed_toolkits: [paper, maths], dialect: toolkits}
+  runs: {allowed_toolkits: [paper, maths], dialect: toolkits, unloaded_call: run}
+  step: {allowed_toolkits: [paper, maths], dialect: pegboard}
+  brave: {allowed_toolkits: [paper, maths], dialect: pegboard, unloaded_call: run}
 """
 
 
-@pytest.fixture(params=["memory:", "sqlite:///pegboard.db"])
-async def board(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pegboard]:
+@pytest.fixture
+async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
     (tmp_path / "note_tools.py").write_text('def note() -> str:\n    """Note."""\n    return "noted"\n')
     (tmp_path / "sum_tools.py").write_text('def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n')
-    (tmp_path / "pegboard.yaml").write_text(CONFIG.format(store=request.param))
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
     async with Pegboard.open(tmp_path / "pegboard.yaml") as opened:
         yield opened
 

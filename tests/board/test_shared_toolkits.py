@@ -12,24 +12,24 @@ from pegboard import Pegboard, Session
 from pegboard.core.model.delivery import GATEWAY_HANDSHAKE
 
 CONFIG = """
-store: "{store}"
-plugins: {{notes: {{python: note_tools}}, sums: {{python: sum_tools}}}}
+store: sqlite:///pegboard.db
+plugins: {notes: {python: note_tools}, sums: {python: sum_tools}}
 toolkits:
-  paper: {{tools: [notes], share_with: [writer, reviewer, outsider]}}
-  maths: {{tools: [sums]}}
+  paper: {tools: [notes], share_with: [writer, reviewer, outsider]}
+  maths: {tools: [sums]}
 agents:
-  writer: {{allowed_toolkits: [paper, maths], dialect: pegboard}}
-  reviewer: {{allowed_toolkits: [paper, maths], lease: {{kind: idle, turns: 1}}, dialect: pegboard}}
-  outsider: {{allowed_toolkits: [maths], dialect: pegboard}}
-  loner: {{allowed_toolkits: [paper], dialect: pegboard}}
+  writer: {allowed_toolkits: [paper, maths], dialect: pegboard}
+  reviewer: {allowed_toolkits: [paper, maths], lease: {kind: idle, turns: 1}, dialect: pegboard}
+  outsider: {allowed_toolkits: [maths], dialect: pegboard}
+  loner: {allowed_toolkits: [paper], dialect: pegboard}
 """
 
 
-@pytest.fixture(params=["memory:", "sqlite:///pegboard.db"])
-def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
     (tmp_path / "note_tools.py").write_text('def note() -> str:\n    """Note."""\n    return "noted"\n')
     (tmp_path / "sum_tools.py").write_text('def add(a: int, b: int) -> int:\n    """Add."""\n    return a + b\n')
-    (tmp_path / "pegboard.yaml").write_text(CONFIG.format(store=request.param))
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
     return tmp_path / "pegboard.yaml"
 
 
@@ -154,7 +154,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("config", ["sqlite:///pegboard.db"], indirect=True)
 async def test_a_shared_load_survives_a_kill(config: Path) -> None:
     """S1, S2: it was stored for both before its answer was given."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, str(config))
