@@ -334,6 +334,16 @@ async def test_a_stored_list_that_somebody_has_edited_is_compared_as_it_is_now(l
         assert await states(board) == {"look": "changed", "wipe": "pinned"}
 
 
+async def test_a_stored_list_does_not_say_what_waits(listed: Listed) -> None:
+    """A4: that is found by comparing it with its pins."""
+    async with listed.opened():
+        pass
+    said = '"unreviewed":{"changed":["look"]}'
+    in_store(listed, f"UPDATE manifest SET text = replace(text, '\"tools\":', '{said},\"tools\":')")
+    async with listed.opened(ask=False) as board:
+        assert board.world.catalog.plugins["up"].unreviewed.count == 0
+
+
 async def test_a_server_that_was_seen_once_says_so_when_it_is_served_again(
     listed: Listed, caplog: pytest.LogCaptureFixture
 ) -> None:
