@@ -154,6 +154,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--caches", type=Path, default=Path(".venv", "server-packages"))
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # uvx may be there alone
     if missing := [name for name in ("npx", "uvx") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)} cannot be found on the PATH")
     servers = {name: SERVERS[name] for name in given.servers}

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -688,3 +689,24 @@ def test_nothing_is_confined_that_nobody_asks_to_confine(run: Run, folder: Path)
     again = run(*install, "--json").json
     assert (again["status"], again["servers"], again["confined"]) == ("installed", ["notes"], [])
     assert "confine: true" in (folder / "pegboard.yaml").read_text()
+
+
+def test_nothing_in_a_cache_is_written_into_a_client_s_file(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G12: what `uvx` made is gone with the next cleaning; an installed one is named, else nothing is changed."""
+    path = placed("cursor")
+    before = path.read_bytes()
+    cached = put("cache/uv/archive-v0/abc/bin/pegboard", "", 0o755)
+    monkeypatch.setattr(sys, "executable", str(cached.with_name("python").absolute()))
+    monkeypatch.setattr(sys, "prefix", str(cached.parents[1].absolute()))
+    monkeypatch.setenv("PATH", str(cached.parent.absolute()))
+    ran = run("init", "--no-check", "--install", "cursor", "--json")
+    assert (ran.code, ran.json["error"]["code"], path.read_bytes()) == (1, "not_lasting", before)
+    assert "uv tool install" in ran.json["error"]["hint"]
+    assert not (folder / "pegboard.yaml").exists()
+    lasting = put("tools/pegboard", "", 0o755).absolute()
+    monkeypatch.setenv("PATH", f"{cached.parent.absolute()}{os.pathsep}{lasting.parent}")
+    monkeypatch.setattr("shutil.which", lambda name: str(lasting) if name == "pegboard" else None)
+    assert run("init", "--no-check", "--install", "cursor").code == 0
+    assert command_of(servers_in(path)["pegboard"])[0] == str(lasting)

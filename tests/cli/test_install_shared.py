@@ -270,3 +270,47 @@ def test_a_server_with_other_tools_through_pegboard_stays_with_its_client(
     CURSOR.write_text(json.dumps(value))
     assert run("init", "--install", "cursor", "--json").json["servers"] == ["odd"]
     assert running(programs) == []
+
+
+# -- read as the client reads it -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_written_for_a_client_has_each_field_as_that_client_reads_it(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    """G12: by the names and types that each client documents; nothing else is in the entry."""
+    from test_install import placed as placed_file
+
+    path = placed_file(client)
+    for name in ("KEY", "GH_TOKEN"):
+        monkeypatch.setenv(name, "a value of the environment")
+    found = installed(run, client)
+    entry = servers_in(path)["pegboard"]
+    command, *arguments = command_of(entry)
+    chosen = [] if found["agent"] == "default" else ["--agent", found["agent"]]
+    assert arguments == ["serve", "--stdio", "--config", str(Path(found["config"]).absolute()), *chosen]
+    started = {"command": command, "args": arguments}
+    project = {"cwd": str(home.parent)} if found["scope"] == "project" else {}
+    passed = {"env": {"GH_TOKEN": "${input:gh-token}"}}
+    expected: dict[str, dict[str, Any]] = {
+        "claude-code": {**started, **project, "alwaysLoad": True},
+        "claude-desktop": started,
+        "cursor": {**started, **project},
+        "vscode": {"type": "stdio", **started, **project, **passed},
+        "copilot-cli": {"type": "local", **started, "tools": ["*"], "deferTools": "never"},
+        "codex": {**started, "env_vars": ["DOCS_TOKEN"]},
+        "gemini": {**started, "env": {"KEY": "$KEY"}},
+        "zed": {"source": "custom", **started, "env": {}},
+        "windsurf": started,
+        "junie": {**started, **project},
+        "opencode": {
+            "type": "local", "command": [command, *arguments], **project, "environment": {"GH_TOKEN": "{env:GH_TOKEN}"}
+        },
+        "goose": {
+            "enabled": True, "type": "stdio", "name": "pegboard", "cmd": command, "args": arguments, "envs": {},
+            "env_keys": ["GH_TOKEN"], "timeout": 300, "description": "The tools of all other extensions",
+        },
+    }  # fmt: skip
+    assert entry == expected[client]
+    assert Path(command).is_file()
