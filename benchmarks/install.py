@@ -37,7 +37,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
     "git": ("uvx", "mcp-server-git==2026.10.19"),
     "time": ("uvx", "mcp-server-time==2026.10.19"),
     "fetch": ("uvx", "mcp-server-fetch==2026.10.24"),
-    "sqlite": ("uvx", "mcp-server-sqlite", "--db-path", "{project}/data.db"),
+    "sqlite": ("uvx", "--with", "mcp<2", "mcp-server-sqlite", "--db-path", "{project}/data.db"),
 }
 
 
