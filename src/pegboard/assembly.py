@@ -144,8 +144,7 @@ class Pegboard(Board):
         meaning = Embedding()
         board = cls(_parts(store, sources, counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._apart, board._env = quickstart, upstreams, apart, variables
-        board._source, board.fast_path, board.from_cache = source, fast, known is not None
-        board._brought = brought
+        board._source, board._brought, board.fast_path, board.from_cache = source, brought, fast, known is not None
         try:
             await board._take(configuration)
             async with board._watched(watch):

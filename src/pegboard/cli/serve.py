@@ -10,6 +10,28 @@ from pegboard.cli.options import ConfigOption
 from pegboard.cli.serving import DEFAULT, ServeOptions, serve_with
 
 EXAMPLE = "pegboard serve --agent assistant --port 8321"
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="URL", help="Where other processes on the same store reach this one; PEGBOARD_ADDRESS."
+    ),
+]
+DrainOption = Annotated[
+    float | None,
+    typer.Option(
+        "--drain",
+        metavar="SECONDS",
+        help="How long requests are served after SIGTERM; 5, on loopback 0.",
+    ),
+]
+AcceptOption = Annotated[
+    str | None,
+    typer.Option(
+        "--accept",
+        metavar="DIGEST",
+        help="Accept the configuration with this text: `pegboard check --digest`; PEGBOARD_ACCEPT.",
+    ),
+]
 
 
 def serve(
@@ -26,20 +48,8 @@ def serve(
     sub_app: Annotated[
         str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app of the agent at /mcp.")
     ] = DEFAULT.sub_app,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address", metavar="URL", help="Where other processes on the same store reach this one; PEGBOARD_ADDRESS."
-        ),
-    ] = DEFAULT.address,
-    drain: Annotated[
-        float | None,
-        typer.Option(
-            "--drain",
-            metavar="SECONDS",
-            help="How long requests are served after SIGTERM; 5, on loopback 0.",
-        ),
-    ] = DEFAULT.drain,
+    address: AddressOption = DEFAULT.address,
+    drain: DrainOption = DEFAULT.drain,
     no_fast_path: Annotated[
         bool,
         typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
@@ -50,14 +60,7 @@ def serve(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 where an edit of the configuration waits for a person.")
     ] = DEFAULT.strict,
-    accept: Annotated[
-        str | None,
-        typer.Option(
-            "--accept",
-            metavar="DIGEST",
-            help="Accept the configuration with this text: `pegboard check --digest`; PEGBOARD_ACCEPT.",
-        ),
-    ] = DEFAULT.accept,
+    accept: AcceptOption = DEFAULT.accept,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.
 

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,82 +108,91 @@ def _value(field: str, text: str) -> str | float | Path | None:
 
 def serve_with(options: ServeOptions) -> int:
     """Serve until the client or a signal ends it, and return the exit code."""
-    digest = options.accept or os.environ.get(ACCEPT, "")
-
-    async def served(board: Pegboard, printer: Printer) -> int:
-        if digest:
-            await _accept_edits(board, digest, printer)
-        if options.strict and board.waiting:
-            return NEEDS_PERSON  # the warning of the board says what waits
-        from pegboard import gateway  # HTTP imports the SDK at once, stdio later
-
-        named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
-        cache, notifier = _Cache(board), _OperatorNotifier(board, at_once=options.stdio)
-        console = None if options.stdio or options.no_console else _console(board, notifier)
-
-        def reloaded(_: object) -> None:
-            printer.masker = board.services.masker
-            but = ", without what waits for a person" if board.waiting else ""
-            printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now{but}.")
-            cache.stale = True
-            cache.fill()
-
-        def settled() -> None:
-            _collect_rarely()
-            cache.fill()
-
-        def ready(url: str) -> None:
-            printer.note(gateway.announce(board, url, **named))
-            board.services.pins.note_waiting()
-            if console is not None:
-                printer.note(console.began(url))
-            notifier.follow()
-
-        given: dict[str, Any] = {**named, "settled": settled}
-        unsubscribe = [
-            board.on("configuration_changed", reloaded),
-            board.on("approval_asked", noting_approvals(printer, console=console is not None)),
-            board.on("catalog_changed", noting_logins(board, printer)),
-        ]
-        try:
-            if options.stdio:
-                board.services.pins.note_waiting()
-                await gateway.run_stdio(board, **given)
-            else:
-                given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}
-                await gateway.run_http(board, **given, address=address, drain=options.drain)
-        finally:
-            if console is not None:
-                console.ended()
-            for end in unsubscribe:
-                end()
-            await notifier.aclose()
-            cache.fill()
-        return DONE
-
     common = Options(config=options.config, agent=options.agent)
-    address = options.address or os.environ.get(ADDRESS) or None
     gc.disable()  # nothing that the start makes is garbage
     try:
+        _accept_found(options)
         fast = False if options.no_fast_path else None
-        _accept_found(options.config, digest)
-        return run(common, served, fast_path=fast, asks=not options.stdio, **_OPENED)  # with stdio it is the client's
+        asks = not options.stdio  # with stdio the terminal is the client's
+        return run(common, partial(_serve, options), fast_path=fast, asks=asks, **_OPENED)
     finally:
         gc.enable()
 
 
-def _accept_found(config: Path | None, digest: str) -> None:
-    """Accept the configuration of this folder where its text has a digest that the start command names (P10)."""
+async def _serve(options: ServeOptions, board: Pegboard, printer: Printer) -> int:
+    """Serve until the client or a signal ends it, and return the exit code."""
+    await _accept_edits(board, _named_text(options), printer)
+    if options.strict and board.waiting:
+        return NEEDS_PERSON  # the warning of the board says what waits
+    from pegboard import gateway  # HTTP imports the SDK at once, stdio later
+
+    named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
+    cache, notifier = _Cache(board), _OperatorNotifier(board, at_once=options.stdio)
+    console = None if options.stdio or options.no_console else _console(board, notifier)
+
+    def reloaded(_: object) -> None:
+        printer.masker = board.services.masker
+        but = ", without what waits for a person" if board.waiting else ""
+        printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now{but}.")
+        cache.stale = True
+        cache.fill()
+
+    def settled() -> None:
+        _collect_rarely()
+        cache.fill()
+
+    def ready(url: str) -> None:
+        printer.note(gateway.announce(board, url, **named))
+        board.services.pins.note_waiting()
+        if console is not None:
+            printer.note(console.began(url))
+        notifier.follow()
+
+    given: dict[str, Any] = {**named, "settled": settled}
+    unsubscribe = [
+        board.on("configuration_changed", reloaded),
+        board.on("approval_asked", noting_approvals(printer, console=console is not None)),
+        board.on("catalog_changed", noting_logins(board, printer)),
+    ]
+    try:
+        if options.stdio:
+            board.services.pins.note_waiting()
+            await gateway.run_stdio(board, **given)
+        else:
+            given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}
+            await gateway.run_http(
+                board, **given, address=options.address or os.environ.get(ADDRESS) or None, drain=options.drain
+            )
+    finally:
+        if console is not None:
+            console.ended()
+        for end in unsubscribe:
+            end()
+        await notifier.aclose()
+        cache.fill()
+    return DONE
+
+
+def _named_text(options: ServeOptions) -> str:
+    """Return the digest of the text that the start command accepts; empty where it names none."""
+    return options.accept or os.environ.get(ACCEPT, "")
+
+
+def _accept_found(options: ServeOptions) -> None:
+    """Accept the configuration of this folder where its text has the digest that the start command names (P10)."""
     from pegboard.config.acceptance import accept_text, text_digest, texts_of
     from pegboard.config.location import find
 
-    found = find(Path.cwd()) if digest and config is None else None
+    digest = _named_text(options)
+    found = find(Path.cwd()) if digest and options.config is None else None
     if found is not None and text_digest(texts_of(found)) == digest:
         accept_text(found, digest)
 
 
 async def _accept_edits(board: Pegboard, digest: str, printer: Printer) -> None:
-    """Accept what waits where the text of the configuration has a digest that the start command names (P10)."""
+    """Accept what waits where the text of the configuration has the digest that the start command names (P10)."""
+    if not digest:
+        return
     from pegboard.config.acceptance import text_digest, texts_of
 
     path = board.configuration.path
