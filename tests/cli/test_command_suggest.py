@@ -328,7 +328,8 @@ def test_no_server_is_started_and_what_is_not_known_is_reported(written: Path, r
     server = f"servers:\n  late: {{command: {sys.executable}, args: [{SERVER}, --log, {marker}]}}\n"
     written.write_text(server + CONFIG)
     with_trail(written.parent, "opener", "plugin:late")
-    one = run("suggest", "--agent", "opener", "--json").json["agents"][0]
+    ran = run("suggest", "--agent", "opener", "--json", "--config", str(written))
+    one = ran.json["agents"][0]
     assert (one["unknown"], one["proposals"]) == (["late"], [])
     assert "Not counted, since their tools are not known: late." in run("suggest", "--agent", "opener").out
     assert not marker.exists()
