@@ -20,7 +20,7 @@ PAUSE: Final = 0.01
 """How many seconds others have between two pieces."""
 
 log = logging.getLogger(__name__)
-Piece = Callable[[Transaction], Awaitable[bool]]
+Removal = Callable[[Transaction], Awaitable[bool]]
 
 
 class Cleaning:
@@ -28,7 +28,7 @@ class Cleaning:
 
     def __init__(self, database: Database) -> None:
         self._db: Final = database
-        self.pieces: Final[list[Piece]] = []
+        self.pieces: Final[list[Removal]] = []
         self._task: asyncio.Task[None] | None = None
         self._rows = 0
         self._next = 0.0
