@@ -29,10 +29,11 @@ async def until(condition: str, path: Path, *, within: float) -> None:
 
 async def test_a_switch_set_by_another_process_is_seen_at_once(store: SqliteStore, peer: SqliteStore) -> None:
     """P4: a revoked permission binds the next call."""
-    seen = (await peer.change_token()).permissions
-    assert (await peer.change_token()).permissions == seen
+    before = await peer.change_token()
+    seen = before.permissions
     await store.save(KEY, "text", expected=0)
-    assert (await peer.change_token()).permissions == seen
+    after = await peer.change_token()
+    assert (after.states == before.states, after.permissions == seen) == (False, True)
     await store.set_switch("assistant", "research", False)
     grown = (await peer.change_token()).permissions
     assert grown != seen
@@ -96,18 +97,6 @@ async def test_a_cancelled_change_has_not_happened(store: SqliteStore, blocker: 
     assert await store.load(KEY) is None
 
 
-async def test_the_change_token_tells_of_changes_through_another_connection(store: SqliteStore) -> None:
-    """P4: what another process changes binds the next call."""
-    other = SqliteStore(store.path)
-    await other.open()
-    before = await store.change_token()
-    assert await other.save(KEY, "text", expected=0)
-    after = await store.change_token()
-    await other.set_switch("assistant", "research", False)
-    assert len({before, after, await store.change_token()}) == 3
-    await other.aclose()
-
-
 async def test_the_change_token_as_of_a_moment_is_not_read_twice(store: SqliteStore) -> None:
     """P4: a call is bound by what was stored when it came, and by what this process has changed since."""
     other = SqliteStore(store.path)
@@ -126,12 +115,6 @@ async def test_the_change_token_as_of_a_moment_is_not_read_twice(store: SqliteSt
 
 
 # The audit trail
-
-
-async def test_a_decision_is_in_the_file_when_record_returns(store: SqliteStore) -> None:
-    """S2, X4: decisions are audited at once."""
-    await store.record(ENTRY)
-    assert in_file(store.path, "SELECT subject FROM request") == [("git/log",)]
 
 
 async def test_calls_are_in_the_file_within_50_ms(store: SqliteStore) -> None:

@@ -92,13 +92,6 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
     await second.aclose()
 
 
-async def test_a_commit_is_in_the_file_when_save_returns(store: SqliteStore) -> None:
-    """S2: nothing waits in the process."""
-    await store.save(KEY, "text", expected=0)
-    assert in_file(store.path, "SELECT text FROM session") == [("text",)]
-    assert in_file(store.path, "PRAGMA journal_mode") == [("wal",)]
-
-
 async def test_a_name_that_sqlite_takes_for_memory_is_a_file_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,10 +27,9 @@ class StoreBase:
 
     def __init__(self, database: Database) -> None:
         self._db: Final = database
-        self._batches: Final = PendingWrites(database)
         self._cleaning: Final = Cleaning(database)
         self._records: Final = PendingRecords(self._cleaning)
-        self._batches.kinds.append(self._records)
+        self._batches: Final = PendingWrites(database, self._records)
         self._on_change: Final[list[Callable[[str, str | None], None]]] = []
         """Called with what another process may have changed, as ``Database.open`` says."""
         self._version = 0
@@ -43,21 +42,15 @@ class StoreBase:
         batches = self._batches
         if not audit:
             forgotten = batches.has_rows and not batches.is_scheduled
-            return await (batches.write_before if forgotten else self._db.write)(work, *locks)
+            return await (batches.write_with if forgotten else self._db.write)(work, *locks)
 
         if not self._db.lasts:  # then a record need not be stored before this returns
             result = await self._db.write(work, *locks)
-            self._records.extend(audit)
+            self._records.rows += self._records.of(audit)
             batches.schedule()
             return result
 
-        async def with_records(transaction: Transaction) -> T:
-            result = await work(transaction)
-            await self._records.put_at_once(transaction, audit)
-            transaction.announce(others=True)
-            return result
-
-        return await (batches.write_before if batches.has_rows else self._db.write)(with_records, *locks)
+        return await batches.write_with(work, *locks, decisions=self._records.of(audit))
 
     async def _write_or_none(
         self, work: Callable[[Transaction], Awaitable[T]], *locks: str, audit: Sequence[AuditRecord] = ()

@@ -74,25 +74,21 @@ class PendingCounts:
 
     def __init__(self, cleaning: Cleaning) -> None:
         self._cleaning = cleaning
-        self._waiting: dict[tuple[int, CountNames], CountRecord] = {}
+        self.rows: dict[tuple[int, CountNames], CountRecord] = {}
         self.touched: set[Stretch] = set()
         """Where rows were added since it was looked whether there are too many."""
         self.newest = 0
-
-    def __len__(self) -> int:
-        """Return how many wait."""
-        return len(self._waiting)
 
     def add(self, records: Iterable[CountRecord]) -> None:
         """Take records."""
         for record in records:
             key = start_of(STEP, record.start), record.names
-            known = self._waiting.get(key)
-            self._waiting[key] = record if known is None else known.plus(record)
+            known = self.rows.get(key)
+            self.rows[key] = record if known is None else known.plus(record)
 
     def take(self, most: int) -> list[CountRecord]:  # noqa: ARG002 - they are few, and added at once or not at all
         """Return what waits, which waits no longer."""
-        taken, self._waiting = self._waiting, {}
+        taken, self.rows = self.rows, {}
         return [*taken.values()]
 
     def drop_surplus(self) -> int:

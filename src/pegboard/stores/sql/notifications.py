@@ -202,7 +202,7 @@ class Notifications:
         """Return the counters as they are committed."""
         asked = time.time()
         rows = await self._database.read(_READ)
-        self.ahead = rows[0][2] - (asked + time.time()) / 2
+        self.ahead = _outside(rows[0][2], asked, time.time())
         values = {name: value for name, value, _ in rows}
         return {kind: values[name] for kind, name in _COUNTERS.items()}
 
@@ -344,6 +344,15 @@ class Notifications:
 
 def _words(kind: str, keys: Sequence[str]) -> list[str]:
     return [f"{kind}{key}" for key in dict.fromkeys(keys)] if len(keys) <= _MOST_KEYS else [f"{kind}{_ALL}"]
+
+
+def _outside(moment: float, first: float, last: float) -> float:
+    """Return by how much a moment is behind, or before, a time: a clock that was read within it may be right.
+
+    >>> _outside(12.0, 10.0, 11.0), _outside(10.5, 10.0, 11.0), _outside(9.0, 10.0, 11.0)
+    (1.0, 0.0, -1.0)
+    """
+    return max(moment - last, 0.0) + min(moment - first, 0.0)
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:

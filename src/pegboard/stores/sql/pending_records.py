@@ -35,16 +35,13 @@ class PendingRecords:
 
     def __init__(self, cleaning: Cleaning) -> None:
         self._cleaning = cleaning
-        self._pending: list[PendingRecord] = []
+        self.rows: list[PendingRecord] = []
         self._pending_size = 0
 
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._pending)
-
-    def extend(self, entries: Sequence[AuditRecord]) -> None:
-        """Take decisions without details."""
-        self._pending += [(entry, _NO_DETAILS, False) for entry in entries]
+    @staticmethod
+    def of(decisions: Sequence[AuditRecord]) -> list[PendingRecord]:
+        """Return decisions as they are written, without details."""
+        return [(entry, _NO_DETAILS, False) for entry in decisions]
 
     def add(self, entry: AuditRecord, details: CallDetails | None, call: bool) -> None:
         """Take a record; of one whose details are too much to keep in memory, the numbers alone are kept."""
@@ -52,17 +49,18 @@ class PendingRecords:
             if self._pending_size + len(details.text) > MOST_UNWRITTEN:
                 details = details._replace(text="")
             self._pending_size += len(details.text)
-        self._pending.append((entry, details or _NO_DETAILS, call))
+        self.rows.append((entry, details or _NO_DETAILS, call))
 
     def take(self, most: int) -> list[PendingRecord]:
         """Return the oldest, which are pending no longer."""
-        taken, self._pending = self._pending[:most], self._pending[most:]
-        self._pending_size -= sum(len(details.text) for _, details, _ in taken)
+        taken, self.rows = self.rows[:most], self.rows[most:]
+        if self._pending_size:
+            self._pending_size -= sum(len(details.text) for _, details, _ in taken)
         return taken
 
     def drop_surplus(self) -> int:
         """Drop the oldest where there are too many; return how many."""
-        return len(self.take(max(0, len(self._pending) - MOST_PENDING)))
+        return len(self.take(max(0, len(self.rows) - MOST_PENDING)))
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
         """Remove some old ones, where it is time to."""
@@ -72,10 +70,6 @@ class PendingRecords:
         """Write records in their order."""
         await transaction.in_order()
         await transaction.many(_INSERT, [request_row(*one) for one in taken])
-
-    async def put_at_once(self, transaction: Transaction, entries: Sequence[AuditRecord]) -> None:
-        """Write decisions without details that are stored with what they are about."""
-        await self.put(transaction, [(entry, _NO_DETAILS, False) for entry in entries])
 
 
 @lru_cache(maxsize=1024)

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Sized
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from pegboard.errors import StoreError
 from pegboard.ports.store_health import PendingCount
 from pegboard.stores.sql.database import Database, Transaction, insert
+from pegboard.stores.sql.pending_records import PendingRecord, PendingRecords
 from pegboard.support.backoff import Backoff
 
 T = TypeVar("T")
@@ -32,8 +33,9 @@ log = logging.getLogger(__name__)
 class PendingRows(Protocol):
     """Rows of one kind that are not written yet."""
 
-    def __len__(self) -> int:
-        """Return how many there are."""
+    @property
+    def rows(self) -> Sized:
+        """Return them."""
         ...
 
     def take(self, most: int) -> Any:
@@ -66,9 +68,10 @@ class PendingWrites:
     A batch that was not written, whatever the reason, is tried again by itself until it is.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, records: PendingRecords) -> None:
         self._db: Final = database
-        self.kinds: Final[list[PendingRows]] = []
+        self._records: Final = records
+        self.kinds: Final[list[PendingRows]] = [records]
         self.before_batch: Final[list[Callable[[], object]]] = []
         """Called before a batch is made, so that the rows that they add are in it."""
         self._writer = os.urandom(8).hex()
@@ -89,7 +92,7 @@ class PendingWrites:
     def count(self) -> PendingCount:
         """Return how many rows are pending, and how many were dropped since something was written."""
         taken = sum(len(rows) for _, rows in self._batch.parts) if self._batch is not None else 0
-        return PendingCount(taken + sum(map(len, self.kinds)), self._dropped)
+        return PendingCount(taken + sum(len(kind.rows) for kind in self.kinds), self._dropped)
 
     @property
     def is_scheduled(self) -> bool:
@@ -102,25 +105,26 @@ class PendingWrites:
         if not self.is_scheduled:
             self._start_timer(DELAY)
 
-    async def write_before(self, work: Callable[[Transaction], Awaitable[T]], *locks: str) -> T:
-        """Write what is pending, then what the work writes: in one transaction, where an error says that nothing is.
+    async def write_with(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        *locks: str,
+        decisions: Sequence[PendingRecord] = (),
+    ) -> T:
+        """Write what the work writes, and its decisions, behind what is pending; all of that, or nothing.
 
-        Returns what the work returns.
+        What is pending is written before where an error does not say that nothing is. Returns what the work returns.
         """
-        pending = max(map(len, self.kinds), default=0)
-        if self._db.answers_get_lost or pending > MOST_AT_ONCE or not (self._batch or pending):
+        most = self._most_of_a_kind() if self.has_rows else 0
+        if most > MOST_AT_ONCE or (self._db.answers_get_lost and (most or self._batch is not None)):
             await self.flush()
-            return await self._db.write(work, *locks)
+            most = 0
+        if not most and (self._batch is None or self._db.answers_get_lost):
+            return await self._db.write(self._writing_all(work, None, decisions), *locks)
         async with self._writing:
             batch = self._batch = self._batch or self._next()
-
-            async def with_batch(transaction: Transaction) -> T:
-                if batch is not None:
-                    await self._put(batch, transaction)
-                return await work(transaction)
-
             try:
-                result = await self._db.write(with_batch, *locks)
+                result = await self._db.write(self._writing_all(work, batch, decisions), *locks)
             except BaseException:  # it may be the work alone that failed
                 self.schedule()
                 raise
@@ -128,9 +132,20 @@ class PendingWrites:
                 self._is_stored(batch)
             return result
 
+    def _writing_all(
+        self, work: Callable[[Transaction], Awaitable[T]], batch: _Batch | None, decisions: Sequence[PendingRecord]
+    ) -> Callable[[Transaction], Awaitable[T]]:
+        async def write(transaction: Transaction) -> T:
+            result = await work(transaction)
+            if batch is not None or decisions:
+                await self._put(batch, decisions, transaction)
+            return result
+
+        return write
+
     async def flush(self) -> None:
         """Write what is pending now, one batch after the other; what comes meanwhile is for the next flush."""
-        pending = max(map(len, self.kinds), default=0)
+        pending = self._most_of_a_kind()
         if self._batch is None and not pending:
             self.has_rows = False
             return
@@ -143,7 +158,7 @@ class PendingWrites:
                         self._is_stored(self._batch)
                 while self._stored < last and (batch := self._batch or self._next()) is not None:
                     self._batch = batch
-                    await self._db.write(partial(self._put, batch))
+                    await self._db.write(partial(self._put, batch, ()))
                     self._is_stored(batch)
             except BaseException:
                 self._try_again()
@@ -166,27 +181,39 @@ class PendingWrites:
             if self._dropped:
                 log.error("The store is written again; the %d oldest records had to be dropped.", self._dropped)
             self._has_failed, self._dropped = False, 0
-            self._backoff.reset()
+        self._backoff.reset()
 
     def _next(self) -> _Batch | None:
-        kinds = [kind for kind in self.kinds if len(kind)]
-        if kinds and self.before_batch:
+        if self.before_batch and any(kind.rows for kind in self.kinds):
             for call in self.before_batch:
                 call()
-            kinds = [kind for kind in self.kinds if len(kind)]
+        kinds = [kind for kind in self.kinds if kind.rows]
         if not kinds:
             return None
         self._taken += 1
         return _Batch(self._taken, [(kind, kind.take(MOST_AT_ONCE)) for kind in kinds])
 
-    async def _put(self, batch: _Batch, transaction: Transaction) -> None:
-        if self._db.answers_get_lost:
+    async def _put(self, batch: _Batch | None, decisions: Sequence[PendingRecord], transaction: Transaction) -> None:
+        """Write a batch, and decisions behind its records with the same statement."""
+        if batch is not None and self._db.answers_get_lost:
             now = self._db.clock()
             await transaction.run(_NUMBER, self._writer, batch.number, now)
             await transaction.run("DELETE FROM main.batch WHERE at < ?", now - _DAY)
+        for kind, taken in batch.parts if batch is not None else ():
+            if kind is self._records:
+                decisions = [*taken, *decisions]
+            else:
+                await kind.put(transaction, taken)
+        if decisions:
+            await self._records.put(transaction, decisions)
         transaction.announce(others=True)
-        for kind, taken in batch.parts:
-            await kind.put(transaction, taken)
+
+    def _most_of_a_kind(self) -> int:
+        most = 0
+        for kind in self.kinds:
+            if (rows := kind.rows) and len(rows) > most:
+                most = len(rows)
+        return most
 
     def _try_again(self) -> None:
         """Have the batch that was not written tried again after a pause; drop what is too much until then."""
@@ -208,6 +235,8 @@ class PendingWrites:
 
     def _start(self) -> None:
         self._timer = None
+        if not self._db.is_open:
+            return
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
         else:  # it may have taken what it writes before this came

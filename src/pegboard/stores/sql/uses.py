@@ -29,25 +29,21 @@ class PendingUses:
 
     def __init__(self, uses: Uses) -> None:
         self._of = uses
-        self._new: list[UseRecord] = []
+        self.rows: list[UseRecord] = []
         self._taken: list[UseRecord] = []
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._new)
 
     def add(self, uses: Sequence[UseRecord]) -> None:
         """Take uses; the oldest are dropped where there are too many."""
-        self._new.extend(uses)
+        self.rows.extend(uses)
         self.drop_surplus()
 
     def of(self, principal: str, agent: str) -> list[UseRecord]:
         """Return what is not stored yet of a principal and agent."""
-        return [use for use in (*self._taken, *self._new) if (use.principal, use.agent) == (principal, agent)]
+        return [use for use in (*self._taken, *self.rows) if (use.principal, use.agent) == (principal, agent)]
 
     def take(self, most: int) -> list[UseRecord]:
         """Return the uses of the next batch."""
-        self._taken, self._new = self._new[:most], self._new[most:]
+        self._taken, self.rows = self.rows[:most], self.rows[most:]
         return self._taken
 
     async def put(self, transaction: Transaction, taken: list[UseRecord]) -> None:
@@ -62,8 +58,8 @@ class PendingUses:
 
     def drop_surplus(self) -> int:
         """Drop the oldest where there are too many."""
-        surplus = max(0, len(self._new) - MOST_PENDING)
-        del self._new[:surplus]
+        surplus = max(0, len(self.rows) - MOST_PENDING)
+        del self.rows[:surplus]
         return surplus
 
 
