@@ -73,34 +73,6 @@ BODIES = {
     "/api/approvals/none/allow": {},
 }
 """Addresses with a body, and one that fits."""
-MISFITS = (
-    b"",
-    b'{"name":',
-    b"\xff\xfe",
-    b"\xef\xbb\xbf{}",
-    b"null",
-    b"[]",
-    b'"name"',
-    b"{}",
-    b'{"name":1,"value":"off"}',
-    b'{"name":"post","value":0}',
-    b'{"name":"post","value":"false"}',
-    b'{"name":"post","value":false,"expected":"x"}',
-    b'{"name":"post","value":false,"expected":0}',
-    b'{"name":"post","value":false,"valeu":1,"nmae":2}',
-    b'{"name":"post","name":"mail","value":false}',
-    b'{"name":"post","value":NaN}',
-    b'{"name":"post","value":-Infinity}',
-    b'{"name":"post","value":1e999}',
-    b'{"name":"post","value":' + b"9" * 5000 + b"}",
-    b'{"name":"\\ud800","value":false}',
-    b'{"name":"post","value":' + b"[" * 500 + b"]" * 500 + b"}",
-    b"[" * 100_000,
-    json.dumps({f"<{number}>" * 100: 0 for number in range(99)}).encode(),
-    b" " * 300_000,
-    b" " * 262_144,
-)
-"""Bodies of a switch that do not fit."""
 OTHER_MISFITS: Mapping[str, tuple[object, ...]] = {
     f"/api/session/load?{OF_CARL}": (
         {"names": []},
@@ -270,26 +242,6 @@ def misfits() -> Iterator[Asked]:
     for path, queries in QUERIES.items():
         for query in queries:
             yield Asked(target=f"{path}?{query}", by="root" if path.startswith(("/api/serv", "/api/conf")) else "ada")
-    for body in MISFITS:
-        yield Asked(target=SWITCHES, method="PUT", headers=JSON, body=body)
-    for body in (None, b"{", b'{"name":"pots","value":true}'):
-        yield Asked(target=SWITCHES, method="PUT", headers=JSON, body=body, chunked=body is not None)
-        yield Asked(target=f"{SWITCHES}?x=1&x=2", method="PUT", headers=JSON, body=body)
-        yield Asked(target="/api/agents/nobody/switches", method="PUT", headers=JSON, body=body)
-        yield Asked(target=SWITCHES, method="PUT", by="eve", headers=JSON, body=body)
-        yield Asked(target=SWITCHES, headers=JSON, body=body)
-    for kind in (
-        "",
-        "text/plain",
-        "application/jsonx",
-        "application/vnd.api+json",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        " Application/JSON ; charset=latin-1",
-        "application/json,text/plain",
-    ):
-        for body in (b"{", b'{"name":"pots","value":true}'):
-            yield Asked(target=SWITCHES, method="PUT", headers={"Content-Type": kind} if kind else {}, body=body)
     for target, bodies in OTHER_MISFITS.items():
         for body in bodies:
             yield fitting(target, body)
@@ -339,27 +291,6 @@ def changing() -> Iterator[Asked]:
     yield Asked(target="/api/audit?agent=mailer&kind=permission")
     yield Asked(target="/api/audit?kind=server", by="root")
     yield Asked(target="/api/bill")
-
-
-def of_browsers(cookie: str, csrf: str) -> Iterator[Asked]:
-    """Yield requests of a browser that is signed in."""
-    signed = {"Cookie": f"pegboard_console_8321={cookie}"}
-    own = {**signed, "X-CSRF-Token": csrf, "Origin": f"http://{HOST}"}
-    form = {**signed, "Content-Type": "application/x-www-form-urlencoded"}
-    body = json.dumps(OFF).encode()
-    for headers in (signed, {**signed, "Origin": FOREIGN}, {**signed, "Sec-Fetch-Site": "cross-site"},
-                    {**signed, "X-CSRF-Token": csrf, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate",
-                     "Sec-Fetch-Dest": "document"}, {**signed, "Authorization": "Bearer x"}, {"Cookie": "x=1"},
-                    own):  # fmt: skip
-        yield Asked(target="/api/agents", by="", headers=headers)
-        yield Asked(target="/api/agents", method="OPTIONS", by="", headers=headers)
-        yield Asked(target="/api/nowhere", method="POST", by="", headers=headers)
-        yield Asked(target=SWITCHES, method="PUT", by="", headers={**headers, **JSON}, body=body)
-        yield Asked(target=SWITCHES, method="PUT", by="", headers={**headers, **JSON}, body=b"{")
-    yield Asked(target=SWITCHES, method="PUT", by="", headers={**signed, **JSON, "X-CSRF-Token": "x"}, body=body)
-    for text in (f"csrf={csrf}&name=post&value=false", "csrf=x", "csrf=", "name=post"):
-        yield Asked(target=SWITCHES, method="PUT", by="", headers=form, body=text.encode())
-        yield Asked(target=f"/api/session/end-turn?{OF_CARL}", method="POST", by="", headers=form, body=text.encode())
 
 
 def without_a_store() -> Iterator[Asked]:

@@ -16,7 +16,7 @@ from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.served_console import PREFIXES
 from pegboard.gateway import Mount, serving
 
-from .api_requests import TOKENS, Answer, Asked, changing, misfits, of_browsers, reading, refused, sent, without_a_store
+from .api_requests import TOKENS, Answer, Asked, changing, misfits, reading, refused, sent, without_a_store
 from .conftest import MAILER, TOOLS
 from .programs import Program
 
@@ -29,9 +29,8 @@ servers: {{plain: {{command: {sys.executable}, args: [{SERVER}]}}}}
 class Api:
     """A served board with sessions and approvals; ``ids`` has the approvals by the names that requests use."""
 
-    def __init__(self, board: Pegboard, access: OperatorAccess, port: int, document: Program) -> None:
+    def __init__(self, board: Pegboard, port: int, document: Program) -> None:
         self.board = board
-        self.access = access
         self.port = port
         self.document = document
         self.ids: dict[str, str] = {}
@@ -83,7 +82,7 @@ async def served(folder: Path) -> AsyncIterator[Api]:
             address = url.removesuffix("/mcp")
             headers = {"authorization": f"Bearer {TOKENS['root']}"}
             document = (await client.get(f"{address}/api/openapi.json", headers=headers)).json()
-            api = Api(board, access, int(address.rpartition(":")[2]), Program(client, document))
+            api = Api(board, int(address.rpartition(":")[2]), Program(client, document))
             await use(api)
             yield api
 
@@ -129,27 +128,6 @@ async def test_what_changes_something_fits_the_document_and_is_done_once(tmp_pat
         assert ended == {}
         allowed = await api.board.services.store.entries(kind="approval", limit=100)
         assert [entry.decision for entry in allowed].count("allowed") >= 1
-
-
-async def test_a_browser_changes_nothing_without_its_token_of_the_page(tmp_path: Path) -> None:
-    """G2: a cookie alone, another origin or another site is refused."""
-    async with served(tmp_path) as api:
-        cookie = api.access.with_token(TOKENS["ada"])
-        assert cookie is not None
-        sign_in = api.access.signed_in(cookie)
-        assert sign_in is not None
-        requests = list(of_browsers(cookie, sign_in.csrf))
-        own = [asked for asked in requests if asked.headers.get("X-CSRF-Token") == sign_in.csrf and asked.body]
-        others = [
-            asked
-            for asked in requests
-            if asked not in own and f"csrf={sign_in.csrf}".encode() not in (asked.body or b"")
-        ]
-        before = await api.stored()
-        assert await api.faults(others) == []
-        assert await api.stored() == before
-        assert await api.faults(own) == []
-        assert (await api.board.services.store.stored_permissions()).switches["mailer"] == {"post": False}
 
 
 async def test_a_store_that_is_closed_is_an_error_that_fits_the_document(tmp_path: Path) -> None:
