@@ -12,7 +12,6 @@ from pegboard import Pegboard
 from pegboard.board.services import Services
 from pegboard.core.model.masking import Masker
 from pegboard.operators.audit import (
-    LOOKED_AT,
     AuditLine,
     AuditQuery,
     as_csv_line,
@@ -107,11 +106,11 @@ async def test_an_empty_trail_is_followed_from_its_beginning(board: Pegboard, se
     assert [line.subject for line in (await audit(services, AuditQuery(after=start))).lines] == ["note"]
 
 
-async def test_a_rare_record_in_a_long_trail_is_found_behind_a_cursor() -> None:
+async def test_a_rare_record_in_a_long_trail_is_found_behind_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     """X4: a page looks at a bounded number of records, and goes on where it stopped."""
-    store = MemoryStore(audit_keep=LOOKED_AT + 2 * PART)
-    async with Pegboard.open({"store": "memory:"}, adapters=Adapters(store=store)) as board:
-        await store.record(RECORD._replace(subject="rare"), *([RECORD] * (LOOKED_AT + PART)))
+    monkeypatch.setattr("pegboard.operators.audit.LOOKED_AT", 2 * PART)
+    async with Pegboard.open({"store": "memory:"}) as board:
+        await board.services.store.record(RECORD._replace(subject="rare"), *([RECORD] * (3 * PART)))
         services = board.services
         page = await audit(services, AuditQuery(text="rare"))
         assert page.lines == ()
