@@ -35,6 +35,8 @@ class PendingRecords:
 
     def __init__(self, cleaning: Cleaning) -> None:
         self._cleaning = cleaning
+        self.decisions = MOST_PENDING
+        """How many decisions were stored since it was looked whether they are too many; at first that is not known."""
         self.rows: list[PendingRecord] = []
         self._pending_size = 0
 
@@ -70,6 +72,7 @@ class PendingRecords:
         """Write records in their order."""
         await transaction.in_order()
         await transaction.many(_INSERT, [request_row(*one) for one in taken])
+        self.decisions += sum([not call for _, _, call in taken])
 
 
 @lru_cache(maxsize=1024)

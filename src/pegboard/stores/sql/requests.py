@@ -35,10 +35,11 @@ _LINE: Final = ", ".join(_FIELDS)
 _NUMBERS: Final = CallNumbers._fields
 _REMOVE: Final = "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request WHERE "
 _OVER: Final = f"{_REMOVE}kept_until <= ? ORDER BY kept_until LIMIT ?)"
-_SURPLUS: Final = (
-    "{of} AND id <= (SELECT id FROM main.request WHERE {of} ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)"
+_ALL_BUT: Final = f"{_REMOVE}id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"
+_DECISIONS_BUT: Final = (
+    f"{_REMOVE}kept_until IS NULL AND id <="  # noqa: S608 - constants
+    " (SELECT id FROM main.request WHERE kept_until IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)"
 )
-_DECISIONS: Final = "kept_until IS NULL"
 _EMPTY: Final = "UPDATE main.request SET details_until = NULL, size = 0, details = '' WHERE "
 _DETAILS: Final = "SELECT id, size FROM main.request WHERE details_until IS NOT NULL ORDER BY details_until LIMIT ?"
 _DETAILS_OVER: Final = (
@@ -114,8 +115,15 @@ class StoredRequests(StoreBase):
 
     async def _remove_surplus(self, transaction: Transaction) -> bool:
         """Remove the oldest decisions where there are too many; in memory calls are as many at most."""
-        of = _DECISIONS if self._db.lasts else "1 = 1"
-        return await transaction.changed(_REMOVE + _SURPLUS.format(of=of), self.decisions_kept, AT_ONCE) == AT_ONCE
+        keep = self.decisions_kept
+        if not self._db.lasts:
+            return await transaction.changed(_ALL_BUT, keep, AT_ONCE) == AT_ONCE
+        if self._records.decisions <= keep // 20:  # going over as many as are kept takes a few milliseconds
+            return False
+        more = await transaction.changed(_DECISIONS_BUT, keep, AT_ONCE) == AT_ONCE
+        if not more:
+            self._records.decisions = 0
+        return more
 
     async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query once what waits is written."""
