@@ -35,7 +35,7 @@ _LINE: Final = ", ".join(_FIELDS)
 _NUMBERS: Final = CallNumbers._fields
 _REMOVE: Final = "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request WHERE "
 _OVER: Final = f"{_REMOVE}kept_until <= ? ORDER BY kept_until LIMIT ?)"
-_ALL_BUT: Final = f"{_REMOVE}id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"
+_ALL_BUT: Final = f"{_REMOVE}id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"  # noqa: S608
 _DECISIONS_BUT: Final = (
     f"{_REMOVE}kept_until IS NULL AND id <="  # noqa: S608 - constants
     " (SELECT id FROM main.request WHERE kept_until IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)"
