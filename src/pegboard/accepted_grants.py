@@ -7,12 +7,22 @@ import json
 import logging
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.config.acceptance import Acceptance, acceptance_of, keep, key_of, record_of, unreadable
+from pegboard.config.acceptance import (
+    Acceptance,
+    acceptance_of,
+    is_own_store,
+    keep,
+    key_of,
+    note_own_store,
+    record_of,
+    unreadable,
+)
 from pegboard.config.documents.document import display_path
 from pegboard.config.grants import Digest, grants_of, waits
 from pegboard.config.location import SQLITE
@@ -47,7 +57,6 @@ class AcceptedGrants:
         self._services = services
         self._name = configuration
         self._brought = brought
-        self._store_key = ""
         self._text: str | None = None
         self._seen: str | None = None
         self._before: dict[GrantKey, Grant] | None = None
@@ -85,13 +94,13 @@ class AcceptedGrants:
             if await self._keep(counted, [self._record(change, by=by) for change in taken]):
                 break
         known = acceptance_of(self._name) if self._name is not None else None
-        if known is None or not known.grants or (known.store, known.store_key) != (self._store, self._store_key):
+        if known is None or not known.grants or known.store != self._store:
             self._remember()
         self.waiting = waiting
         return self.without(edited, waiting)
 
     async def _require_own_store(self) -> None:
-        """Raise ``StoreError`` where a store was there before this user used it with this configuration (P11).
+        """Raise ``StoreError`` where a store was there that this user has never used (P11).
 
         What it says of switches, approvals and pins would count. Who names the configuration has seen to that.
         """
@@ -99,18 +108,17 @@ class AcceptedGrants:
         if self._store == own or not (self._store or "").startswith(SQLITE):
             return
         key = await self._services.store.digest_key()
-        self._store_key = hashlib.blake2b(key, digest_size=16).hexdigest()
-        if self._brought is None:
-            return
-        known = acceptance_of(self._name or "")
-        if known is None or (known.store, known.store_key) != (self._store, self._store_key):
+        name = hashlib.blake2b(key, digest_size=16).hexdigest()
+        if self._brought is not None and not is_own_store(name):
             raise StoreError(
-                f"{self._brought} was there before you used it with this configuration, so it is not read: it may have "
-                "come with the folder.",
+                f"{self._brought} was there, and you have never used it, so it is not read: it may have come with the "
+                "folder.",
                 code="store_not_own",
                 hint=f"If it is yours, name the configuration once: --config {display_path(Path(self._name or ''))}. "
                 "Else remove it.",
             )
+        with suppress(OSError):  # it is asked again then
+            note_own_store(name)
 
     async def would_change(self, edited: Configuration) -> tuple[GrantChange, ...]:
         """Return what a configuration would change of what was accepted last; nothing is stored.
@@ -214,7 +222,7 @@ class AcceptedGrants:
             return
         known = acceptance_of(self._name) or Acceptance(configuration=self._name)
         try:
-            keep(replace(known, store=self._store or "", store_key=self._store_key, grants=self._text or ""))
+            keep(replace(known, store=self._store or "", grants=self._text or ""))
         except OSError as error:
             level = logging.WARNING if RELOAD in (self._before or {}) else logging.INFO
             log.log(level, "what was accepted is kept in the store alone: %s", error)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pegboard.errors import NotAcceptedError
 
 FOLDER: Final = "accepted"
+_STORES: Final = "stores"
 LOADOUTS: Final = "loadouts"
 """The folder beside a configuration whose files belong to it."""
 
@@ -27,14 +28,12 @@ class Acceptance:
     """What a user accepted of one configuration.
 
     ``text`` is the digest of the text that they accepted last. ``grants`` is what it granted when it was opened last,
-    as the store keeps it, ``store`` where that was, and ``store_key`` what tells that store from every other one at the
-    same place; all three are empty before it was opened.
+    as the store keeps it, and ``store`` where that was; both are empty before it was opened.
     """
 
     configuration: str
     text: str = ""
     store: str = ""
-    store_key: str = ""
     grants: str = ""
 
 
@@ -57,7 +56,7 @@ def acceptance_of(configuration: str) -> Acceptance | None:
     file = record_of(configuration)
     try:
         found = json.loads(file.read_bytes())
-        parts = {part: str(found[part]) for part in ("configuration", "text", "store", "store_key", "grants")}
+        parts = {part: str(found[part]) for part in ("configuration", "text", "store", "grants")}
     except OSError:  # what this user cannot read, this user has not written
         return None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -84,6 +83,18 @@ def keep(acceptance: Acceptance) -> None:
 
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(file, data, like=0o600)
+
+
+def is_own_store(name: str) -> bool:
+    """Return whether this user has used a store, wherever it lay; ``name`` tells it from every other one."""
+    return (user_folders.state() / _STORES / name).exists()
+
+
+def note_own_store(name: str) -> None:
+    """Note that this user uses a store; raises ``OSError``."""
+    folder = user_folders.state() / _STORES
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / name).touch(mode=0o600)
 
 
 def accept_text(path: Path, digest: str | None = None) -> None:
