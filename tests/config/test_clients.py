@@ -154,7 +154,7 @@ def test_codex_names_variables_and_refers_to_none_in_text(writer: Writer) -> Non
         """
     found = servers(writer, text, ".codex/config.toml", DOCS_TOKEN="s3cret", DOCS_USER="ada", GIT_DIR="/g")
     assert dict(found.specs["docs"].headers) == {"X-Team": "a", "X-User": "ada", "Authorization": "Bearer s3cret"}
-    assert found.specs["docs"].timeout == 7
+    assert (found.specs["docs"].timeout, found.specs["docs"].start) == (7, 20)
     assert dict(found.specs["git"].env) == {"GIT_DIR": "/g", "NOT_SET": "", "KEEP": "${LITERALLY}"}
     assert not found.lets_through("git", "git_commit")
     assert found.lets_through("git", "git_log")

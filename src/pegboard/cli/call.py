@@ -46,7 +46,7 @@ def call(
             of = f"/{total:g}" if total is not None else ""
             printer.note(f"{done:g}{of} {message or ''}".rstrip())
 
-        await discover(board, printer, (await on.snapshot()).permissions)
+        await discover(board, printer, (await on.snapshot()).permissions, about=[tool])
         with printer.working(f"Calling {tool}"):
             answer = await on.call(tool, parsed, progress=progress)
         return _show(answer, printer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Generator
+from collections.abc import Awaitable, Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from pegboard import mcp_extra
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, may_be_of
 from pegboard.errors import (
     ConfigError,
     NotAcceptedError,
@@ -287,17 +287,21 @@ async def discover(
     *,
     start: bool = True,
     registered: bool = False,
+    about: Sequence[str] = (),
 ) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
     Whose code has changed since is asked again. With ``permissions`` only those that are granted; without ``start`` no
-    server; with ``registered`` also what is constructed only when it is loaded.
+    server; with ``registered`` also what is constructed only when it is loaded. Where only some names matter
+    (``about``), no server is asked, or waited for, that none of them can be of.
     """
     from pegboard.board.catalog.loader import PluginRequest
 
     kinds = (_ASKED if start else _ASKED - {"server"}) | (_REGISTERED if registered else frozenset[str]())
     unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
     granted = [plugin for plugin in unseen if permissions is None or permissions.grants_unseen(plugin)]
+    if about:
+        granted = [plugin for plugin in granted if plugin.kind != "server" or plugin in _owners(board, granted, about)]
     wants = {want.key: want for want in (PluginRequest(plugin=plugin.name) for plugin in granted)}
     wants |= {want.key: want for want in await _from_start(board, permissions, kinds | _REGISTERED)}
     loader = board.services.loader
@@ -324,6 +328,26 @@ async def _from_start(
     await compiler.refresh()
     agents = [permissions] if permissions is not None else [compiler.of_agent(name) for name in board.world.agents]
     return [want for agent in agents for want in at_start(agent) if _kind(board, want) in kinds]
+
+
+def _owners(board: Pegboard, unseen: Sequence[Plugin], names: Sequence[str]) -> Sequence[Plugin]:
+    """Return which plugins that have not been seen some names may be of: none of what is known, all of what is not."""
+    catalog, found = board.world.catalog, list[Plugin]()
+    for name in names:
+        bare = name.partition(":")[2] if name.startswith(("plugin:", "tool:", "toolkit:")) else name
+        known = catalog.plugins.get(bare)
+        if catalog.find_tool(bare) is not None or (known is not None and _seen(known)):
+            continue
+        of = [plugin for plugin in unseen if bare.partition("/")[0] == plugin.name or _begins_as(bare, plugin)]
+        if not of and bare not in board.world.toolkits:
+            return unseen
+        found += of
+    return found
+
+
+def _begins_as(name: str, plugin: Plugin) -> bool:
+    """Return whether a name begins as those of a plugin do, where they have a beginning of their own."""
+    return plugin.prefix != "" and may_be_of(name, plugin.name, prefix=plugin.prefix)
 
 
 def _kind(board: Pegboard, want: PluginRequest) -> str:

@@ -29,7 +29,7 @@ def explain(
 
     async def explained(board: Pegboard, printer: Printer) -> int:
         key = (await open_session(board, options)).key
-        await discover(board, printer)
+        await discover(board, printer, about=[tool])
         found = await explain_for_operator(
             board.services, key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
         )

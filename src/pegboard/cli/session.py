@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ def load(
     ] = None,
 ) -> int:
     """Load tools."""
-    return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}")
+    return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}", names)
 
 
 @on_session
@@ -195,14 +195,16 @@ def forget(
     return run(options, forgotten)
 
 
-def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], doing: str = "") -> int:
+def _change(
+    options: Options, change: Callable[[Session], Awaitable[Outcome]], doing: str = "", about: Sequence[str] = ()
+) -> int:
     """Run a command on a session and show its outcome; a partial one is not done."""
 
     async def changed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await on.surface()  # brings in what is loaded, so that `loaded` names all of it
         if doing:
-            await discover(board, printer, (await on.snapshot()).permissions)
+            await discover(board, printer, (await on.snapshot()).permissions, about=about)
             with printer.working(doing):
                 outcome = await change(on)
         else:

@@ -12,6 +12,7 @@ from pegboard.config.documents.document import Expanded, PathKey, YamlWord, is_m
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.documents.expansion import as_written
 from pegboard.config.location import SQLITE
+from pegboard.config.schema.fetched import may_be_installed_first
 from pegboard.config.schema.sections import (
     AgentSection,
     AuthSection,
@@ -44,6 +45,9 @@ from pegboard.core.principals.bearer_tokens import Token
 from pegboard.support.own_folder import store_of
 
 NO_REFERENCES: Final[Mapping[tuple[PathKey, ...], Sequence[str | Reference]]] = {}
+STARTED_WITHIN: Final = 60.0
+INSTALLED_WITHIN: Final = 180.0
+"""How long the start of a server may take, in seconds, where it says nothing of that."""
 _DECIDING: Final = ("command", "args", "env", "cwd", "url", "headers", "auth", "type", "transport")
 COMES_BY_ITSELF: Final = "dynamic_tools"
 """The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
@@ -190,6 +194,7 @@ def _server(
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
     cwd = folder / _expanded(part.cwd) if part.cwd else None
+    fetched = not remote and may_be_installed_first(part.command, part.args)
     return ServerSpec(
         **_settings(name, part, validated, "servers"),
         confine=None if remote else confinement(part.confine, folder, own=cwd),
@@ -203,6 +208,8 @@ def _server(
         written=_written(validated.raw["servers"][name], given),
         transport=transport,
         timeout=part.timeout,
+        start=part.start if part.start is not None else INSTALLED_WITHIN if fetched else STARTED_WITHIN,
+        fetched=fetched,
         message_limit=(part.limits or LimitsSection()).message,
         trust_annotations=part.trust == "annotations",
         pins=part.pins or validated.section.defaults.pins,

@@ -11,12 +11,15 @@ from pegboard.config.documents.document import is_list, is_mapping
 _BEARER: Final = "bearer_token_env_var"
 _HEADERS: Final = "env_http_headers"
 _PASSED: Final = "env_vars"
+_START_MS: Final = "startup_timeout_ms"
 _RESOURCE: Final = "oauth_resource"
 
 
 def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     if (scopes := entry.get("scopes")) is not None and (oauth := _pairs(found.get("oauth"))) is not None:
         found["oauth"] = {**oauth, "scopes": scopes}
+    if "start" not in found and isinstance(limit := entry.get(_START_MS), int | float):
+        found["start"] = limit / 1000
     found = with_texts(found, lambda text: text.replace("${", "$${"))
     headers, env, referred = (_pairs(part) for part in (found.get("headers"), found.get("env"), entry.get(_HEADERS)))
     if headers is None or env is None or referred is None:
@@ -57,8 +60,7 @@ CODEX: Final = McpClient(
             _BEARER,
             _HEADERS,
             _PASSED,
-            "startup_timeout_sec",
-            "startup_timeout_ms",
+            _START_MS,
             "required",
             "scopes",
             "tools",
@@ -68,6 +70,7 @@ CODEX: Final = McpClient(
     renamed={
         "http_headers": "headers",
         "tool_timeout_sec": "timeout",
+        "startup_timeout_sec": "start",
         "enabled_tools": "enabledTools",
         "disabled_tools": "disabledTools",
     },

@@ -196,6 +196,7 @@ class ServerSection(Section):
     type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
     transport: Transport | None = _optional("Another name for `type`.")
     timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)
+    start: Seconds | None = _optional("How long its start may take: 60s; what is installed first has 3m.")
     limits: LimitsSection | None = _optional("What it may send.")
     idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
     disabled: Flag = _optional("Do not use the server.", default=False)

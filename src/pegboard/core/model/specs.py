@@ -81,7 +81,8 @@ class LoginSettings:
 class ServerSpec(PluginSettings):
     """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
 
-    ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
+    ``timeout`` is in seconds, for one request; ``start`` is for its start, in which a server that is ``fetched`` may
+    have to be installed first. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
     inflated. ``pins`` is what becomes of a list of tools that differs from what was first seen (A4), ``reads`` what its
     program consists of, besides what its command says, ``auth`` how it is logged in to, None where nothing is said.
@@ -98,6 +99,8 @@ class ServerSpec(PluginSettings):
     headers: Mapping[str, str] = field(default=EMPTY)
     transport: Literal["stdio", "http", "sse"] = "stdio"
     timeout: float = 60.0
+    start: float = 60.0
+    fetched: bool = False
     message_limit: int = 32 * 1024 * 1024
     trust_annotations: bool = False
     pins: Literal["additions", "ask", "trust"] = "additions"

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import cached_property, partial
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard import ports
@@ -48,8 +49,10 @@ class McpSource:
     """MCP servers over stdio and HTTP, in either era of the protocol.
 
     ``mask`` takes secrets out of what is reported of a server, ``learn`` is handed each value that is read for one,
-    and each secret of a login, behind what it was read from. At most ``spawns`` servers start at once,
-    each within ``start_timeout`` seconds. A connection that only one principal or agent uses is stopped
+    and each secret of a login, behind what it was read from. At most ``spawns`` servers begin to start at once,
+    each within its own limit, or within ``start_timeout`` seconds where that is given. A request waits for a start
+    ``patience`` seconds, or to its end where ``start_timeout`` is given; the start goes on.
+    A connection that only one principal or agent uses is stopped
     after ``idle_after`` seconds without a request, unless its server has an ``idle`` of its own; a shared
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
@@ -63,7 +66,8 @@ class McpSource:
         mask: Callable[[str], str] | None = None,
         learn: Callable[[str, str], None] | None = None,
         spawns: int = 4,
-        start_timeout: float = 30.0,
+        start_timeout: float | None = None,
+        patience: float = 45.0,
         idle_after: float | None = 600.0,
         asks: bool = True,
         fast_path: bool = True,
@@ -76,6 +80,7 @@ class McpSource:
             mask=mask or masker.text,
             learn=learn or masker.learn,
             start_timeout=start_timeout,
+            patience=patience if start_timeout is None else inf,
             spawns=asyncio.Semaphore(spawns),
             monotonic=monotonic,
             asks=asks,

@@ -24,11 +24,16 @@ from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
+    from pegboard.ports.calls import Progress
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
 
 log = logging.getLogger("pegboard.sources.mcp")
 
 _STOPPED_WITHIN = 10.0
+_REPORTED_EVERY = 5.0
+"""Seconds between two reports of a start that goes on, and that a request waits at least for one."""
+_TURN = 10.0
+"""Seconds after which a start that goes on lets the next server start: it waits for a network then."""
 
 
 class Connection:
@@ -62,6 +67,10 @@ class Connection:
         self._turn = asyncio.Lock()
         self._live: OpenConnection | None = None
         self._starting: asyncio.Task[OpenConnection | Fault] | None = None
+        self._began_at = 0.0
+        self._overdue = False
+        self._late_fault: Fault | None = None
+        self._installed_anew = False
         self._owners: dict[asyncio.Task[None], OpenConnection] = {}
         self._last: OpenConnection | None = None
         self._values = ServerValues(spec, settings) if spec.references else None
@@ -81,14 +90,18 @@ class Connection:
         """Return whether it is being started."""
         return self._starting is not None
 
-    async def up(self) -> OpenConnection:
+    async def up(self, report: Progress | None = None) -> OpenConnection:
         """Return the connection, started if it is not up; callers at the same time share one start.
 
-        Raises ``ToolUnavailableError`` where it cannot be started, or is not tried again yet.
+        ``report`` is told how long the start takes. Raises ``ToolUnavailableError`` where it cannot be started, is not
+        tried again yet, or takes longer than a request waits; then the start goes on, and who asked is told of its end.
         """
         if (live := self.live) is not None:
             return live
         self._live = None
+        if (failed := self._late_fault) is not None:
+            self._late_fault = None
+            raise failed.error(self.spec)
         if self._starting is None:
             if self.closing:
                 raise ToolUnavailableError(f"{self.spec.label} is not started: Pegboard is closing.")
@@ -99,15 +112,46 @@ class Connection:
         while True:
             starting = self._starting
             assert starting is not None
+            await self._wait_for(starting, report)
             outcome = await asyncio.shield(starting)
             if not isinstance(outcome, Fault):
                 return outcome
             if self._starting is None or self._starting is starting:
                 raise outcome.error(self.spec)
 
+    async def _wait_for(self, starting: asyncio.Task[Any], report: Progress | None) -> None:
+        """Wait for the end of a start; raises ``ToolUnavailableError`` where it takes longer than a request waits."""
+        now = asyncio.get_running_loop().time
+        limit = self._settings.start_limit(self.spec)
+        patience = self._settings.patience
+        every = min(_REPORTED_EVERY, patience / 3)
+        until = max(self._began_at + patience, now() + every)
+        while not starting.done():
+            if now() >= until:
+                self._overdue = True
+                raise ToolUnavailableError(
+                    f"{self.spec.label} is not available: {self._still_starting()}.",
+                    hint=f"It goes on, for {limit:g} s in all (`start` in `{self.spec.section}`): call again later.",
+                    location=self.spec.place,
+                )
+            await asyncio.wait([starting], timeout=min(until - now(), every))
+            if report is not None and not starting.done():
+                took = now() - self._began_at
+                await report(took, limit, f"{self.spec.label}: {self._still_starting()}")
+
+    def _still_starting(self) -> str:
+        """Return in words that the start goes on, for how long, and what was printed last."""
+        what = "installing" if self.spec.fetched else "starting"
+        took = asyncio.get_running_loop().time() - self._began_at
+        lines = list(self._last.stderr) if self._last is not None else []
+        said = f"; its last line on standard error: {lines[-1]}" if lines else ""
+        return self.mask(f"it is still {what}, for {took:.0f} s so far{said}")
+
     def _begin(self, after: Collection[asyncio.Task[Any]] = ()) -> None:
         """Begin to start, once these tasks have ended."""
         self.history.changed()
+        self._began_at = asyncio.get_running_loop().time()
+        self._overdue = False
         self._starting = asyncio.create_task(self._start(after), context=contextvars.Context())
 
     async def _start(self, after: Collection[asyncio.Task[Any]]) -> OpenConnection | Fault:
@@ -115,11 +159,15 @@ class Connection:
             if after:
                 await asyncio.wait(after, timeout=_STOPPED_WITHIN)
                 self.history.forget_failures()
-            async with self._settings.spawns:
-                return await self._try_eras()
+            async with _turn_to_start(self._settings):
+                outcome = await self._try_eras()
         finally:
             if self._starting is asyncio.current_task():
                 self._starting = None
+        if self._overdue:  # who asked for it has been told that it is still being started
+            self._late_fault = outcome if isinstance(outcome, Fault) else None
+            self._changed()
+        return outcome
 
     def restart(self) -> None:
         """Stop it, and start it anew without any pause; one that is idle stays so, and one that begins goes on."""
@@ -156,8 +204,20 @@ class Connection:
             if not (live.exit and not live.any_message and not live.invalid_count):
                 break
         known.discard(self.fingerprint)
+        if not self._installed_anew and self._last is not None and self._last.exit and self._remove_broken(spec):
+            self._installed_anew = True
+            return await self._try_eras()
         self.history.failed(fault, self._last)
         return self._failed_start(fault)
+
+    def _remove_broken(self, spec: ServerSpec) -> bool:
+        """Remove an installed package of which parts are missing, as its last lines say; return whether it was one."""
+        if not spec.fetched or self._last is None:
+            return False
+        from pegboard.sources.mcp.transports.npx_cache import remove_broken
+        from pegboard.sources.mcp.transports.server_process import environment
+
+        return remove_broken(spec.command, spec.args, environment(spec), self._last.stderr)
 
     def _failed_start(self, fault: Fault) -> Fault:
         if fault.scopes is None:  # once somebody has logged in, nothing is to be waited for
@@ -207,8 +267,9 @@ class Connection:
                 ready.set_result(None)
                 await self._keep(live)
         except TimeoutError:
-            text = f"it did not answer within {self._settings.start_timeout:g} s"
-            fault = fault_of(live, text, "", self.mask)
+            text = f"it did not answer within {self._settings.start_limit(self.spec):g} s"
+            hint = f"Raise `start` in `{self.spec.section}` if it needs longer." if live.stderr or spec.fetched else ""
+            fault = fault_of(live, text, hint, self.mask)
         except Exception as error:
             reason, hint = own.failure_reasons.reason_of(error, self.spec)
             if live.oversized:
@@ -366,12 +427,18 @@ class Connection:
             one_at_a_time=self.one_at_a_time,
             starts=history.starts,
             failures=history.failures,
-            error=history.error,
+            error=self._still_starting() if self._is_slow else history.error,
             failed_at=history.failed_at,
             dropped=_excluded(last.dropped) if last is not None else (),
             excluded=_excluded(last.excluded) if last is not None else (),
             refused=tuple(history.refused.values()),
         )
+
+    @property
+    def _is_slow(self) -> bool:
+        """Return whether it is being started, and that takes longer than a request waits."""
+        took = asyncio.get_running_loop().time() - self._began_at
+        return self._starting is not None and took >= self._settings.patience
 
     def _phase(self) -> ConnectionPhase:
         if self.live is not None:
@@ -381,6 +448,20 @@ class Connection:
         if not self.history.failing:
             return "idle"
         return "backing_off" if self.history.pause else "down"
+
+
+@asynccontextmanager
+async def _turn_to_start(settings: SourceSettings) -> AsyncGenerator[None]:
+    """Wait for one's turn to start; it ends after some seconds, so that a slow start delays no other server."""
+    spawns = settings.spawns
+    await spawns.acquire()
+    release = asyncio.get_running_loop().call_later(min(_TURN, settings.patience), spawns.release)
+    try:
+        yield
+    finally:
+        if release.when() > asyncio.get_running_loop().time() and not release.cancelled():
+            release.cancel()
+            spawns.release()
 
 
 def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:

@@ -37,7 +37,7 @@ async def open_client(
     legacy: bool,
     on_changed: Callable[[], None],
 ) -> None:
-    """Open the connection, which ends with the stack; raises ``TimeoutError`` after ``start_timeout`` seconds."""
+    """Open the connection, which ends with the stack; raises ``TimeoutError`` after its limit."""
 
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -58,7 +58,7 @@ async def open_client(
         sampling_capabilities=_SAMPLING,
         list_roots_callback=callback,
     )
-    async with asyncio.timeout(settings.start_timeout):
+    async with asyncio.timeout(settings.start_limit(spec)):
         await stack.enter_async_context(client)
     live.take_up(client)
     _begin_logs(live)

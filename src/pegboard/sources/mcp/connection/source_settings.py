@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.launch import Launches
 
 
@@ -17,12 +18,15 @@ class SourceSettings:
     ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
     ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
     names of those that have been reported to print what is no message, ``launches`` is how
-    processes are started. ``learn`` is handed each value that is read for a server, to be masked from then on.
+    processes are started. ``start_timeout`` goes before the time that each server may take to start; ``patience`` is
+    how long a request waits for a start that goes on. ``learn`` is handed each value that is read for a server, to be
+    masked from then on.
     """
 
     mask: Callable[[str], str]
     learn: Callable[[str, str], None]
-    start_timeout: float = 30.0
+    start_timeout: float | None = None
+    patience: float = 45.0
     spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     monotonic: Callable[[], float] = time.monotonic
     fast_path: bool = True
@@ -30,3 +34,7 @@ class SourceSettings:
     handshake_only: set[str] = field(default_factory=set[str])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
+
+    def start_limit(self, spec: ServerSpec) -> float:
+        """Return how long the start of a server may take, in seconds."""
+        return spec.start if self.start_timeout is None else self.start_timeout

@@ -17,6 +17,7 @@ from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.launch import Launch, Launches, confined_launch
+from pegboard.sources.mcp.transports.npx_cache import remove_half_installed
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
@@ -41,7 +42,9 @@ def environment(spec: ServerSpec) -> dict[str, str]:
 
 
 async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
-    """Return how a server is started."""
+    """Return how a server is started; what was left half installed of it has been removed."""
+    if spec.fetched:
+        remove_half_installed(spec.command, spec.args, environment(spec))
     if spec.confine is None:
         return Launch(command=spec.command or "", args=spec.args, env=environment(spec))
     given = (spec, spec.confine, environment(spec), launches)
@@ -73,6 +76,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._errors = b""
         self._paused = False
         self._launch: Launch | None = None
+        self._fetched: ServerSpec | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._stdout: asyncio.ReadTransport | None = None
@@ -104,6 +108,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         Raises ``OSError`` or ``ValueError`` where it cannot be started, ``ToolUnavailableError`` where not confined.
         """
         ends: dict[str, int] = {}
+        self._fetched = spec if spec.fetched else None
         launch = self._launch = await _launch(spec, launches)
         self.live.refusals = launch.refusals
         try:
@@ -149,6 +154,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._launch is not None and self._launch.policy is not None:
             asyncio.get_running_loop().run_in_executor(None, self._launch.end)
             self._launch = None
+        fetched, self._fetched = self._fetched, None
+        if fetched is not None and not self.live.up:  # its installation may have been cut
+            remove_half_installed(fetched.command, fetched.args, environment(fetched), ours=True)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take what the server printed."""
