@@ -148,3 +148,21 @@ async def until_listed(client: Connected, least: int) -> None:
         return len(await uris(client)) >= least
 
     await until(there, 60)
+
+
+async def test_fifteen_servers_are_listed_by_a_client_without_any_of_them(tmp_path: Path) -> None:
+    """G8: tools, prompts, resources and templates at connect."""
+    log = tmp_path / "log"
+    names = [f"s{number}" for number in range(15)]
+    config = configured(tmp_path, {name: entry(stdio("--name", name, "--log", str(log))) for name in names})
+    async with wire(serve(config, "--stdio"), MODERN) as client:
+
+        async def all_there() -> bool:
+            found = [await client.all(method, key) for method, key in LISTS.items()]
+            return [len(items) for items in found[1:]] == [45, 30, 30]
+
+        await until(all_there, 120)
+    log.unlink()
+    lists = await listed(config, HANDSHAKE)
+    assert [len(items) for items in lists.values()][1:] == [45, 30, 30]
+    assert started(log) == 0
