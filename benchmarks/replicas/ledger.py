@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pegboard.core.access.pins import PinName
 from pegboard.ports import Store
 from pegboard.ports.counts import SESSION_DAY
 
@@ -130,7 +131,8 @@ async def _pins(ledger: Ledger, store: Store) -> list[str]:
     if not ledger.pin:
         return []
     pins = (await store.pins())["listed"].pins
-    found = pins["look"].digest if "look" in pins else ""
+    look = pins.get(PinName("tool", "look"))
+    found = look.digest if look is not None else ""
     return [] if found == ledger.pin else [f"pin: {ledger.pin} was accepted, and {found} counts"]
 
 
