@@ -226,7 +226,7 @@ def answered(
     """
     among = searchable(snapshot.permissions, snapshot.state.loadout)
     ranking = services.ranker.rank(queries, among, context, limit=limit)
-    if snapshot.info.host.calls_through and not context.messages and _fits_hardly(ranking):
+    if snapshot.info.host.calls_through and not context.messages and _is_weak_match(ranking):
         masked = [services.masker.value(query) for query in queries]
         earlier = snapshot.info.conversation.searches_before(masked)
         if earlier:
@@ -236,7 +236,7 @@ def answered(
     return ranking, context
 
 
-def _fits_hardly(ranking: Ranking) -> bool:
+def _is_weak_match(ranking: Ranking) -> bool:
     return all(known.fits < HARDLY for known in ranking.needs)
 
 

@@ -138,13 +138,13 @@ def _answer(text: str) -> Literal["allow", "refuse"]:
             raise UsageError("Calls are allowed or refused.", hint="Use the buttons of the page.")
 
 
-async def allow_form(context: Context, visit: OperatorRequest) -> Response:
+async def show_allow_form(context: Context, visit: OperatorRequest) -> Response:
     """Show what a call can be allowed for, and the fields that it asks for."""
     found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return _allow_form(context, visit, found)
 
 
-async def refuse_form(context: Context, visit: OperatorRequest) -> Response:
+async def show_refuse_form(context: Context, visit: OperatorRequest) -> Response:
     """Show where the words for the model go."""
     found = await context.subjects.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return context.templates.page("refuse.html", visit, one=found)
@@ -230,8 +230,8 @@ PAGES: Final = (
     Page(f"{_HOME}/one", approval),
     Page(f"{_HOME}/several", several_form),
     Page(f"{_HOME}/several", several, "POST", "approve"),
-    Page(f"{_HOME}/allow", allow_form),
-    Page(f"{_HOME}/refuse", refuse_form),
+    Page(f"{_HOME}/allow", show_allow_form),
+    Page(f"{_HOME}/refuse", show_refuse_form),
     Page(f"{_HOME}/allow", allow, "POST", "approve"),
     Page(f"{_HOME}/refuse", refuse, "POST", "approve"),
     Page(f"{_HOME}/{{id}}", approval),

@@ -325,7 +325,7 @@ class McpSource:
             raise AttributeError("logins")
         return login.logins.McpLogins(self._store, self._settings.learn)
 
-    async def call_in_unassigned_process(
+    async def call_in_own_or_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Run one tool for a scope without a connection of its own: on the one that it has, else on one of nobody's.

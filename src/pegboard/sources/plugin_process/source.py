@@ -45,7 +45,7 @@ class Processes(Protocol):
         """Call in the process of the call's scope, which is started where there is none."""
         ...
 
-    async def call_in_unassigned_process(
+    async def call_in_own_or_unassigned_process(
         self, spec: PluginSpec, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Call in the process that a scope has, else in one that no scope has yet."""
@@ -259,7 +259,9 @@ class PluginProcessSource:
         """Return what a process answers that is no call."""
         asked = {**_asked(what, _NOBODY), "given": list(given)}
         tool = Tool(plugin=variant.spec.name, name=name)
-        result = await self._processes.call_in_unassigned_process(variant.process, tool, EMPTY, _along(asked, scope))
+        result = await self._processes.call_in_own_or_unassigned_process(
+            variant.process, tool, EMPTY, _along(asked, scope)
+        )
         _, answer = _parted(result)
         if "error" in answer:
             raise self._failed(variant, scope, answer["error"])

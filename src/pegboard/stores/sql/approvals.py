@@ -11,7 +11,7 @@ from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Bi
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import APPROVALS_KEPT, AuditRecord
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import RaceLostError, Transaction, insert, where
+from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert, where
 from pegboard.stores.sql.sessions import OF_SESSION, SESSION
 
 _COLUMNS: Final = ("id", *SESSION, "tool", "asked", "status", "lasts", "asked_at", "expires_at", "text")
@@ -50,7 +50,7 @@ class StoredApprovals(StoreBase):
 
         async def change(transaction: Transaction) -> bool:
             if not await transaction.changed(_CHANGE, *row, approval.id, expected):
-                raise RaceLostError
+                raise ChangedMeanwhileError
             transaction.announce(others=True)
             return True
 

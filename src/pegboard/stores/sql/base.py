@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql.cleaning import Cleaning
-from pegboard.stores.sql.database import Database, RaceLostError, Transaction, not_open
+from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, not_open
 from pegboard.stores.sql.pending_records import PendingRecords
 from pegboard.stores.sql.pending_writes import PendingWrites
 
@@ -58,7 +58,7 @@ class StoreBase:
         """Return the same, or None where the work lost a race: nothing is stored then."""
         try:
             return await self._write(work, *locks, audit=audit)
-        except RaceLostError:
+        except ChangedMeanwhileError:
             return None
 
     def _require_open(self) -> None:

@@ -25,7 +25,7 @@ _NOT_STORED: Final = re.compile("[\0\x1a\ud800-\udfff]")
 _ESCAPED: Final = re.compile("\x1a([0-9a-f]{4})")
 
 
-class RaceLostError(Exception):
+class ChangedMeanwhileError(Exception):
     """Raised in a transaction that finds something else than was read before: nothing of it is stored."""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import RaceLostError, Transaction, insert
+from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert
 from pegboard.stores.sql.switches import PERMISSIONS
 
 _SELECT: Final = "SELECT text FROM main.accepted WHERE configuration = ?"
@@ -30,7 +30,7 @@ class StoredGrants(StoreBase):
         async def change(transaction: Transaction) -> bool:
             rows = await transaction.rows(_SELECT, configuration)
             if (rows[0][0] if rows else None) != expected:
-                raise RaceLostError
+                raise ChangedMeanwhileError
             await transaction.run(_PUT, configuration, text)
             transaction.announce(permissions=True)
             return True

@@ -8,7 +8,7 @@ from typing import Final
 from pegboard.core.access.pins import Pin, PinName, ServerPins
 from pegboard.ports import AuditRecord, PinChange
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import RaceLostError, Transaction, insert
+from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert
 from pegboard.stores.sql.switches import PERMISSIONS, PINS_REVISION
 
 _KEY: Final = ("plugin", "kind", "tool")
@@ -73,7 +73,7 @@ class StoredPins(StoreBase):
         async def change(transaction: Transaction) -> int:
             rows = await transaction.rows("SELECT revision FROM main.pinned_server WHERE plugin = ?", plugin)
             if (rows[0][0] if rows else None) != expected:
-                raise RaceLostError
+                raise ChangedMeanwhileError
             if anew:
                 await transaction.run("DELETE FROM main.pin WHERE plugin = ?", plugin)
             await self._put_pins(transaction, plugin, changes)

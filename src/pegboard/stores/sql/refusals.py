@@ -146,12 +146,12 @@ def other_encoding(address: PostgresAddress, encoding: str) -> StoreError:
 def _reason(error: psycopg.Error) -> str:
     """Return the last clause of what was said, in one line without the name of anybody."""
     if error.sqlstate and error.diag.message_primary:
-        return _anonymous(error.diag.message_primary)
+        return _without_names(error.diag.message_primary)
     text = str(error).strip()
     found = _LAST.search(text)
     line = (found["why"] if found else text.partition("\n")[0]).strip().rstrip(".")
-    return _anonymous(line) or type(error).__name__
+    return _without_names(line) or type(error).__name__
 
 
-def _anonymous(text: str) -> str:
+def _without_names(text: str) -> str:
     return re.sub(r'(user|role|password)s? "[^"]*"', r"\1", text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.ports import AuditRecord
 from pegboard.ports.sealed import SealedKind, SealedText
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import Database, RaceLostError, Transaction, insert
+from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Transaction, insert
 from pegboard.stores.sql.sealing import Cipher, NoCipher, SealedRow, sealed_name
 from pegboard.support.backoff import Backoff
 from pegboard.support.threads import in_thread
@@ -107,7 +107,7 @@ class SealedTexts(StoreBase):
             rows = await transaction.rows("SELECT version FROM main.sealed WHERE kind = ? AND key = ?", kind, key)
             found = rows[0][0] if rows else 0
             if expected not in (None, found):
-                raise RaceLostError
+                raise ChangedMeanwhileError
             if sealed is None:
                 await transaction.run("DELETE FROM main.sealed WHERE kind = ? AND key = ?", kind, key)
                 return 0

@@ -8,7 +8,7 @@ from typing import Final
 
 from pegboard.ports import UNREAD, AuditRecord, SessionKey, StateChange, StoredState, Unread
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import Database, RaceLostError, Row, Transaction, insert, key_of, where
+from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Row, Transaction, insert, key_of, where
 
 SESSION: Final = ("principal", "agent", "session")
 OF_SESSION: Final = "principal = ? AND agent = ? AND session = ?"
@@ -108,7 +108,7 @@ class Sessions(StoreBase):
 
         async def swap(transaction: Transaction) -> None:
             if not await _swapped(transaction, key, state, expected):
-                raise RaceLostError
+                raise ChangedMeanwhileError
             transaction.announce(states=[own])
 
         return (0 if state is None else state.version) if await self._save(swap, [own], [state], audit) else None
@@ -124,7 +124,7 @@ class Sessions(StoreBase):
         async def swap(transaction: Transaction) -> None:
             for at in order:
                 if not await _swapped(transaction, changes[at].key, states[at], changes[at].expected):
-                    raise RaceLostError
+                    raise ChangedMeanwhileError
             transaction.announce(states=keys)
 
         if not await self._save(swap, keys, states, audit):
@@ -144,7 +144,7 @@ class Sessions(StoreBase):
             await self._write(swap, audit=audit)
         except BaseException as error:  # where the connection was lost, it is not known whether it is stored
             self._note(keys, states, None)
-            if isinstance(error, RaceLostError):
+            if isinstance(error, ChangedMeanwhileError):
                 return False
             raise
         if self._remembered is not None:

@@ -18,7 +18,7 @@ from pegboard.ports import (
     Unchecked,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import RaceLostError, Transaction, insert
+from pegboard.stores.sql.database import ChangedMeanwhileError, Transaction, insert
 
 PERMISSIONS: Final = "permissions"
 """The lock of what changes what agents may."""
@@ -167,7 +167,7 @@ async def _require(transaction: Transaction, table: str, own: Sequence[str], exp
     value = "value" if _has_value(table) else "0"
     rows = await transaction.rows(f"SELECT {value} FROM main.{table} WHERE {_where(table)}", *own)  # noqa: S608 - constants
     if (bool(rows[0][0]) if rows else None) is not expected:
-        raise RaceLostError
+        raise ChangedMeanwhileError
 
 
 async def _put(transaction: Transaction, table: str, own: Sequence[str], value: bool | None) -> None:
