@@ -26,6 +26,8 @@ from benchmarks.gateways.processes import resident
 ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / "tests" / "servers" / "fast_server.py"
 IN_FLIGHT, WARMING = 32, 200
+SETTLED = 6.0
+"""Seconds after its start by which a gateway has counted its first tokens, for which it reads a vocabulary."""
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -198,6 +200,7 @@ def measure_calls(figures: dict[Path, Figures], folders: dict[Path, Path], optio
                 done = gateways[tree].burst(options.burst)
                 figures[tree].rates.append(done.rate)
                 figures[tree].times.append(done.times)
+        time.sleep(SETTLED)
         for tree, gateway in gateways.items():
             made = options.calls // options.burst * options.burst
             figures[tree].processor.append((gateway.processor() - before[tree]) / made * 1e6)
