@@ -1,6 +1,8 @@
 """What the command knows of plugins that are code, before they are loaded, and of what cannot run (X1, P6, F4)."""
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ toolkits:
 agents:
   default: {tools: [csv], allowed_toolkits: [sums, code], discoverable: [notes], dialect: pegboard, unloaded_call: run}
 """
+PLAIN = Path(__file__).parents[1] / "servers" / "plain_server.py"
 SERVER = """
 servers: {git: {command: not-there}}
 agents: {default: {tools: [git/git_status]}}
@@ -95,3 +98,21 @@ def test_a_static_tool_that_a_plugin_does_not_have_is_missing(run: Run, folder: 
     assert run("surface", "--json").json["missing"] == [
         {"plugin": "calculator", "reason": "It has no tool 'multiplies'. Did you mean 'multiply'?"}
     ]
+
+
+def test_a_server_that_does_not_start_delays_no_command_about_another(run: Run, project: Path) -> None:
+    """G8: only what a name may be of is asked, and waited for."""
+    tried = project / "tried"
+    hangs = {"command": "sh", "args": ["-c", f"echo x >> {tried}; exec sleep 600"]}
+    plain = {"command": sys.executable, "args": [str(PLAIN)]}
+    document = {"servers": {"slow": hangs, "plain": plain}, "agents": {"default": {"discoverable": ["*"]}}}
+    (project / "pegboard.yaml").write_text(json.dumps(document))
+    for command in (
+        ("explain", "plain__echo"),
+        ("session", "load", "plain"),
+        ("call", "plain__echo", '{"text": "hello"}'),
+        ("call", "plain/echo", '{"text": "hello"}'),
+    ):
+        ran = run(*command)
+        assert "did not answer" not in ran.err, ran.err
+    assert not tried.exists()

@@ -332,7 +332,8 @@ async def _from_start(
 
 def _owners(board: Pegboard, unseen: Sequence[Plugin], names: Sequence[str]) -> Sequence[Plugin]:
     """Return which plugins that have not been seen some names may be of: none of what is known, all of what is not."""
-    catalog, found = board.world.catalog, list[Plugin]()
+    catalog = board.world.catalog
+    found: list[Plugin] = []
     for name in names:
         bare = name.partition(":")[2] if name.startswith(("plugin:", "tool:", "toolkit:")) else name
         known = catalog.plugins.get(bare)
