@@ -134,3 +134,26 @@ async def test_g11_a_list_is_not_read_anew_because_its_login_is_looked_at_again(
         before = site.counts["lists"]
         assert await listed(ada) == first
         assert site.counts["lists"] == before
+
+
+async def test_g8_a_kept_list_is_its_owners_over_a_restart(
+    tmp_path: Path, site: LoginSite, browsers: list[Browser]
+) -> None:
+    """G8, G11: who has no login is given nothing that was kept of another, nor what was kept of a login of before."""
+    tokens = {name: {"token": token, "agents": ["default"]} for name, token in TOKENS.items()}
+    config = configured(tmp_path, {"linear": {"url": site.url}}, tokens=tokens)
+    async with gateway(config) as running, client_of(running.url, "ada", MODERN) as ada:
+        await browsers[0].log_in(address_in((await refused(ada))[0]), TOKENS["ada"], "ada")
+        assert await listed(ada) == [ME, "linear://notes/ada"]
+    async with (
+        gateway(config) as running,
+        client_of(running.url, "ada", MODERN) as ada,
+        client_of(running.url, "bob", MODERN) as bob,
+    ):
+        assert await listed(ada) == [ME, "linear://notes/ada"]
+        assert await listed(bob) == []
+        site.log_out_all()
+        address = address_in((await refused(ada))[0])
+        await browsers[0].log_in(address, TOKENS["ada"], "ben")
+    async with gateway(config) as running, client_of(running.url, "ada", MODERN) as ada:
+        assert await listed(ada) == [ME, "linear://notes/ben"]
