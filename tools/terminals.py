@@ -25,11 +25,14 @@ class Terminal:
         self._master, self._slave = pty.openpty()
         self.name = os.ttyname(self._slave)
         self._printed = bytearray()
+        self._echoed = threading.Event()
+        self._echoed.set()
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     @property
     def asked(self) -> str:
-        """Return what was printed so far."""
+        """Return what was printed so far, with the echo of each answer that was given."""
+        self._echoed.wait(10)
         return self._printed.decode().replace("\r\n", "\n")
 
     def controls(self) -> Callable[[], None]:
@@ -58,6 +61,8 @@ class Terminal:
         answered = 0
         while (read := os.read(self._master, 4096)) and not read.endswith(b"\x04"):
             self._printed += read
+            if b"\n" in read:
+                self._echoed.set()
             questions = list(PROMPT.finditer(self._printed))
             if len(questions) <= answered:
                 continue
@@ -67,5 +72,6 @@ class Terminal:
                 self._slave = -1
                 os.close(self._master)
                 return
+            self._echoed.clear()
             name = questions[answered - 1][1] if self._answer == "y" else None
             os.write(self._master, (bytes(name) if name else self._answer.encode()) + b"\n")

@@ -167,7 +167,7 @@ def test_of_several_one_is_named_by_its_port(run: Run, project: Path) -> None:
 
 
 def test_what_a_killed_gateway_leaves_behind_is_removed(run: Run, project: Path) -> None:
-    with console_of() as (running, _):
+    with console_of(cold=True) as (running, _):
         running.process.send_signal(signal.SIGKILL)
         running.process.wait(timeout=DEADLINE)
         assert len(files(project)) == 1

@@ -82,6 +82,8 @@ ASKED = (
 NOT_ASKED = {
     "measure": "reads no store",
     "init": "reads no store",
+    "add": "changes",
+    "remove": "changes",
     "doctor": "says what this machine is",
     "schema": "reads no store",
     "serve": "prints no document",

@@ -144,6 +144,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def close(self) -> None:
         """Let go of the process and its pipes."""
+        self._take_rest_of_errors()
         self.note_unread(final=False)
         for pipe in (self._stdin, self._stdout):
             if pipe is not None:
@@ -170,6 +171,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def _add_error(self, line: bytes) -> None:
         self.live.add_stderr(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
+
+    def _take_rest_of_errors(self) -> None:
+        """Take the line that the server began, such as a question: it prints no more, or is heard no more."""
+        rest, self._errors = self._errors, b""
+        self._add_error(rest)
 
     def take(self, data: bytes) -> None:
         """Take what the server printed on its standard output."""
@@ -200,8 +206,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if fd == 1:
             self.end()
         elif fd == 2:
-            self._add_error(self._errors)
-            self._errors = b""
+            self._take_rest_of_errors()
         else:
             self.input_lost()
 
