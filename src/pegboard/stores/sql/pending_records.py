@@ -65,14 +65,14 @@ class PendingRecords:
         return len(self.take(max(0, len(self.rows) - MOST_PENDING)))
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
-        """Remove some old ones, where it is time to."""
+        """Count the decisions that are stored now, and remove some old records where it is time to."""
+        self.decisions += sum([not call for _, _, call in taken])
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
         """Write records in their order."""
         await transaction.in_order()
         await transaction.many(_INSERT, [request_row(*one) for one in taken])
-        self.decisions += sum([not call for _, _, call in taken])
 
 
 @lru_cache(maxsize=1024)

@@ -120,7 +120,10 @@ class PendingWrites:
             await self.flush()
             most = 0
         if not most and (self._batch is None or self._db.answers_get_lost):
-            return await self._db.write(self._writing_all(work, None, decisions), *locks)
+            result = await self._db.write(self._writing_all(work, None, decisions), *locks)
+            if decisions:
+                self._records.written(decisions)
+            return result
         async with self._writing:
             batch = self._batch = self._batch or self._next()
             try:
@@ -130,6 +133,8 @@ class PendingWrites:
                 raise
             if batch is not None:
                 self._is_stored(batch)
+            if decisions:
+                self._records.written(decisions)
             return result
 
     def _writing_all(

@@ -118,11 +118,12 @@ class StoredRequests(StoreBase):
         keep = self.decisions_kept
         if not self._db.lasts:
             return await transaction.changed(_ALL_BUT, keep, AT_ONCE) == AT_ONCE
-        if self._records.decisions <= keep // 20:  # going over as many as are kept takes a few milliseconds
+        stored = self._records.decisions
+        if stored <= keep // 20:  # going over as many as are kept takes a few milliseconds
             return False
         more = await transaction.changed(_DECISIONS_BUT, keep, AT_ONCE) == AT_ONCE
         if not more:
-            self._records.decisions = 0
+            self._records.decisions -= stored  # what was stored since may be more again
         return more
 
     async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
