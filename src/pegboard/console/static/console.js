@@ -168,12 +168,22 @@
   document.addEventListener("htmx:after:swap", () => {
     if (dialog.childElementCount > 0 && !dialog.open) dialog.showModal();
   });
-  document.addEventListener("done", () => dialog.close());
-  dialog.addEventListener("close", () => dialog.replaceChildren());
+  // It is emptied before it closes: its close event comes later, and another part's swap in between would open it again.
+  const closeDialog = () => {
+    dialog.replaceChildren();
+    dialog.close();
+  };
+  document.addEventListener("done", closeDialog);
+  dialog.addEventListener("cancel", (event) => {
+    if (event.target === dialog) dialog.replaceChildren();
+  });
+  dialog.addEventListener("close", () => {
+    if (!dialog.open) dialog.replaceChildren();
+  });
   dialog.addEventListener("click", (event) => {
     if (event.target.closest("[data-close]")) {
       event.preventDefault();
-      dialog.close();
+      closeDialog();
     }
   });
   document.addEventListener("htmx:error", () => lost(source === null || source.readyState !== EventSource.OPEN));
