@@ -234,5 +234,5 @@ def _nearest_kills(calls: Sequence[Call], kills: Sequence[tuple[float, int]]) ->
 
 
 def _counts(record: Any) -> bool:
-    ran = record.kind == "call" and record.subject in ("note", "publish") and record.outcome == "ok"
+    ran = record.kind == "call" and record.subject.rpartition("/")[2] in ("note", "publish") and record.outcome == "ok"
     return record.kind == "load" or ran

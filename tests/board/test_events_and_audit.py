@@ -57,7 +57,7 @@ async def test_every_event_reaches_its_subscribers_until_they_leave(board: Pegbo
     await session.end_turn()
     assert seen == [
         ("loaded", "plugin:notes"),
-        ("called", "note_add"),
+        ("called", "notes/note_add"),
         ("denied", "nothing_like_it"),
         ("unloaded", "plugin:notes"),
         ("loaded", "plugin:notes"),

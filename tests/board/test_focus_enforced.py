@@ -124,8 +124,8 @@ async def test_a_call_outside_the_focus_is_refused_until_the_next_surface(board:
     assert (await ada.call("search_tools", {"queries": ["go"]})).status == "ok"
     denied = await board.services.store.entries(kind="deny")
     assert [(record.subject, record.outcome) for record in denied][-2:] == [
-        ("spare_go", "focus"),
-        ("note_add", "focus"),
+        ("spare/spare_go", "focus"),
+        ("notes/note_add", "focus"),
     ]
     assert (await narrowed(ada, "a poem")) is None
     assert (await ada.call("note_add")).status == "ok"

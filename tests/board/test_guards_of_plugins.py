@@ -75,7 +75,9 @@ async def test_a_guard_refuses_before_anything_runs_and_is_audited(
     assert not (tmp_path / "ran").exists()
     assert not await board.services.store.entries(kind="call")
     denied = await board.services.store.entries(kind="deny")
-    assert {(record.subject, record.decision, record.outcome) for record in denied} == {("read", "refused", "guard")}
+    assert {(record.subject, record.decision, record.outcome) for record in denied} == {
+        ("files/read", "refused", "guard")
+    }
     assert "(guards.read.path.allow)" in denied[0].reason
     assert (await ada.call("read", {"path": "docs/a"})).status == "ok"
     assert (tmp_path / "ran").read_text() == "docs/a"

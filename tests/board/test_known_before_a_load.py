@@ -191,7 +191,7 @@ async def test_overrides_have_a_manifest_of_their_own_and_their_secrets_do_not_r
     assert SECRET.encode() not in stored(folder)
     other = {**config, "toolkits": {"safe": {"description": "A safe", "tools": [{"vault": {"pin": "another"}}]}}}
     async with Pegboard.open(other) as board:
-        assert board.world.catalog.by_wire("vault_open") is None
+        assert board.world.catalog.by_wire("vault_open") == ()
 
 
 async def test_code_that_has_changed_is_known_as_it_was_until_it_answers(start: Start, folder: Path) -> None:
@@ -201,7 +201,7 @@ async def test_code_that_has_changed_is_known_as_it_was_until_it_answers(start: 
     async with start() as board:
         assert stale(board, "notes")
         assert not stale(board, "kit")
-        assert board.world.catalog.by_wire("note_wipe") is None
+        assert board.world.catalog.by_wire("note_wipe") == ()
         changes: list[Mapping[str, Any]] = []
         board.on("catalog_changed", changes.append)
         session = await board.session(agent="a", session_id="s")
@@ -344,7 +344,7 @@ async def test_where_the_newest_manifest_is_cut_the_one_before_counts(start: Sta
     connection.close()
     async with start() as board:
         assert board.world.catalog.by_wire("note_add") is not None
-        assert board.world.catalog.by_wire("note_wipe") is None
+        assert board.world.catalog.by_wire("note_wipe") == ()
         assert stale(board, "notes")
         await (await board.session(agent="a", session_id="s")).surface()
         await until(lambda: board.world.catalog.by_wire("note_wipe") is not None)

@@ -198,7 +198,7 @@ async def test_what_calls_leave_is_written_once_the_store_is_back(lost: Lost) ->
     assert health.waiting > 3
     await lost.found()
     trail = [(one.principal, one.subject, one.outcome) for one in await lost.real.entries(kind="call")]
-    assert trail == [(who, "notes__add", "ok") for who in ("ada", "bob", "ada")]
+    assert trail == [(who, "notes/add", "ok") for who in ("ada", "bob", "ada")]
     billed = await lost.real.sums(SESSION_DAY, since=0, until=2**40, by=("principal",))
     assert {one.principal for one in billed.records} == {"ada", "bob"}
 

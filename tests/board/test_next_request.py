@@ -150,7 +150,7 @@ async def test_a_call_in_one_batch_with_the_load_does_not_run_on_it(board: Pegbo
     assert (inside.status, after.status) == ("not_loaded", "ok")
     assert json.loads(inside.result.content[1]["text"])["name"] == "note"
     denials = [entry for entry in await board.services.store.entries() if entry.kind == "deny"]
-    assert [(entry.subject, entry.outcome) for entry in denials] == [("note", "same_batch")]
+    assert [(entry.subject, entry.outcome) for entry in denials] == [("notes/note", "same_batch")]
 
     inside, after = await ran(session, session.load("maths"), "add", {"a": 1, "b": 2})
     assert (inside.status, after.status) == ("not_loaded", "ok")

@@ -121,4 +121,4 @@ async def test_arguments_that_are_not_json_are_refused_by_tools_and_meta_tools(
             answer = await session.call("load_tools", {"names": [argument]})
         assert answer.is_error
         (entry,) = await board.services.store.entries(session="s", kind="call")
-        assert (entry.subject, entry.outcome) == ("fine", "invalid_arguments")
+        assert (entry.subject, entry.outcome) == ("fine/fine", "invalid_arguments")

@@ -116,15 +116,6 @@ def test_f4_a_check_of_the_budget_counts_no_request(run: Run, project: Path) -> 
     assert asyncio.run(requests()) == 0
 
 
-def test_g10_a_probe_reports_two_tools_of_one_name(run: Run, project: Path) -> None:
-    (project / "pads.py").write_text('def add_note() -> str:\n    """Another."""\n    return ""\n')
-    ran = run("check", "--probe", "--json")
-    assert ran.code == 1
-    (problem,) = [p for p in ran.json["problems"] if p["code"] == "name_clash"]
-    assert "notes/add_note" in problem["message"]
-    assert "pads/add_note" in problem["message"]
-
-
 def test_p7_a_server_that_an_agent_may_not_have_is_not_started_for_it(run: Run, folder: Path) -> None:
     log = folder / "server.log"
     server = {"command": sys.executable, "args": [str(SERVER), "--log", str(log)]}
@@ -233,19 +224,40 @@ def test_t8_a_probe_reports_requirements_that_nothing_can_meet(
     assert [problem["message"] for problem in problems if problem["code"] == "unknown_tool"] == reported
 
 
-def test_g10_two_tools_of_one_name_are_an_error_without_a_probe(run: Run, project: Path) -> None:
-    """The plugins of the file that are written in Python are imported; nothing is stored."""
-    (project / "pads.py").write_text(
-        'from pegboard import tool\n\n\n@tool(name="add_note")\ndef more() -> str:\n    """Another."""\n    return ""\n'
-    )
-    ran = run("check", "--json")
+OTHER_NOTE = 'def add_note() -> str:\n    """Another."""\n    return ""\n'
+
+
+@pytest.mark.parametrize("probe", [(), ("--probe",)])
+def test_g10_two_tools_of_one_name_from_the_start_are_an_error(run: Run, project: Path, probe: tuple[str, ...]) -> None:
+    """G10: where one agent has both; the plugins of the file that are written in Python are imported for it."""
+    (project / "pads.py").write_text(OTHER_NOTE)
+    ran = run("check", "--json", *probe)
+    assert [one["severity"] for one in ran.json["problems"] if one["code"] == "name_clash"] == ["warning"]
+    config = project / "pegboard.yaml"
+    config.write_text(config.read_text().replace("tools: [notes]", "tools: [notes, pads]"))
+    ran = run("check", "--json", *probe)
     assert ran.code == 1
-    (problem,) = [p for p in ran.json["problems"] if p["severity"] == "error"]
+    (problem,) = [one for one in ran.json["problems"] if one["severity"] == "error"]
     assert (problem["code"], problem["path"]) == ("name_clash", "plugins.pads")
-    assert problem["message"] == (
-        "'notes/add_note' and 'pads/add_note' are both called 'add_note'; the later one is excluded."
+    assert all(part in problem["message"] for part in ("'assistant'", "'notes/add_note'", "'pads/add_note'"))
+    assert "prefix" in problem["hint"]
+
+
+def test_g10_a_toolkit_that_can_never_be_loaded_is_reported_at_its_place(run: Run, project: Path) -> None:
+    """G10: beside what is loaded from the start it is a warning, with both tools in it an error."""
+    (project / "pads.py").write_text(OTHER_NOTE)
+    (problem,) = [one for one in run("check", "--json").json["problems"] if one["code"] == "name_clash"]
+    assert (problem["severity"], problem["path"], "'writing'" in problem["message"]) == (
+        "warning", "toolkits.writing", True,
+    )  # fmt: skip
+    config = project / "pegboard.yaml"
+    both = (
+        config.read_text().replace("tools: [pads]", "tools: [pads, notes]").replace("tools: [notes]\n", "tools: []\n")
     )
-    assert not (project / "state").exists()
+    config.write_text(both)
+    ran = run("check", "--json")
+    (problem,) = [one for one in ran.json["problems"] if one["code"] == "name_clash"]
+    assert (problem["severity"], problem["path"], ran.code) == ("error", "toolkits.writing", 1)
 
 
 MISFITS = {

@@ -20,7 +20,7 @@ def test_f4_stats_say_what_was_called_how_often_and_how_that_went(run: Run, proj
     called(run)
     title, _, *rows = (line.split() for line in run("stats").out.splitlines())
     assert title == ["tool", "calls", "failed", "refused", "asked", "p50", "p95"]
-    assert [row[:5] for row in rows] == [["add_note", "2", "0", "0", "0"]]
+    assert [row[:5] for row in rows] == [["notes/add_note", "2", "0", "0", "0"]]
     assert run("stats", "--by", "server").out.splitlines()[2].split()[:2] == ["notes", "2"]
     assert run("stats", "--by", "agent", "--since", "1h").out.splitlines()[2].split()[:4] == [
         "assistant",
@@ -37,7 +37,7 @@ def test_f4_stats_as_json_have_the_curves(run: Run, project: Path) -> None:
     found = run("stats", "--since", "2d", "--json").json
     assert (found["seconds"], len(found["steps"])) == (3_600, 48)
     assert (found["totals"]["ok"], found["totals"]["refused"]) == (2, 1)
-    assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("add_note", "notes", 2)]
+    assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("notes/add_note", "notes", 2)]
 
 
 @pytest.mark.parametrize("since", ["", "7", "0d", "d", "7m", "401d", "10000h", "58w", "-1d", "٣d"])
@@ -54,5 +54,5 @@ def test_stats_list_the_busiest_and_say_how_many_more_there_are(run: Run, projec
     called(run)
     run("call", "list_notes", *AGENT)
     ran = run("stats", "--limit", "1")
-    assert [line.split()[0] for line in ran.out.splitlines()[2:]] == ["add_note"]
+    assert [line.split()[0] for line in ran.out.splitlines()[2:]] == ["notes/add_note"]
     assert "1 tool more is not listed" in ran.err

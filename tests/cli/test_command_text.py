@@ -103,7 +103,7 @@ def test_t5_explain_of_a_conflict_says_what_it_clashes_with(run: Run, folder: Pa
     assert (refused.code, refused.json["items"][0]["status"]) == (1, "conflict")
     held, missing = run("explain", "count").out, run("explain", "more").out
     assert held.startswith("Agent 'a' can call 'count' now; another toolkit would bring it with other settings.")
-    assert missing.startswith("Agent 'a' may use 'more', but it is not loaded, and its toolkit clashes")
+    assert missing.startswith("Agent 'a' may use 'more', but it is not loaded, and conflicts with what is loaded")
     assert "Toolkit 'two'" in missing.splitlines()[0]
     assert "pegboard session unload NAME --agent a" in missing.splitlines()[-1]
 
@@ -113,7 +113,7 @@ def test_explain_of_what_nothing_grants_says_how_to_grant_it(run: Run, project: 
     config.write_text(config.read_text() + "  bare: {}\n")
     ran = run("explain", "pad", "--agent", "bare")
     assert "Agent 'bare' may not use 'pad'. Nothing grants it" in ran.out
-    assert "pegboard permissions set pad true --agent bare" in ran.out
+    assert "pegboard permissions set pads/pad true --agent bare" in ran.out
     run("permissions", "set", "pad", "true", "--agent", "bare")
     assert run("explain", "pad", "--agent", "bare").out.startswith("Agent 'bare' can call 'pad' now")
 

@@ -248,5 +248,5 @@ async def test_what_the_model_reads_has_the_id_and_the_log_of_serve_the_command(
         written = await asyncio.to_thread(gateway.until, "waits for a person")
     (approval,) = set(re.findall(r"Approval (\w{12}) waits for an operator", " ".join(answers)))
     assert "pegboard" not in " ".join(answers)
-    told = f"'wipe' of agent 'assistant' for 'local' waits for a person: `pegboard approvals allow {approval}` or the"
+    told = f"'disk/wipe' of agent 'assistant' for 'local' waits for a person: `pegboard approvals allow {approval}`"
     assert written.count(told) == 1

@@ -31,7 +31,7 @@ async def test_the_trail_is_filtered_and_read_page_by_page(ada: Program, mailer:
     (older,) = (await ada.ask("GET", f"/api/audit?agent=mailer&limit=1&before={page['before']}"))["lines"]
     assert older["decision"] == "off"
     (call,) = (await ada.ask("GET", "/api/audit?agent=mailer&kind=call&text=READ_mail"))["lines"]
-    assert (call["principal"], call["session"], call["subject"]) == ("\u202ecarl <b>", FORMULA, "read_mail")
+    assert (call["principal"], call["session"], call["subject"]) == ("\u202ecarl <b>", FORMULA, "mail/read_mail")
     await ada.ask("PUT", SWITCHES, json={"name": "mail", "value": True})
     since = (await ada.ask("GET", f"/api/audit?agent=mailer&after={page['after']}"))["lines"]
     assert [(line["subject"], line["decision"]) for line in since] == [("mail", "on")]
@@ -48,7 +48,7 @@ async def test_the_trail_is_exported_as_lines_of_json_and_as_a_table(ada: Progra
     table = await ada.client.get("/api/audit/export?agent=mailer&format=csv&kind=call")
     assert table.headers["content-type"] == "text/csv; charset=utf-8"
     (row,) = csv.DictReader(io.StringIO(table.text))
-    assert (row["subject"], row["session"]) == ("read_mail", f"'{FORMULA}")
+    assert (row["subject"], row["session"]) == ("mail/read_mail", f"'{FORMULA}")
     head = await ada.client.head("/api/audit/export?agent=mailer")
     assert (head.status_code, head.text) == (200, "")
 

@@ -129,7 +129,7 @@ async def test_x4_a_call_has_what_it_was_given_and_answered_and_where_its_time_w
     failed, said, divided = await numbers(board, session)
     ada = operators["ada"]
     found = await ada.ask("GET", f"/api/calls/{said}")
-    assert (found["tool"], found["plugin"], found["outcome"], found["turn"]) == ("say", "sums", "ok", 1)
+    assert (found["tool"], found["plugin"], found["outcome"], found["turn"]) == ("sums/say", "sums", "ok", 1)
     assert json.loads(found["arguments"]) == {"text": "hello"}
     assert found["answer"][0]["text"] == HOSTILE.replace(SECRET, "***") + "hello"
     assert found["upstream"] > 0
@@ -170,7 +170,7 @@ async def test_x4_a_limited_operator_sees_no_call_of_another_agent(
     session = await board.session(agent="default", session_id="s", principal="local")
     await session.call("say", {"text": "of another"})
     number, bob = (await numbers(board, session))[0], operators["bob"]
-    assert (await bob.ask("GET", f"/api/calls/{(await numbers(board, mine))[0]}"))["tool"] == "say"
+    assert (await bob.ask("GET", f"/api/calls/{(await numbers(board, mine))[0]}"))["tool"] == "sums/say"
     for method, address in (("GET", f"/api/calls/{number}"), ("POST", f"/api/calls/{number}/again")):
         there = await bob.refused(method, address, 404)
         missing = await bob.refused(method, address.replace(str(number), "987654"), 404)
@@ -195,7 +195,7 @@ async def test_x4_a_call_is_made_again_as_its_agent_by_the_operator_alone(
     assert (again["status"], again["blocks"][0]["text"]) == ("ok", HOSTILE.replace(SECRET, "***") + "hello")
     assert await of_tries(board) == []
     found = await ada.ask("GET", f"/api/calls/{again['id']}")
-    assert (found["by"], found["principal"], found["agent"], found["tool"]) == ("ada", "ada", "default", "say")
+    assert (found["by"], found["principal"], found["agent"], found["tool"]) == ("ada", "ada", "default", "sums/say")
     assert await numbers(board, session) == [number]
 
     waits = await session.call("send_mail", {"to": "carl"})

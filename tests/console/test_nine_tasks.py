@@ -197,10 +197,10 @@ async def test_the_tool_that_is_called_most_stands_on_the_start_page(browser: Br
     for _ in range(3):
         await at_work(console)
     async with somebody(console, browser) as hand:
-        await expect(hand.page.locator("#tool-1")).to_contain_text("text__echo")
+        await expect(hand.page.locator("#tool-1")).to_contain_text("text/echo")
         assert hand.presses == 0
         await hand.press(hand.page.get_by_role("link", name="Week", exact=True))
-        await expect(hand.page.locator("#tool-1")).to_contain_text("text__echo")
+        await expect(hand.page.locator("#tool-1")).to_contain_text("text/echo")
         assert hand.presses == 1
 
 
@@ -208,7 +208,7 @@ async def test_what_the_model_sees_is_two_presses_away(browser: Browser, console
     """F1: from what an agent called just now, or by the name of its session."""
     session = await at_work(console)
     async with somebody(console, browser) as hand:
-        await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text__echo").first)
+        await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text/echo").first)
         await hand.press(hand.page.get_by_role("link", name="What the model sees"))
         await expect(hand.page.locator("#json")).to_contain_text('"inputSchema"')
         assert hand.presses == 2
@@ -222,7 +222,7 @@ async def test_one_call_is_looked_at_and_made_again_with_three_presses(browser: 
     """X4: its arguments and answer after one."""
     await at_work(console)
     async with somebody(console, browser) as hand:
-        await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text__echo").first)
+        await hand.press(hand.page.locator("#ticker").get_by_role("link", name="text/echo").first)
         await expect(hand.page.locator("#arguments")).to_contain_text("minutes")
         await hand.press(hand.page.get_by_role("button", name="Try again"))
         await hand.confirm("Try again")

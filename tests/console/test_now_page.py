@@ -21,7 +21,7 @@ from .programs import program, serving
 from .running import Console, running
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-SEARCH = "notes__notes_search"
+SEARCH = "notes/notes_search"
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
 CONFIG = """
 store: sqlite:///state.db
@@ -166,11 +166,11 @@ async def test_curves_lists_and_the_newest_records_follow_what_agents_call(brows
         await work(console.board)
         await expect(figures.locator("strong").first).to_have_text("3")
         await expect(figures).to_contain_text("1 of them failed")
-        await expect(page.locator("#tool-1")).to_contain_text("notes__notes_search")
+        await expect(page.locator("#tool-1")).to_contain_text(SEARCH)
         await expect(page.locator("#agent-1")).to_contain_text("assistant")
         await expect(page.locator("#server-1")).to_contain_text("notes")
         await expect(page.get_by_role("img", name=re.compile("2 ok, 1 failed, 1 refused, 1 asked"))).to_be_visible()
-        await expect(page.locator("#ticker li").first).to_contain_text("mail__send_message")
+        await expect(page.locator("#ticker li").first).to_contain_text("mail/send_message")
         await expect(page.locator("#ticker li")).to_have_count(5)
         await expect(table.get_by_role("columnheader", name="Refused")).to_be_visible()
 

@@ -53,7 +53,7 @@ async def test_a_failed_call_is_red_with_its_outcome_first_and_its_error() -> No
             for address in (f"/console/session?principal={principal}&agent=assistant&session=s", "/console/audit"):
                 page = (await root.client.get(address)).text
                 rows = [
-                    row for row in re.findall(r"<tr.*?</tr>", page, re.DOTALL) if "sums__" in row.replace("<wbr>", "")
+                    row for row in re.findall(r"<tr.*?</tr>", page, re.DOTALL) if "sums/" in row.replace("<wbr>", "")
                 ]
                 failed, ran = (next(row for row in rows if name in row and "chip" in row) for name in ("divide", "add"))
                 assert re.findall(r'<span class="chip (\w+)">(.*?)</span>', failed) == [("bad", "error")]

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
             "gone": {"command": "no-such-program-anywhere"},
         },
         "plugins": {"one": {"python": "one"}, "two": {"python": "two"}, "lost": {"python": "no_such_module_anywhere"}},
-        "agents": {"a": {"tools": ["up", "gone", "quiet"], "budget": {"tools": 2}}, "b": {}},
+        "agents": {"a": {"tools": ["up", "gone", "quiet", "one", "two"], "budget": {"tools": 3}}, "b": {}},
         "tokens": {
             "root": {"token": ROOT, "agents": ["*"], "console": True},
             "ada": {"token": ADA, "agents": ["b"], "console": True},
@@ -82,7 +82,7 @@ async def test_what_check_reports_of_plugins_is_on_the_configuration_page(folder
             ("warning", "unavailable", "servers.gone"),
         ]
         page = (await root.client.get(ADDRESS)).text.replace("<wbr>", "")
-        for text in ("tools of 2", "no-such-program-anywhere", "says now that it only reads", "as non-destructive"):
+        for text in ("tools of 3", "no-such-program-anywhere", "says now that it only reads", "as non-destructive"):
             assert text in page
         assert counted(page) == 6
         assert counted((await root.client.get("/console/agents")).text) == 6

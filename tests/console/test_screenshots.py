@@ -54,7 +54,7 @@ async def act(board: Pegboard) -> int:
             texts = {"arguments": 60 * busy, "results": 700 * busy}
             names, called = (start, "ada", agent, "weekly-report"), Counts(calls=busy, **texts)
             board.services.store.count_later(
-                CountRecord(*names, "notes", "notes__notes_search", "ok", called, {bucket_of(20.0): busy}),
+                CountRecord(*names, "notes", "notes/notes_search", "ok", called, {bucket_of(20.0): busy}),
                 CountRecord(*names, outcome="listed", counts=Counts(busy, 900 * busy, 2_500 * busy)),
             )
     session = await board.session(agent="assistant", session_id="weekly-report", principal="ada")
@@ -66,7 +66,7 @@ async def act(board: Pegboard) -> int:
     await session.call("mail__send_message", {"to": "grace@example.org", "subject": "Minutes", "text": "As agreed."})
     await board.permissions.set("coder", "toolkit:writing", value=False, by="grace")
     found = await board.services.store.session_trail(session.key, kinds=("call",))
-    return next(one.number for one in found if one.record.subject == "notes__notes_search")
+    return next(one.number for one in found if one.record.subject == "notes/notes_search")
 
 
 async def test_the_screenshots_of_single_pages(browser: Browser, config: Path, screenshots: Path) -> None:

@@ -8,8 +8,10 @@ from builders import permissions_of, plugin, toolkit, world
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.loading import Conflict, conflict_of, equal, normalised
 from pegboard.core.state.sessions import State
+from pegboard.core.state.transitions import transition
 
 TYPES = {"port": "integer", "ratio": "number", "safe": "boolean", "host": "string", "tags": "array", "more": "object"}
 SQL = plugin("sql", "query", parameters=TYPES, secrets=frozenset({"db_url"}))
@@ -127,20 +129,42 @@ def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_it
     assert conflict.message.startswith("conflicts: 'sql' stands in it twice, with different settings.")
 
 
-def clashing(*, exclude: tuple[str, ...] = ()) -> CompiledPermissions:
+def sharing(*, exclude: tuple[str, ...] = (), static: tuple[str, ...] = ()) -> CompiledPermissions:
     one, two = plugin("one", "read"), plugin("two", "read", "list")
-    kit = toolkit("kit", ("two", {"exclude_tools": list(exclude)}))
-    return permissions_of(world(one, two, toolkits=[kit]), allowed=["kit"])
+    kits = [toolkit("kit", ("two", {"exclude_tools": list(exclude)})), toolkit("both", "one", "two")]
+    return permissions_of(world(one, two, toolkits=kits), tools=static, allowed=["kit", "both"])
 
 
-def test_a_tool_whose_wire_name_is_taken_conflicts_at_load() -> None:
-    """G10: a clash found at load is `conflict`; the message says what to do."""
-    conflict = found(clashing(), "kit")
-    assert conflict is not None
-    assert conflict.tool == "read"
-    assert conflict.message == "conflicts with another tool that is called 'read': give plugin 'two' a prefix."
+def tried(held: CompiledPermissions, *names: str) -> list[tuple[str, str]]:
+    state, items = State(), list[tuple[str, str]]()
+    for name in names:
+        state, outcome = transition(held, state, Load(names=(name,)), CommandContext())
+        items += [(item.status, item.message) for item in outcome.items]
+    return items
 
 
-def test_a_clash_that_a_filter_leaves_out_is_none() -> None:
+def test_a_load_of_a_name_that_is_loaded_is_a_conflict_with_both_ids() -> None:
+    """G10: what is loaded keeps its name, whatever loaded it; the message says what gives the other one a name."""
+    for held, names in ((sharing(static=("one",)), ["kit"]), (sharing(), ["one/read", "kit"])):
+        status, message = tried(held, *names)[-1]
+        assert status == "conflict"
+        assert all(part in message for part in ("'one/read'", "'two/read'", "'read'", "prefix for plugin 'two'"))
+
+
+def test_a_load_that_brings_two_tools_of_one_name_is_a_conflict() -> None:
+    """G10, S10: a toolkit with both is never half loaded."""
+    (status, message), *_ = tried(sharing(), "both")
+    assert (status, "'one/read'" in message, "'two/read'" in message) == ("conflict", True, True)
+
+
+def test_a_name_that_a_filter_leaves_out_is_free() -> None:
     """G10, P2: only what would come counts."""
-    assert found(clashing(exclude=("read",)), "kit") is None
+    assert tried(sharing(static=("one",), exclude=("read",)), "kit")[0][0] == "loaded"
+
+
+def test_a_bare_name_of_two_tools_is_refused_with_both_ids_until_one_is_loaded() -> None:
+    """G10: each is loaded by its id, and then the bare name means that one."""
+    held = sharing()
+    (status, message), *_ = tried(held, "read")
+    assert (status, "'one/read', 'two/read'" in message) == ("conflict", True)
+    assert [one for one, _ in tried(held, "two/read", "read")] == ["loaded", "already_loaded"]

@@ -115,7 +115,7 @@ def test_prompts_are_named_like_tools_and_a_clash_is_reported() -> None:
     assert list(made.offers)[2].startswith("gh__it_is_")
     assert max(map(len, made.offers)) == 64
     assert {offer.name for offer in made.offers.values()} == {"greet", "n" * 70, "it is"}
-    assert [(clash.wire, clash.first, clash.second) for clash in made.clashes] == [
+    assert [(clash.name, clash.first, clash.second) for clash in made.clashes] == [
         ("a__greet", "a/greet", "bare/a__greet")
     ]
 

@@ -20,8 +20,7 @@ def forge(policy: str = TEXT, *more: Any, **profile: Any) -> CompiledPermissions
 
 
 def known(permissions: CompiledPermissions, *names: str) -> list[Tool]:
-    found = [permissions.world.catalog.by_wire(name) for name in names]
-    return [held for held in found if held is not None]
+    return [held for name in names for held in permissions.world.catalog.by_wire(name)]
 
 
 def test_the_policy_of_an_initial_toolkit_stands_in_the_prefix() -> None:

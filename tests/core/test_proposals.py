@@ -50,7 +50,7 @@ def recorded(sessions: Iterable[Sequence[Step]], *, unasked: bool = False) -> Tr
                 for subject in step[1:].split("+"):
                     trail.load(number, turn, subject, at)
             else:
-                trail.call(number, turn, step, at)
+                trail.call(number, turn, f"git/{step}", at)
     return trail
 
 

@@ -150,5 +150,5 @@ async def test_servers_that_arrive_one_by_one_make_the_catalog_that_they_make_at
             boards.append(board)
     at_once, grown = (board.world.catalog for board in boards)
     assert list(grown) == list(at_once)
-    assert grown.clashes == at_once.clashes
-    assert [clash.first for clash in grown.clashes] == ["s0/find"] * 29
+    assert grown.by_wire("find") == at_once.by_wire("find")
+    assert [tool.id for tool in grown.by_wire("find")] == [f"s{number}/find" for number in range(30)]

@@ -100,7 +100,7 @@ async def test_calls_go_on_for_the_grace_and_loads_answer_clearly(config_with_to
         assert (await bob.load("notes"))["status"] == "ok"
         assert await bob.text("note_add", text="x") == "added x"
         trail = await running.board.services.store.entries(kind="call", principal="ada")
-        assert [one.subject for one in trail] == ["note_add"] * 4
+        assert [one.subject for one in trail] == ["notes/note_add"] * 4
 
 
 @pytest.mark.parametrize("labels", [(None, None), ("one", "two")])

@@ -78,7 +78,7 @@ async def test_a_hint_that_turns_while_the_gateway_runs_counts_once_it_is_accept
     accepted = [entry.subject for entry in entries if (entry.kind, entry.decision) == ("pin", "accepted")]
     assert sorted(accepted) == ["up/tidy", "up/wipe"]
     refused = {entry.subject for entry in entries if entry.outcome == "not_read_only"}
-    assert refused == {"up__wipe", "up__tidy"}
+    assert refused == {"up/wipe", "up/tidy"}
 
 
 async def _says(client: Connected, name: str, words: str) -> bool:

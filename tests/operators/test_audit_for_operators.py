@@ -60,10 +60,10 @@ async def test_what_a_session_did_is_found_by_any_of_its_words(board: Pegboard, 
     await session.call("delete_all", {})
     await board.permissions.set("clerk", "paper", False, by="root")
 
-    assert await subjects(services, AuditQuery(session="thread")) == ["delete_all", "note", "toolkit:paper"]
+    assert await subjects(services, AuditQuery(session="thread")) == ["delete_all", "notes/note", "toolkit:paper"]
     assert await subjects(services, AuditQuery(text="PAPER", kind="load")) == ["toolkit:paper"]
     assert await subjects(services, AuditQuery(decision="refused")) == ["delete_all"]
-    assert await subjects(services, AuditQuery(outcome="ok", principal="ada")) == ["note"]
+    assert await subjects(services, AuditQuery(outcome="ok", principal="ada")) == ["notes/note"]
     (switch,) = (await audit(services, AuditQuery(text="ROOT"))).lines
     assert (switch.kind, switch.agent, switch.by) == ("permission", "clerk", "root")
     now = datetime.now(UTC)

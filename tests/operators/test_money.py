@@ -113,8 +113,8 @@ async def test_what_a_model_writes_and_is_answered_is_counted_as_a_tokenizer_cou
     assert (row.arguments, row.results, row.estimated) == (tokens_of(*arguments), tokens_of(*results), 0)
     usage = await usage_of(board)
     by_tool = {one.name: (one.arguments, one.results) for one in usage.tools}
-    assert by_tool["note"] == (tokens_of(arguments[0]), tokens_of(results[0]))
-    assert by_tool["fail"] == (tokens_of(arguments[1]), tokens_of(results[1]))
+    assert by_tool["notes/note"] == (tokens_of(arguments[0]), tokens_of(results[0]))
+    assert by_tool["notes/fail"] == (tokens_of(arguments[1]), tokens_of(results[1]))
     assert (usage.totals.arguments, usage.totals.results) == (row.arguments, row.results)
     (agent,) = usage.agents
     assert (agent.arguments, agent.results, agent.money) == (row.arguments, row.results, row.money)

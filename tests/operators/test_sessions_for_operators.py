@@ -212,7 +212,7 @@ async def test_one_session_shows_what_is_loaded_and_because_of_what(
     assert [(lease.subject, lease.because) for lease in seen.leases] == [("toolkit:paper", "loaded")]
     assert (seen.approvals, seen.hints) == ((waiting.approval.id,), len(surface.hints))
     called = [(call.tool, call.decision) for call in seen.calls]
-    assert ("add_note", "allowed") in called
+    assert ("notes/add_note", "allowed") in called
     assert all(call.duration is None or call.duration >= 0 for call in seen.calls)
     assert await board.services.store.sessions() == before, "nothing is stored"
 

@@ -103,10 +103,10 @@ async def test_calls_are_counted_by_outcome_agent_server_and_tool(board: Pegboar
     found = await used(board)
     assert (found.totals.ok, found.totals.errors, found.totals.refused, found.totals.waits) == (3, 1, 2, 1)
     assert (found.totals.lists, found.totals.tokens, found.totals.saved) == (1, tokens.total, tokens.saved)
-    note = row(found.tools, "note")
+    note = row(found.tools, "notes/note")
     assert (note.server, note.calls, note.errors, note.refused) == ("notes", 3, 0, 1)
     assert note.p50 is not None
-    assert (row(found.tools, "fail").errors, row(found.tools, "send").waits) == (1, 1)
+    assert (row(found.tools, "notes/fail").errors, row(found.tools, "mail/send").waits) == (1, 1)
     assert [(one.name, one.calls, one.waits) for one in found.servers] == [("notes", 4, 0), ("mail", 0, 1)]
     assert [(one.name, one.calls, one.refused, one.tokens) for one in found.agents] == [("all", 4, 2, tokens.total)]
     assert sum(step.ok for step in found.steps) == 3
@@ -131,7 +131,11 @@ async def test_what_one_operator_may_see_is_of_their_agents(board: Pegboard) -> 
     few = frozenset({"few"})
     assert (await used(board)).totals.ok == 5
     for found in (await used(board, agents=few), await used(board, agent="few")):
-        assert (found.totals.ok, [one.name for one in found.agents], row(found.tools, "note").calls) == (2, ["few"], 2)
+        assert (found.totals.ok, [one.name for one in found.agents], row(found.tools, "notes/note").calls) == (
+            2,
+            ["few"],
+            2,
+        )
     assert (await used(board, agents=few, agent="all")).totals.ok == 0
 
 

@@ -134,7 +134,7 @@ def test_a_call_that_another_thread_waits_for_ends_and_is_audited_when_the_board
     with sqlite3.connect(store_of(tmp_path / "pegboard.yaml")) as store:
         calls = dict(store.execute("SELECT subject, outcome FROM request WHERE kind = 'call'").fetchall())
     store.close()
-    assert calls == {"hang": "cancelled", "wait_until_it_hangs": "ok"}
+    assert calls == {"slow/hang": "cancelled", "slow/wait_until_it_hangs": "ok"}
 
 
 def test_a_callback_that_waits_for_its_own_board_is_refused_instead_of_waiting_for_ever(config: Path) -> None:

@@ -224,8 +224,8 @@ class Board:
         for plugin in plugins:
             services.events.emit("catalog_changed", {"plugin": plugin})
 
-    def _plugin_of(self, wire: str) -> str | None:
-        tool = self.world.catalog.by_wire(wire)
+    def _plugin_of(self, tool_id: str) -> str | None:
+        tool = self.world.catalog.by_id(tool_id)
         return tool.plugin if tool is not None else None
 
     def _store_health_changed(self, health: StoreHealth) -> None:

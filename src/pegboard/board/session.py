@@ -34,6 +34,7 @@ from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, CallDecision, decision_of
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.surface_changes import SurfaceChanges, changes_between
@@ -143,7 +144,9 @@ class Session:
             return None
         permissions = services.compiler.permissions(info, newest.narrowed_above if newest is not None else ())
         state = newest.stored if newest is not None else info.start
-        return meta_tools_by_name(services, info, permissions, state).get(name) or find_called(permissions, name)
+        return meta_tools_by_name(services, info, permissions, state).get(name) or find_called(
+            permissions, name, active_tools(permissions, state)
+        )
 
     async def runs_unasked(self, name: str) -> bool:
         """Return whether a call of this name was decided before and needs no approval, which still holds (A1, P4).

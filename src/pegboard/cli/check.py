@@ -369,7 +369,7 @@ async def _problems(
     )
     services, asked = board.services, {want.plugin for want in wants}
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
-    found = [*problems, *known_problems.clashes(services, asked), *known_problems.faults(services, asked, unfit)]
+    found = [*problems, *known_problems.shared_names(services, asked), *known_problems.faults(services, asked, unfit)]
     return [*found, *(known_problems.requirements(services) if probe else ())]
 
 

@@ -10,6 +10,7 @@ from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.tools import HELD
+from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.surface.explanations import STALE
 
 if TYPE_CHECKING:
@@ -63,21 +64,18 @@ def tools(
 
 def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
     """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
-    clashes = board.world.catalog.clashes_of(plugin.name)
-    if permissions is not None and not permissions.may_have_tools_of(plugin):
-        clashes = ()
-    if not (plugin.tools or clashes or plugin.unreviewed.new):
+    if not (plugin.tools or plugin.unreviewed.new):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
     rows = [
-        _row(plugin, tool.wire, tool.description, board.services.prices([tool]), *_why_not(plugin, tool))
+        _row(plugin, tool.wire, tool.description, board.services.prices([tool]), *_why_not(plugin, tool, permissions))
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
     new = plugin.unreviewed.new if permissions is None or permissions.may_have_tools_of(plugin) else ()
     rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in new]
-    return [*rows, *(_row(plugin, clash.second, "", 0, clash.text) for clash in clashes)]
+    return rows
 
 
 def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:
@@ -92,12 +90,14 @@ def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, s
     }
 
 
-def _why_not(plugin: Plugin, tool: Tool) -> tuple[str, str]:
+def _why_not(plugin: Plugin, tool: Tool, permissions: CompiledPermissions | None) -> tuple[str, str]:
     """Return why a tool cannot run (its own reason, or that of every variant that has it), and why it may be old."""
     holding = [
         variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
     ]
     fault = plugin.unavailable if holding and all(variant.unavailable for variant in holding) else ""
+    if permissions is not None and not fault:
+        fault = next((one.text for one in name_conflicts(permissions) if one.second.id == tool.id), "")
     return tool.unavailable or fault, STALE if any(variant.stale for variant in holding) else ""
 
 

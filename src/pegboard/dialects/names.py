@@ -224,6 +224,15 @@ def meta_tool(
     )
 
 
+def recorded_name(tool: Tool) -> str:
+    """Return what the audit trail calls a tool: its id, or the name of a meta-tool (G10).
+
+    >>> recorded_name(Tool(plugin="git", name="log")), recorded_name(meta_tool("list_toolkits", "List them."))
+    ('git/log', 'list_toolkits')
+    """
+    return tool.name if tool.plugin == META_PLUGIN else tool.id
+
+
 def schema_of(tool: Tool) -> JsonObject:
     """Return name, description and input schema of a tool, as an answer carries them."""
     return {

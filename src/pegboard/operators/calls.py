@@ -266,7 +266,7 @@ def _plugin(services: Services, record: AuditRecord, kept: KeptCall | None) -> s
     """Return the plugin whose tool was called; where that is not kept, the one that has a tool of this name now."""
     if kept is not None:
         return kept.tool.partition("/")[0]
-    tool = services.world.catalog.by_wire(record.subject)
+    tool = services.world.catalog.by_id(record.subject)
     return tool.plugin if tool is not None else ""
 
 

@@ -267,7 +267,7 @@ def _verdict(found: Explanation, agent: str, catalog: Catalog) -> str:
         return f"Agent '{agent}' may use {name}, but it cannot run now: {fault.text}"
     clash = _reason(found, "conflict")
     if clash is not None and not found.loaded:
-        message = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is loaded."
+        message = f"Agent '{agent}' may use {name}, but it is not loaded, and conflicts with what is loaded."
         return f"{message} {clash.text}"
     if _reason(found, "not_seen") is not None:
         plugin = next(catalog.unseen_owners(found.tool), None)
@@ -394,7 +394,7 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
     if found.callable:
         return ()
-    own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.tool, found.reasons))
+    own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.key, found.reasons))
     return (
         *own,
         *_logging_in(snapshot, found),
@@ -406,7 +406,7 @@ def _logging_in(snapshot: Snapshot, found: Explanation) -> Iterator[Fix]:
     """Yield how the login is made that its server wants."""
     for reason in found.reasons:
         if reason.code == "needs_login":
-            tool = snapshot.permissions.world.catalog.find_tool(found.tool)
+            tool = snapshot.permissions.world.catalog.find_tool(found.key)
             server = tool.plugin if tool is not None else _to_load(snapshot.permissions, found.tool)
             text = f"Log in: {command_of(snapshot, server)}"
             yield Fix(kind="login", text=text, code=reason.code, subject=server)
@@ -485,7 +485,7 @@ def _running(services: Services, permissions: CompiledPermissions, found: Explan
     for reason in found.reasons:
         match reason.code:
             case "unavailable":
-                yield _repair(services, permissions, found.tool, reason)
+                yield _repair(services, permissions, found.key, reason)
             case "conflict" if not found.loaded:
                 yield Fix(kind="unload", text="Unload what clashes with it first.", code=reason.code)
             case "narrowed_loadout" if found.permitted:

@@ -29,6 +29,7 @@ from pegboard.core.model.delivery import LIBRARY
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.name_conflicts import NameConflict, name_conflicts
 from pegboard.core.state.requirements import unresolved_requirements
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting, size_of
@@ -106,7 +107,7 @@ async def _every(services: Services) -> AsyncIterator[Problem]:
     plugins = services.world.catalog.plugins
     untried = {name: spec for name, spec in services.loader.specs.items() if not plugins[name].faults()}
     parts = (
-        clashes(services),
+        shared_names(services),
         faults(services),
         absent_commands(services.world, untried),
         condition_errors(services),
@@ -204,23 +205,30 @@ def condition_errors(services: Services) -> Iterator[Problem]:
                 )
 
 
-def clashes(services: Services, asked: Collection[str] | None = None) -> Iterator[Problem]:
-    """Yield tools that have one name on the wire (G10), of plugins in ``asked``; None is all."""
-    catalog = services.world.catalog
+def shared_names(services: Services, asked: Collection[str] | None = None) -> Iterator[Problem]:
+    """Yield tools of one agent that have one name on the wire (G10), of plugins in ``asked``; None is all.
 
-    def owner(tool: str) -> str:
-        return max((name for name in catalog.plugins if tool.startswith(f"{name}/")), key=len, default="")
-
-    for clash in catalog.clashes:
-        if asked is not None and not {owner(clash.first), owner(clash.second)} <= {*asked}:
-            continue
-        plugin = catalog.plugins.get(owner(clash.second))
+    It is an error where the file alone decides it, and a warning where a server has chosen the name, or where only some
+    agents cannot load a toolkit.
+    """
+    world, found, agents_of = services.world, dict[Hashable, NameConflict](), dict[Hashable, list[str]]()
+    for agent in world.agents:
+        for one in name_conflicts(services.compiler.of_agent(agent)):
+            if asked is None or {one.first.plugin, one.second.plugin} <= {*asked}:
+                key = one.first.id, one.second.id, one.toolkit
+                found[key] = one
+                agents_of.setdefault(key, []).append(agent)
+    for key, one in found.items():
+        plugins = [world.catalog.plugins[tool.plugin] for tool in (one.first, one.second)]
+        decided = not any(plugin.kind == "server" for plugin in plugins)
+        agents = agents_of[key]
+        of = f"Agent{'s' if len(agents) > 1 else ''} {', '.join(map(repr, agents))}: "
         yield Problem(
-            severity="error",
+            severity="error" if decided and (one.within or not one.toolkit) else "warning",
             code="name_clash",
-            message=clash.text,
-            hint="Give one of the two plugins another prefix.",
-            place=plugin.place if plugin else None,
+            message=f"{of}{one.text}",
+            hint=f"Give one of the plugins a prefix, for example `prefix: {one.second.plugin}` for the second.",
+            place=world.toolkits[one.toolkit].place if one.toolkit else plugins[1].place,
         )
 
 

@@ -22,6 +22,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, Manifest, Plugin
+from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.operators.known_problems import later_harmless
@@ -323,18 +324,17 @@ def _state(
 
 
 def _dropped(services: Services, plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
-    """Yield the tools of a plugin that are not listed: no valid ones, and those whose name another one has (G10)."""
+    """Yield the tools of a plugin that are not listed or never loaded: not valid, or with the name of another (G10)."""
     for connection in connections:
         yield from connection.dropped
-    for clash in services.world.catalog.clashes_of(plugin.name):
-        yield Excluded(name=clash.second.removeprefix(f"{plugin.name}/"), reason=clash.text)
+    for agent in services.world.agents:
+        for one in name_conflicts(services.compiler.of_agent(agent)):
+            if one.second.plugin == plugin.name:
+                yield Excluded(name=one.second.name, reason=f"Agent '{agent}': {one.text}")
 
 
 def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
     """Yield what `check` and the log of the gateway say of a plugin beside what it cannot do (G6, G10, T10)."""
-    for clash in services.world.catalog.clashes:
-        if clash.first.startswith(f"{plugin.name}/") or clash.second.startswith(f"{plugin.name}/"):
-            yield clash.text
     if any(variant.known for variant in plugin.variants.values()):
         for fault in misnamed(Manifest(tools=plugin.tools), spec):
             yield f"{fault.message} It counts for nothing. {fault.hint}".strip()

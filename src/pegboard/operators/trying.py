@@ -20,6 +20,7 @@ from pegboard.board.services import Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.approvals.digests import canonical, digest
+from pegboard.core.access.names import tool_of_agent
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import JsonObject
@@ -127,9 +128,9 @@ async def build_tool_form(services: Services, agent: str, name: str) -> ToolForm
     Where it is not, plugins written in Python are asked for their tools first; servers are not started.
     """
     agent_of(services.world, agent)
-    if services.world.catalog.find_tool(name) is None:
+    if not services.world.catalog.meant_by(name):
         await discover_every(services, IN_PROCESS)
-    tool = services.world.catalog.find_tool(name)
+    tool = tool_of_agent(services.compiler.of_agent(agent), name)
     if tool is None:
         found = ToolForm(agent=agent, tool=name, title="", description="", fields=(), more=0, known=False, tokens=None)
     else:

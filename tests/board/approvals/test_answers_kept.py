@@ -145,11 +145,11 @@ async def test_every_step_is_on_the_audit_trail_with_who_did_it(board: Pegboard,
     await ada.resume(second.id)
     records = await board.services.store.entries(kind="approval")
     assert [(one.decision, one.subject, one.outcome, one.session) for one in reversed(records)] == [
-        ("asked", "delete_file", first.id, "thread"),
-        ("asked", "delete_file", second.id, "thread"),
-        ("allowed", "delete_file", first.id, "thread"),
-        ("refused", "delete_file", second.id, "thread"),
-        ("used", "delete_file", first.id, "thread"),
+        ("asked", "files/delete_file", first.id, "thread"),
+        ("asked", "files/delete_file", second.id, "thread"),
+        ("allowed", "files/delete_file", first.id, "thread"),
+        ("refused", "files/delete_file", second.id, "thread"),
+        ("used", "files/delete_file", first.id, "thread"),
     ]
     assert [(one.by, one.reason) for one in records[1:3]] == [("edsger", "Not on a Friday."), ("grace", "For once.")]
     assert "file" not in "".join(f"{one.reason}{one.arguments}" for one in records)

@@ -66,7 +66,7 @@ class GatedCall:
         snapshot, recorder = self.snapshot, self.services.recorder
         return (
             recorder.entry(
-                snapshot.info.key, snapshot.state.turn, "approval", self.tool.wire, decision,
+                snapshot.info.key, snapshot.state.turn, "approval", self.tool.id, decision,
                 reason=approval.reason, outcome=approval.id, arguments=self.call.digest,
             ),
         )  # fmt: skip

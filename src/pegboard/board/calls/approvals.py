@@ -207,7 +207,14 @@ class Approvals:
         key = SessionKey(principal=own.principal, agent=own.agent, session=own.session)
         decision = "allowed" if approval.status == "allowed" else "refused"
         record = recorder.entry(
-            key, approval.turn, "approval", approval.tool, decision, reason=reason, outcome=approval.id, by=approval.by
+            key,
+            approval.turn,
+            "approval",
+            approval.binding.tool,
+            decision,
+            reason=reason,
+            outcome=approval.id,
+            by=approval.by,
         )
         if not await self._services.store.change_approval(approval, expected=known.status, audit=[record]):
             return False

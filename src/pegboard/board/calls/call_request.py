@@ -17,6 +17,7 @@ from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
+from pegboard.dialects.names import recorded_name
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import Client, Progress
 
@@ -121,7 +122,7 @@ async def denied(
         await services.recorder.denied(
             snapshot.info.key,
             snapshot.state.turn,
-            subject=tool.wire if tool is not None else name,
+            subject=recorded_name(tool) if tool is not None else name,
             reason=reason.text,
             outcome=reason.code,
             by=snapshot.info.by,

@@ -431,7 +431,7 @@ def _called(
     now = time.monotonic()
     duration = int((now - call.started) * 1_000_000) / 1000
     entry = recorder.entry(
-        info.key, snapshot.state.turn, "call", tool.wire, "refused" if refused else "allowed", reason=reason,
+        info.key, snapshot.state.turn, "call", tool.id, "refused" if refused else "allowed", reason=reason,
         duration=duration, outcome=status, arguments=call.digest, by=info.by,
     )  # fmt: skip
     result = None if answer is None else answer.result

@@ -83,7 +83,6 @@ def plugin_of(spec: PluginSpec) -> Plugin:
         trusted=trusted,
         variants=Frozen({"": Variant(unavailable=fault)} if fault else {}),
         by_category=isinstance(spec, RegisteredSpec) and spec.by_category,
-        gates=tuple(spec.approve),
         place=spec.place,
     )
 
@@ -430,11 +429,6 @@ class CatalogLoader:
         self.catalog = before.with_plugins(arrived.values())
         if self.catalog is before:
             return
-        known = set(before.clashes)
-        for clash in self.catalog.clashes:
-            if clash in known:
-                continue
-            log.warning("tools %s", clash.text)
         self.conditional = self.conditional or _conditional(arrived.values())
         self._changed(arrived)
 

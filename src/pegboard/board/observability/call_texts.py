@@ -106,7 +106,7 @@ class CallTexts:
             meta: whether it called a meta-tool.
             sent: how many characters the arguments have in the JSON that the trail digests, where that is known.
         """
-        tool = "" if meta or answered.tool is None else answered.tool.wire
+        tool = "" if meta or answered.tool is None else answered.tool.id
         outcome: UsageOutcome = "listed" if meta else _OUTCOMES.get(answered.status, "refused")
         row = self._rows.get((key, tool, outcome)) or self._row(key, tool, outcome)
         of_arguments, of_results = row.of_tool

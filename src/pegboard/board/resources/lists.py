@@ -147,7 +147,7 @@ class ResourceLists:
         items = merge_lists(kind, listings)
         _keep(self._merged, key, _Merged(names=names, listings=listings, items=items))
         for clash in items.clashes:
-            self._warn(f"{kind} {clash.first} and {clash.second} are both called {clash.wire}: the later is not listed")
+            self._warn(f"{kind} {clash.first} and {clash.second} are both called {clash.name}: the later is not listed")
         return items
 
     async def _fetch_all(self, servers: Iterable[ReachedServer], kind: ListKind) -> None:

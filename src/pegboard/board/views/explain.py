@@ -14,13 +14,13 @@ from pegboard.board.snapshot import Snapshot, read
 from pegboard.board.views.approval_reasons import approval_reason
 from pegboard.board.views.login_reasons import login_reason
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.names import named_tool
+from pegboard.core.access.names import tool_of_agent
 from pegboard.core.access.permissions import CompiledPermissions, host_tools
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import HELD, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.loading import conflict_of
+from pegboard.core.state.loading import conflict_of, name_conflict
 from pegboard.core.surface.explanations import Explanation, explain
 
 UNSEEN_NAMED: Final = 5
@@ -32,13 +32,13 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
 
     Where the name is not known, whatever can be asked is asked first.
     """
-    if snapshot.permissions.world.catalog.find_tool(name) is None:
+    if not snapshot.permissions.world.catalog.meant_by(name):
         await discover_every(services)
         snapshot = await read(services, snapshot.info)
     found = _explained(services, snapshot, name)
-    tool = named_tool(snapshot.permissions.world.catalog, name)
+    tool = _tool_meant(snapshot, name)
     found = await _with_login(services, snapshot, found, tool)
-    if tool is None or tool.wire != found.tool or not found.permitted:
+    if tool is None or tool.id != found.id or not found.permitted:
         return snapshot, found
     reason = await approval_reason(services, snapshot, tool)
     if reason is None:
@@ -60,16 +60,19 @@ async def _with_login(services: Services, snapshot: Snapshot, found: Explanation
 
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     permissions = snapshot.permissions
-    catalog = permissions.world.catalog
     if name in HOST_TOOLS:
         return _duty(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
-    tool = named_tool(catalog, name)
+    tool = _tool_meant(snapshot, name)
     if tool is None:
         return _not_a_tool(permissions, name)
     return explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
+
+
+def _tool_meant(snapshot: Snapshot, name: str) -> Tool | None:
+    return tool_of_agent(snapshot.permissions, name, active_tools(snapshot.permissions, snapshot.state))
 
 
 def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
@@ -145,7 +148,7 @@ def _may_have_it(permissions: CompiledPermissions) -> Iterator[Reason]:
 
 
 def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
-    """Return which toolkit wants the tool with other settings than it is loaded with (T5)."""
+    """Return which toolkit wants the tool with other settings (T5), or that a loaded tool has its name (G10)."""
     permissions = snapshot.permissions
     loaded = active_tools(permissions, snapshot.state)
     for name, entries in permissions.entries.toolkits.items():
@@ -158,4 +161,5 @@ def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
                     f"Toolkit '{name}' {found.message} Loaded with {json.dumps(found.existing)}, "
                     f"the toolkit has {json.dumps(found.candidate)}."
                 )
-    return ""
+    taken = name_conflict(loaded, (tool,)) if tool.id not in loaded and permissions.permits(tool) else None
+    return f"It {taken.message}" if taken is not None else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, cast
@@ -11,6 +11,7 @@ from pegboard.board.discover import discover_searchable
 from pegboard.board.observability.conversations import cut, newest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.names import name_to_load
 from pegboard.core.access.permissions import tool_fault
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
@@ -79,7 +80,7 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
         snapshot, needs, lambda queries, limit: ranked(services, snapshot, queries, context, limit=limit)
     )
     best = ranking.hits[: needs.limit]
-    names = names_of((*best, *_above_threshold(ranking.hits, needs.limit)))
+    names = names_of(snapshot, (*best, *_above_threshold(ranking.hits, needs.limit)))
     results = described(snapshot, best)
     firsts = _firsts(results)
     return Found(
@@ -258,7 +259,7 @@ def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ..
 def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, tool: Tool, sentence: str) -> FoundTool:
     status, reason = _standing(snapshot, loaded, tool)
     return FoundTool(
-        name=tool.wire,
+        name=_name(snapshot, loaded, tool),
         plugin=tool.plugin,
         description=tool.description,
         score=hit.score,
@@ -300,9 +301,15 @@ def _group(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, gr
     )
 
 
-def names_of(hits: Sequence[Ranked]) -> tuple[str, ...]:
+def names_of(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[str, ...]:
     """Return the names under which hits are loaded."""
-    return tuple(hit.found.wire if isinstance(hit.found, Tool) else hit.found.name for hit in hits)
+    loaded = active_tools(snapshot.permissions, snapshot.state)
+    found = (hit.found for hit in hits)
+    return tuple(_name(snapshot, loaded, one) if isinstance(one, Tool) else one.name for one in found)
+
+
+def _name(snapshot: Snapshot, loaded: Container[str], tool: Tool) -> str:
+    return tool.wire if tool.id in loaded else name_to_load(snapshot.permissions, tool)
 
 
 def siblings(
@@ -312,7 +319,7 @@ def siblings(
     permissions, state = snapshot.permissions, snapshot.state
     plugins = list(dict.fromkeys(hit.found.plugin for hit in best if isinstance(hit.found, Tool)))
     others = (
-        tool.wire
+        name_to_load(permissions, tool)
         for name in plugins[:servers]
         for tool in permissions.world.catalog.plugins[name].tools
         if tool.wire not in named and permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)

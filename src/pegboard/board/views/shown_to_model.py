@@ -96,7 +96,7 @@ def next_wire_list(
 
     if info.host.reveals:
         known = {tool.wire: tool for tool in shown.wire_list}
-        lapsed = [known.get(name) or find_called(snapshot.permissions, name) for name in (*known, *revealed)]
+        lapsed = [known.get(name) or find_called(snapshot.permissions, name, listed) for name in (*known, *revealed)]
         now = {tool.wire: tool for tool in loaded}
         stays = {tool.wire: tool for tool in lapsed if tool is not None and tool.wire not in now and may_stay(tool)}
         return replace(shown, wire_list=(*loaded, *stays.values()), unloaded=unloaded, answered=frozenset())

@@ -9,7 +9,6 @@ from urllib.parse import quote, unquote
 
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.catalog import Clash
 from pegboard.core.model.naming import wire_name
 from pegboard.core.model.tools import Frozen, JsonObject, Plugin, Tool
 
@@ -42,6 +41,15 @@ class ListedItem:
     name: str
     shown: str
     wire: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """Two items that clients would know by one name, as ``plugin/name``: the first has it, the second is excluded."""
+
+    name: str
+    first: str
+    second: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +124,7 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing]) -> MergedList:
                 name = alias(plugin.name, name)
             if name in offers:
                 first = offers[name]
-                clashes.append(Clash(wire=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
+                clashes.append(Clash(name=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
                 continue
             wire = item if name == own else Frozen({**item, key: name})
             offers[name] = ListedItem(plugin=plugin.name, name=own, shown=name, wire=wire)

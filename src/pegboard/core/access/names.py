@@ -6,7 +6,7 @@ stands in the way of nothing and looks like what does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -54,44 +54,72 @@ class Unknown:
     """Nothing of this name, as far as is known."""
 
 
-def resolve(permissions: CompiledPermissions, name: str) -> ExactName[Ref] | NearName[Ref] | Unseen | Unknown:
+def resolve(
+    permissions: CompiledPermissions, name: str, loaded: Container[str] = ()
+) -> ExactName[Ref] | NearName[Ref] | Unseen | Unknown:
     """Return what a name means to a load, among what the agent may have: toolkit, then plugin, then tool.
 
     ``toolkit:``, ``plugin:``, ``tool:`` and ``category:`` in front say which; a category is never meant by a bare name.
+    Of several tools with one name it means the one that is ``loaded`` (ids), else none: see :func:`tools_meant`.
     """
-    if (exact := _exact(permissions, name)) is not None:
+    if (exact := _exact(permissions, name, loaded)) is not None:
         return ExactName(exact)
     kind, bare = split_kind(name)
     fold = bare.casefold()
     toolkits = [n for n in permissions.entries.toolkits if n.casefold() == fold and kind in (None, "toolkit")]
     lead = f"{kind}:" if kind else ""
     alike = (*toolkits, *permissions.world.catalog.find_folded(bare))
-    refs = {ref for other in alike if (ref := _exact(permissions, f"{lead}{other}")) is not None}
+    refs = {ref for other in alike if (ref := _exact(permissions, f"{lead}{other}", loaded)) is not None}
     return NearName(refs.pop()) if len(refs) == 1 else _not_found(permissions, name)
 
 
-def lookup(permissions: CompiledPermissions, name: str) -> Ref | None:
+def lookup(permissions: CompiledPermissions, name: str, loaded: Container[str] = ()) -> Ref | None:
     """Return the subject that a name means to a load, or None; see :func:`resolve`."""
-    match resolve(permissions, name):
+    match resolve(permissions, name, loaded):
         case ExactName(subject) | NearName(subject):
             return subject
         case Unseen() | Unknown():
             return None
 
 
-def resolve_called(
-    permissions: CompiledPermissions, name: str
-) -> ExactName[Tool] | NearName[Tool] | Hidden | Unseen | Unknown:
-    """Return what a name means to a call: a tool by its wire name or id, else by its own name.
+def tools_meant(permissions: CompiledPermissions, name: str) -> tuple[Tool, ...]:
+    """Return the tools of this id, else of this wire name, else of this own name, of those that the agent may have."""
+    kind, bare = split_kind(name)
+    catalog = permissions.world.catalog
+    if kind not in (None, "tool"):
+        return ()
+    by_id = catalog.by_id(bare)
+    ways = ((by_id,) if by_id is not None else (), catalog.by_wire(bare), catalog.named(bare))
+    found = (tuple(tool for tool in way if _reachable(permissions, tool)) for way in ways)
+    return next(filter(None, found), ())
 
-    A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
-    because of a switch. Tools of which only the own name fits are passed over where they are denied.
+
+def name_to_load(permissions: CompiledPermissions, tool: Tool) -> str:
+    """Return the name by which a model can load a tool: its wire name, or its id where others have that name (G10)."""
+    return tool.wire if len(tools_meant(permissions, tool.wire)) <= 1 else tool.id
+
+
+def resolve_called(
+    permissions: CompiledPermissions, name: str, *, loaded: Container[str] = (), used: Collection[str] = ()
+) -> ExactName[Tool] | NearName[Tool] | Hidden | Unseen | Unknown:
+    """Return what a name means to a call: a tool by its id or wire name, else by its own name (G10).
+
+    Of several permitted tools with one wire name the call means the one that is ``loaded``, else the first in the order
+    of the file; ``loaded`` and ``used`` are ids. A call never begins to mean another tool because of a switch: a name
+    under which a tool was ``used`` that is denied now means nothing, and neither does an exact name that is denied.
+    Tools of which only the own name fits are passed over where they are denied.
     """
     catalog = permissions.world.catalog
-    exact = catalog.by_wire(name) or catalog.by_id(name)
-    if exact is not None and permissions.permits(exact):
-        return ExactName(exact)
-    if exact is None:
+    by_id = catalog.by_id(name)
+    exact = (by_id,) if by_id is not None else catalog.by_wire(name)
+    permitted = [tool for tool in exact if permissions.permits(tool)]
+    if len(exact) > 1:
+        here = [tool for tool in permitted if tool.id in loaded]
+        denied = not here and any(tool.id in used and tool not in permitted for tool in exact)
+        permitted = here or ([] if denied else permitted)
+    if permitted:
+        return ExactName(permitted[0])
+    if not exact:
         same = [tool for tool in catalog.named(name) if permissions.permits(tool)]
         if len(same) == 1:
             return ExactName(same[0])
@@ -99,13 +127,13 @@ def resolve_called(
         if len(alike) == 1:
             return NearName(alike[0])
     missing = _not_found(permissions, name)
-    denied = catalog.find_tool(name) if isinstance(missing, Unknown) else None
-    return missing if denied is None else Hidden(denied, permissions.decide(denied).reasons[0])
+    hidden = next(iter(catalog.meant_by(name)), None) if isinstance(missing, Unknown) else None
+    return missing if hidden is None else Hidden(hidden, permissions.decide(hidden).reasons[0])
 
 
-def find_called(permissions: CompiledPermissions, name: str) -> Tool | None:
+def find_called(permissions: CompiledPermissions, name: str, loaded: Container[str] = ()) -> Tool | None:
     """Return the permitted tool that a call of this name means, or None; see :func:`resolve_called`."""
-    match resolve_called(permissions, name):
+    match resolve_called(permissions, name, loaded=loaded):
         case ExactName(tool) | NearName(tool):
             return tool
         case Hidden() | Unseen() | Unknown():
@@ -125,6 +153,18 @@ def resolve_tool(catalog: Catalog, name: str) -> ExactName[Tool] | NearName[Tool
     return Unknown() if owner is None else Unseen(owner)
 
 
+def tool_of_agent(permissions: CompiledPermissions, name: str, loaded: Container[str] = ()) -> Tool | None:
+    """Return the tool that a name means to an operator who looks at one agent, or None (F5).
+
+    Of several it is the one that is ``loaded`` (ids), else the first that is permitted, else the first.
+    """
+    kind, bare = split_kind(name)
+    several = permissions.world.catalog.meant_by(bare) if kind in (None, "tool") else ()
+    if len(several) <= 1:
+        return named_tool(permissions.world.catalog, name)
+    return min(several, key=lambda tool: (tool.id not in loaded, not permissions.permits(tool)))
+
+
 def named_tool(catalog: Catalog, name: str) -> Tool | None:
     """Return the tool that a name means to an operator, or None; see :func:`resolve_tool`."""
     match resolve_tool(catalog, name):
@@ -141,7 +181,7 @@ def _not_found(permissions: CompiledPermissions, name: str) -> Unseen | Unknown:
     return Unknown() if owner is None else Unseen(owner)
 
 
-def _exact(permissions: CompiledPermissions, name: str) -> Ref | None:
+def _exact(permissions: CompiledPermissions, name: str, loaded: Container[str]) -> Ref | None:
     kind, bare = split_kind(name)
     catalog = permissions.world.catalog
     if kind == "category":
@@ -152,17 +192,10 @@ def _exact(permissions: CompiledPermissions, name: str) -> Ref | None:
     plugin = catalog.plugins.get(bare) if kind in (None, "plugin") else None
     if plugin is not None and (permissions.may_have_tools_of(plugin) or permissions.scope_only(plugin)):
         return Ref("plugin", bare)
-    return _tool(permissions, bare) if kind in (None, "tool") else None
-
-
-def _tool(permissions: CompiledPermissions, name: str) -> Ref | None:
-    """Return the tool of this wire name, this id or, if the agent may have only one such, this own name."""
-    catalog = permissions.world.catalog
-    for tool in (catalog.by_wire(name), catalog.by_id(name)):
-        if tool is not None and _reachable(permissions, tool):
-            return Ref("tool", tool.id)
-    same = [tool for tool in catalog.named(name) if _reachable(permissions, tool)]
-    return Ref("tool", same[0].id) if len(same) == 1 else None
+    tools = tools_meant(permissions, name)
+    if len(tools) > 1:
+        tools = tuple(tool for tool in tools if tool.id in loaded)
+    return Ref("tool", tools[0].id) if len(tools) == 1 else None
 
 
 def _reachable(permissions: CompiledPermissions, tool: Tool) -> bool:

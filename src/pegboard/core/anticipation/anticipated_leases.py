@@ -83,6 +83,8 @@ def candidate(
     if any(own_fault(permissions, tool) for tool in tools) or missing_requirements(permissions, tools):
         return None
     after = active_tools(permissions, state.with_lease(lease))
+    if not all(tool.id in after for tool in tools):  # another tool has the name of one
+        return None
     adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)
     if not adds or any(map(is_destructive, adds)):
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, NoReturn, cast
 
 from pegboard.core.model.naming import first_sentence, says_more
@@ -261,7 +260,6 @@ class Plugin:
         offers: what a server has besides tools (resources, prompts, completions), as the newest manifest has it;
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
-        gates: names and patterns: for tools that they name a rule may demand that a person approves a call (A1).
         unreviewed: what differs from its pins, and waits until a person has looked (A4).
         place: where the configuration names it.
     """
@@ -280,15 +278,8 @@ class Plugin:
     trusted: bool = False
     offers: frozenset[str] | None = None
     by_category: bool = False
-    gates: tuple[str, ...] = ()
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     place: Place | None = None
-
-    def gated(self, tool: Tool) -> bool:
-        """Return whether a person may have to approve a call of one of its tools, by a rule or as its source says."""
-        if tool.confirmation is not None:
-            return True
-        return any(fnmatchcase(own, name) for name in self.gates for own in (tool.name, tool.wire))
 
     def variant(self, key: str) -> Variant:
         """Return what is known of the plugin under these overrides."""

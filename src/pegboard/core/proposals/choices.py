@@ -201,10 +201,7 @@ def _parsed(name: str) -> Ref | None:
 def _called(replay: Replay, name: str, sessions: int, least: int) -> _Candidate | None:
     """Return the part of a subject that most sessions call, where that is not all of it."""
     tools = replay.subject(name).tools
-    counts = {
-        key: sum(pattern.sessions for pattern in replay.patterns if tool.wire in pattern.called)
-        for key, tool in tools.items()
-    }
+    counts = {key: sum(pattern.sessions for pattern in replay.patterns if key in pattern.called) for key in tools}
     often = (key for key, count in counts.items() if count > MOST * sessions and count >= least)
     used = {key: tools[key] for key in often if not replay.starts_with(key)}
     if not used or len(used) == len(tools):

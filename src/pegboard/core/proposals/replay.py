@@ -160,7 +160,7 @@ class Replay:
         tools = self.subject(name).tools
         if not tools:
             return False
-        called = [key for key, tool in tools.items() if tool.wire in pattern.called] or tools
+        called = [key for key in tools if key in pattern.called] or tools
         return all(key in standing or key in self._start for key in called)
 
     def _cost(

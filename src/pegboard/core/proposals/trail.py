@@ -41,7 +41,7 @@ class Loads:
 
 @dataclass(slots=True, kw_only=True)
 class Pattern:
-    """Sessions that loaded the same batches as often and called the same tools (by their wire names)."""
+    """Sessions that loaded the same batches as often and called the same tools (by their ids)."""
 
     called: frozenset[str]
     sessions: int = 0

@@ -47,13 +47,18 @@ class LoadedTool:
 
 
 class ActiveTools:
-    """A collector of what is loaded: each tool once, in the order of F1."""
+    """A collector of what is loaded: each tool once, in the order of F1; of two with one wire name the first (G10).
 
-    __slots__ = ("_access", "found")
+    ``excluded`` has the ids of the others, with the id of the tool that has their name.
+    """
 
-    def __init__(self, permissions: CompiledPermissions, found: Mapping[str, LoadedTool] | None = None) -> None:
+    __slots__ = ("_access", "_holders", "excluded", "found")
+
+    def __init__(self, permissions: CompiledPermissions, found: Mapping[str, LoadedTool] = EMPTY) -> None:
         self._access = permissions
-        self.found: dict[str, LoadedTool] = dict(found or {})
+        self.found: dict[str, LoadedTool] = dict(found)
+        self.excluded: dict[str, str] = {}
+        self._holders = {one.tool.wire: key for key, one in found.items()}
 
     def add(
         self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason, *, pending: bool = False
@@ -67,14 +72,18 @@ class ActiveTools:
         """Add tools without what they require; return those that require something."""
         requiring: list[Tool] = []
         for tool, entry in tools:
-            self._put(tool, entry, until, because, pending=pending)
-            if tool.requires:
+            if self._put(tool, entry, until, because, pending=pending) and tool.requires:
                 requiring.append(tool)
         return tuple(requiring)
 
-    def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> LoadedTool:
+    def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> bool:
+        """Add a tool or a reason; return whether it is loaded, which it is not where its name is taken."""
         known = self.found.get(tool.id)
         if known is None:
+            holder = self._holders.setdefault(tool.wire, tool.id)
+            if holder != tool.id:
+                self.excluded[tool.id] = holder
+                return False
             known = LoadedTool(
                 tool=tool, until=until, because=(because,), overrides=entry.overrides, key=entry.key, pending=pending
             )
@@ -82,7 +91,7 @@ class ActiveTools:
             reasons = known.because if because in known.because else (*known.because, because)
             known = replace(known, until=max(known.until, until), because=reasons, pending=known.pending and pending)
         self.found[tool.id] = known
-        return known
+        return True
 
     def require(self, tools: Iterable[Tool], until: LeaseTerm, *, pending: bool = False) -> None:
         """Add what tools require, and what that requires, for as long as the tools stand (T8)."""
@@ -94,7 +103,9 @@ class ActiveTools:
                 if known is not None and by.id in known.needed_by and known.until >= until and known.pending <= pending:
                     continue
                 (entry,) = tools_of_subject(self._access, Ref("tool", tool.id)).entries
-                known = self._put(tool, entry, until, LeaseReason.REQUIRED, pending=pending)
+                if not self._put(tool, entry, until, LeaseReason.REQUIRED, pending=pending):
+                    continue
+                known = self.found[tool.id]
                 if by.id not in known.needed_by:
                     self.found[tool.id] = replace(known, needed_by=(*known.needed_by, by.id))
                 left.append(tool)
@@ -105,10 +116,14 @@ class ActiveTools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartingTools:
-    """What is loaded whatever a session loads; meta-tools stand between the two parts (F1)."""
+    """What is loaded whatever a session loads; meta-tools stand between the two parts (F1).
+
+    ``excluded`` are the tools that would be loaded, if the tool at their id had not their wire name (G10).
+    """
 
     head: Mapping[str, LoadedTool]
     tail: Mapping[str, LoadedTool]
+    excluded: Mapping[str, str]
 
     def __contains__(self, tool_id: str) -> bool:
         return tool_id in self.head or tool_id in self.tail
@@ -126,13 +141,15 @@ def starting_tools(permissions: CompiledPermissions) -> StartingTools:
     if permissions.constraints.draws_ui:
         requiring += active.place(_entered(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
     requiring += active.place(_switched(permissions), ALWAYS, LeaseReason.SWITCH)
-    requiring += active.place(_permitted(permissions, _active_of_loadout(permissions)), ALWAYS, LeaseReason.LOADOUT)
+    of_loadout = _permitted(permissions, _active_of_loadout(permissions))
+    requiring += active.place(_without_namesakes(permissions, of_loadout), ALWAYS, LeaseReason.LOADOUT)
     if permissions.constraints.everything:
         requiring += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
     active.require(requiring, ALWAYS)
     return StartingTools(
         head={key: one for key, one in active.found.items() if key in head},
         tail={key: one for key, one in active.found.items() if key not in head},
+        excluded=active.excluded,
     )
 
 
@@ -147,6 +164,13 @@ def starting_entries(permissions: CompiledPermissions) -> Iterator[Entry]:
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if (switched or active) and permissions.grants_unseen(plugin):
             yield permissions.entries.of_plugin(plugin.name)
+
+
+@once_per_permissions
+def start_unknown(permissions: CompiledPermissions) -> bool:
+    """Return whether something that is to be loaded from the start is not known yet."""
+    plugins = permissions.world.catalog.plugins
+    return any(not plugins[one.plugin].variant(one.key).known for one in starting_entries(permissions))
 
 
 def _permitted(permissions: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
@@ -180,6 +204,15 @@ def _active_of_loadout(permissions: CompiledPermissions) -> Iterator[Entry]:
     for plugin in sorted(permissions.world.catalog.plugins.values(), key=lambda p: p.name):
         if loadout.includes(plugin.name, plugin.category) is not None:
             yield permissions.entries.of_plugin(plugin.name)
+
+
+def _without_namesakes(
+    permissions: CompiledPermissions, tools: Iterable[tuple[Tool, Entry]]
+) -> Iterator[tuple[Tool, Entry]]:
+    """Yield tools but for those that only a category brought in and that have the name of one that is written (L9)."""
+    pairs, plugins = tuple(tools), permissions.world.catalog.plugins
+    written = {tool.wire for tool, _ in pairs if not plugins[tool.plugin].by_category}
+    return (pair for pair in pairs if pair[0].wire not in written or not plugins[pair[0].plugin].by_category)
 
 
 def from_start(permissions: CompiledPermissions, toolkit: str) -> bool:
@@ -244,7 +277,8 @@ def _within_reach(permissions: CompiledPermissions, state: State, tool: Tool) ->
 def _plugin_loadable(permissions: CompiledPermissions, plugin: Plugin) -> bool:
     start = starting_tools(permissions)
     if plugin.tools:
-        return any(tool.id not in start and permissions.permits(tool) for tool in plugin.tools)
+        rest = (tool for tool in plugin.tools if tool.id not in start and tool.id not in start.excluded)
+        return any(map(permissions.permits, rest))
     return plugin.name not in permissions.entries.plugins_from_start and permissions.grants_unseen(plugin)
 
 
@@ -256,11 +290,25 @@ def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str,
     known = _started(permissions, state.loadout, state.shrunk)
     if not state.leases:
         return known
-    active = ActiveTools(permissions, known)
+    active = ActiveTools(permissions, _without_names_of_leases(permissions, state, known))
     for lease in state.leases:
         pending = lease.from_turn > max(state.turn, 0)
         active.add(leased_tools(permissions, lease), lease.until, lease.because, pending=pending)
     return _kept(active.found, narrowing(permissions, state))
+
+
+def _without_names_of_leases(
+    permissions: CompiledPermissions, state: State, start: Mapping[str, LoadedTool]
+) -> Mapping[str, LoadedTool]:
+    """Return what is loaded from the start without tools that became known under a name that a loaded one had (G10)."""
+    kept = {
+        tool.wire: tool.id
+        for lease in reversed(state.leases)
+        if lease.names
+        for tool, _ in leased_tools(permissions, lease)
+        if tool.wire in lease.names
+    }
+    return {key: one for key, one in start.items() if kept.get(one.tool.wire, key) == key} if kept else start
 
 
 def started(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
@@ -275,7 +323,8 @@ def _started(permissions: CompiledPermissions, loadout: str | None, shrunk: str 
     found: Mapping[str, LoadedTool] = {**start.head, **start.tail}
     if loadout is not None:
         active = ActiveTools(permissions, found)
-        active.add(_of_session_loadout(permissions, loadout), ALWAYS, LeaseReason.LOADOUT)
+        tools = _without_namesakes(permissions, _of_session_loadout(permissions, loadout))
+        active.add(tools, ALWAYS, LeaseReason.LOADOUT)
         found = active.found
     return _kept(found, start_narrowing(permissions, State(loadout=loadout, shrunk=shrunk)))
 

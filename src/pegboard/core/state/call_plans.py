@@ -75,9 +75,10 @@ Plan = Run | LoadFirst | Refuse
 
 def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
-    match resolve_called(permissions, name):
+    active = active_tools(permissions, heal(permissions, state))
+    match resolve_called(permissions, name, loaded=active, used=state.recent):
         case ExactName(tool) | NearName(tool):
-            return _planned(permissions, state, tool)
+            return _planned(permissions, state, tool, active.get(tool.id))
         case Hidden(_, reason):
             return _not_found(name, reason)
         case Unseen(plugin):
@@ -94,8 +95,7 @@ def _not_found(name: str, reason: Reason) -> Refuse:
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
-def _planned(permissions: CompiledPermissions, state: State, tool: Tool) -> Plan:
-    loaded = active_tools(permissions, heal(permissions, state)).get(tool.id)
+def _planned(permissions: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None) -> Plan:
     if loaded is None:
         return _not_loaded(permissions, state, tool)
     fault = tool_fault(permissions, tool, loaded.key)

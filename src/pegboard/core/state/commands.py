@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pegboard.core.access.names import suggestion
+from pegboard.core.access.names import suggestion, tools_meant
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import TakesEffect
@@ -172,8 +172,12 @@ class Outcome:
 
 
 def not_found(permissions: CompiledPermissions, state: State, name: str) -> Item:
-    """Return the answer for a name that means nothing in reach, with what may have been meant."""
+    """Return the answer for a name that means nothing in reach, or several tools, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
+    several = [repr(tool.id) for tool in tools_meant(permissions, name)]
+    if len(several) > 1:
+        message = f"'{shown}' is the name of {len(several)} tools: {', '.join(several)}. Write one of these."
+        return Item(name=name, status="conflict", message=message, details={"conflicting_tool": name})
     within = plugins_in_reach(permissions, state.loadout).__contains__ if state.loadout is not None else None
     hint = suggestion(permissions, name, within)
     message = f"'{shown}' was not found." + (f" {hint}" if hint else "")

@@ -23,7 +23,7 @@ class _Choice:
     """What a fallback makes of the permitted tools that can run.
 
     ``loaded`` are the ids of all that are loaded then, ``fresh`` those of them that were not before;
-    ``excluded`` are those for which there is no room, or which lack what they require.
+    ``excluded`` are those for which there is no room, which lack what they require, or of which the name is taken.
     """
 
     loaded: frozenset[str]
@@ -59,14 +59,16 @@ def _choose(
     loaded = {tool.id for tool in candidates if tool.id in active}
     missing = _missing(permissions, state, candidates, active)
     size = size_of(permissions, active, terms)
+    holders = {one.tool.wire: key for key, one in active.items()}
     for tool in missing:
         together = with_required(permissions, tool, loaded)
-        if together is None:
+        if together is None or any(holders.get(one.wire, one.id) != one.id for one in together):
             continue
         larger = size.with_tools(permissions, together, terms)
         if not over(permissions, larger):
             size = larger
             loaded.update(one.id for one in together)
+            holders.update((one.wire, one.id) for one in together)
     return _Choice(
         loaded=frozenset(loaded),
         fresh=tuple(tool for tool in missing if tool.id in loaded),

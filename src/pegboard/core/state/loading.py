@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,9 +12,9 @@ from pegboard.core.model.leases import STICKY, Lease, LeaseReason
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start
+from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start, start_unknown
 from pegboard.core.state.commands import NO_SESSION, SUCCEEDED, CommandContext, Item, Load, not_found
-from pegboard.core.state.requirements import missing_requirements
+from pegboard.core.state.requirements import all_required, missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
 from pegboard.core.state.subjects import excluded_by_loadout, lease_entries, leased_tools
@@ -24,7 +24,7 @@ def load(
     permissions: CompiledPermissions, state: State, name: str, command: Load, terms: CommandContext
 ) -> tuple[State, Item]:
     """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
-    ref = lookup(permissions, name)
+    ref = lookup(permissions, name, active_tools(permissions, state))
     if ref is None:
         return state, not_found(permissions, state, name)
     until = command.until or terms.until
@@ -93,6 +93,8 @@ def _load(permissions: CompiledPermissions, state: State, lease: Lease, terms: C
     refusal = _refused(permissions, state, lease, entries, tools, faults, terms)
     if refusal is not None:
         return state, refusal
+    if start_unknown(permissions):
+        lease = replace(lease, names=frozenset(tool.wire for tool in tools))
     return state.with_lease(lease), Item(name="", status="loaded", message=_loaded_message(subject, terms))
 
 
@@ -107,7 +109,10 @@ def _refused(
 ) -> Item | None:
     """Return why a load that may be is not done now: conflict, unavailable, budget, in this order."""
     subject = title(permissions, lease.subject)
-    conflict = conflict_of(permissions, active_tools(permissions, state), entries, terms.masker)
+    active = active_tools(permissions, state)
+    conflict = conflict_of(permissions, active, entries, terms.masker) or name_conflict(
+        active, (*tools, *all_required(permissions, tools))
+    )
     if conflict is not None:
         details = {
             "conflicting_tool": conflict.tool,
@@ -262,29 +267,28 @@ def conflict_of(
             if loaded.tool.id in entry.ids and not equal(plugin, loaded.overrides, entry.overrides):
                 how = _WITH_WHAT_IS_LOADED if STICKY.isdisjoint(loaded.because) else _WITH_WHAT_IS_STICKY
                 return _overrides_differ(plugin, loaded.overrides, entry.overrides, masker, how)
-        if (clash := _name_taken(permissions, plugin, entry)) is not None:
-            return clash
     return None
 
 
-def _name_taken(permissions: CompiledPermissions, plugin: Plugin, entry: Entry) -> Conflict | None:
-    """Return the conflict of a tool that is not in the catalog because another one has its name (G10)."""
-    for clash in permissions.world.catalog.clashes:
-        if clash.second.partition("/")[0] == plugin.name and _stands(plugin, entry, clash.second):
-            message = (
-                f"conflicts with another tool that is called '{clash.wire}': give plugin '{plugin.name}' a prefix."
-            )
-            return Conflict(tool=clash.wire, message=message)
+def name_conflict(active: Mapping[str, LoadedTool], tools: Iterable[Tool]) -> Conflict | None:
+    """Return the first wire name that a loaded tool and one to be loaded share, or two to be loaded (G10)."""
+    holders = {one.tool.wire: one.tool for one in active.values()}
+    for tool in tools:
+        holder = holders.setdefault(tool.wire, tool)
+        if holder.id == tool.id:
+            continue
+        if holder.id not in active:
+            how = "which would be loaded with it"
+        elif STICKY.isdisjoint(active[holder.id].because):
+            how = "which is loaded: unload that first"
+        else:
+            how = "which is loaded from the start"
+        return Conflict(
+            tool=tool.wire,
+            message=f"conflicts: '{tool.id}' has the same name, '{tool.wire}', as '{holder.id}', {how}."
+            f" A prefix for plugin '{tool.plugin}' gives it another name.",
+        )
     return None
-
-
-def _stands(plugin: Plugin, entry: Entry, tool_id: str) -> bool:
-    name = tool_id.partition("/")[2]
-    variant = plugin.variant(entry.key)
-    member = entry.member
-    if name in member.exclude or (member.include is not None and name not in member.include):
-        return False
-    return entry.whole and (variant.tools is None or name in variant.tools)
 
 
 _WITH_WHAT_IS_LOADED = (

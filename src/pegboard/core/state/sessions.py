@@ -185,6 +185,8 @@ def _lease(lease: Lease) -> dict[str, Any]:
         document["by"] = lease.by
     if lease.excluded:
         document["minus"] = sorted(lease.excluded)
+    if lease.names:
+        document["names"] = sorted(lease.names)
     return document
 
 
@@ -241,4 +243,5 @@ def _lease_of(item: dict[str, Any]) -> Lease:
         excluded=frozenset(item.get("minus", ())),
         from_turn=int(item.get("from", 0)),
         by=str(item.get("by", "")),
+        names=frozenset(item.get("names", ())),
     )

@@ -16,7 +16,7 @@ from pegboard.core.state.subjects import excluded_by_loadout, leased_tools, stan
 
 def unload(permissions: CompiledPermissions, state: State, name: str, terms: CommandContext) -> tuple[State, Item]:
     """Return the state with what a name means unloaded, or why not (S10)."""
-    ref = lookup(permissions, name)
+    ref = lookup(permissions, name, active_tools(permissions, state))
     if ref is None:
         return state, not_found(permissions, state, name)
     tools = tuple(tool for tool, _ in leased_tools(permissions, Lease(subject=ref, until=UNLOAD)))

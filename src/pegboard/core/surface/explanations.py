@@ -23,6 +23,7 @@ class Explanation:
 
     Attributes:
         tool: the wire name, or the name of a plugin that has not been seen yet.
+        id: the id of the tool; nothing where none is known.
         permitted: whether the agent may use it.
         loaded: whether a lease stands on it.
         visible: whether the model sees it now.
@@ -37,6 +38,12 @@ class Explanation:
     visible: bool
     callable: bool
     reasons: tuple[Reason, ...]
+    id: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return what leads to the tool and to no other."""
+        return self.id or self.tool
 
 
 def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
@@ -62,6 +69,7 @@ def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known
         visible=now or (seen is not None and seen.leaving and not fault),
         callable=permitted and now,
         reasons=tuple(reasons),
+        id=tool.id,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
+from pegboard.core.access.names import name_to_load
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.toolkits import Toolkit
@@ -128,10 +129,10 @@ class _Tier:
         """Yield the lines on what is hinted."""
         yield from _toolkit_lines(permissions, found.toolkits, self.text)
         if self.of_tool is None:
-            yield from _names(found.tools)
+            yield from _names(permissions, found.tools)
         else:
             for tool in found.tools:
-                yield _line(tool.wire, self.of_tool(tool.description))
+                yield _line(name_to_load(permissions, tool), self.of_tool(tool.description))
         for plugin in found.plugins:
             yield _line(plugin.name, self.text(plugin.description))
 
@@ -149,12 +150,12 @@ def _toolkit_lines(permissions: CompiledPermissions, toolkits: Iterable[Toolkit]
         yield f"{_line(toolkit.name, shorten(text))}{known}"
 
 
-def _names(tools: Iterable[Tool]) -> Iterator[str]:
+def _names(permissions: CompiledPermissions, tools: Iterable[Tool]) -> Iterator[str]:
     """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter."""
     listed = tuple(tools)
     times = Counter(tool.name for tool in listed)
     for plugin, group in groupby(listed, key=lambda tool: tool.plugin):
-        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in group))
+        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else name_to_load(permissions, t) for t in group))
 
 
 # -- by plugin -------------------------------------------------------------------------------------
@@ -234,7 +235,7 @@ def hints_since(
     lines = (
         *_toolkit_lines(permissions, found.toolkits, first_sentence),
         *(_line(plugin.name, first_sentence(plugin.description)) for plugin in found.plugins),
-        *_names(rest),
+        *_names(permissions, rest),
     )
     names = (*_group_names(found.toolkits, found.plugins), *dict.fromkeys(one_line(tool.plugin) for tool in rest))
     room = _Room(count=count, tokens=_SINCE_TOKENS)

@@ -13,6 +13,7 @@ from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
+from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
 
@@ -174,6 +175,9 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
         absent = [tool for tool in tools if _undenied(permissions, Tool(plugin=name, name=tool), plugin)]
         if absent and (reason := plugin.variant("").unavailable or _without(plugin, absent)):
             found.setdefault(name, reason)
+    for one in name_conflicts(permissions):
+        if not one.toolkit:
+            found.setdefault(one.second.plugin, one.text)
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
 
 
