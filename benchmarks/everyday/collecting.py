@@ -2,7 +2,7 @@
 
 Each is installed under ``.bench/``, started over stdio with tokens that open nothing, asked for ``initialize`` and
 ``tools/list``, and written to ``catalogs/SERVER.json`` beside this file: what it says of itself, and of its tools
-the fields in ``KEPT``, unchanged but for its home folder, which becomes ``/home/ada``.
+the fields in ``KEPT``, unchanged but for what they say of this machine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -19,15 +20,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socketserver import ThreadingUnixStreamServer
 from typing import Any
 
 from benchmarks.gateways.installing import environment, node, packages
 
 CATALOGS = Path(__file__).resolve().parent / "catalogs"
 KEPT = ("name", "title", "description", "inputSchema", "annotations")
+OF_THE_MACHINE = re.compile(r"\n*🐳 DOCKER: [^\n]*\nWhen users ask [^\n]*? paths first\.")
+"""What Desktop Commander says of the container in which it was asked."""
 PATIENCE = 120.0
 """Seconds until a server has to have answered one request."""
 KEYS = {
@@ -45,7 +47,8 @@ class CollectingError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedServer:
-    """How one server is installed and started; ``{home}`` in a text is its home folder."""
+    """How one server is installed and started; ``{home}`` in a text is its home folder, ``{docker}`` the port of
+    what answers there as a Docker daemon."""
 
     package: str
     version: str
@@ -156,7 +159,13 @@ SERVERS = {
         variables={"GOOGLE_OAUTH_CREDENTIALS": "{home}/keys.json"},
         files={"keys.json": {"installed": KEYS}},
     ),
-    "docker": PublishedServer(package="docker-mcp", version="1.0.0", licence="MIT", program="dist/index.js"),
+    "docker": PublishedServer(
+        package="docker-mcp",
+        version="1.0.0",
+        licence="MIT",
+        program="dist/index.js",
+        variables={"DOCKER_MCP_HOST": "tcp://127.0.0.1:{docker}"},
+    ),
     "slack": PublishedServer(
         package="@modelcontextprotocol/server-slack",
         version="2025.4.25",
@@ -205,18 +214,16 @@ class DockerVersion(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Write no log: a client on a socket of the file system has no address."""
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Write no log."""
 
 
 @contextmanager
-def docker_daemon(home: Path) -> Iterator[None]:
-    """Answer for a Docker daemon at the socket in a home folder."""
-    place = home / ".docker" / "run" / "docker.sock"
-    place.parent.mkdir(parents=True)
-    with ThreadingUnixStreamServer(str(place), DockerVersion) as server:
+def docker_daemon() -> Iterator[int]:
+    """Answer for a Docker daemon on a port of this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), DockerVersion) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield
+        yield server.server_port
         server.shutdown()
 
 
@@ -292,13 +299,11 @@ def listed(command: list[str], variables: Mapping[str, str], home: Path) -> dict
         itself = conversation.ask("initialize", hello)
         conversation.send("notifications/initialized")
         tools: list[dict[str, Any]] = []
-        cursor: str | None = None
-        while cursor is not None or not tools:
-            page = conversation.ask("tools/list", {} if cursor is None else {"cursor": cursor})
+        params: dict[str, str] | None = {}
+        while params is not None:
+            page = conversation.ask("tools/list", params)
             tools += [{key: tool[key] for key in KEPT if key in tool} for tool in page["tools"]]
-            cursor = page.get("nextCursor")
-            if cursor is None:
-                break
+            params = {"cursor": page["nextCursor"]} if page.get("nextCursor") else None
     except (CollectingError, OSError) as error:
         raise CollectingError(f"{error}\n{errors.read_text('utf-8', 'replace')[-600:]}") from error
     finally:
@@ -311,13 +316,15 @@ def collected(name: str) -> dict[str, Any]:
     """Return the document of one server."""
     server = SERVERS[name]
     command = server.command(name)
-    with tempfile.TemporaryDirectory(prefix="everyday-") as folder, docker_daemon(Path(folder)):
+    with tempfile.TemporaryDirectory(prefix="everyday-") as folder, docker_daemon() as port:
         home = Path(folder)
         for path, document in server.files.items():
             (home / path).write_text(json.dumps(document))
-        variables = {key: value.format(home=home) for key, value in server.variables.items()}
+        variables = {key: value.format(home=home, docker=port) for key, value in server.variables.items()}
         arguments = [argument.format(home=home) for argument in server.arguments]
         said = listed([*command, *arguments], variables, home)
+    for tool in said["tools"]:
+        tool["description"] = OF_THE_MACHINE.sub("", tool.get("description", ""))
     text = json.dumps(said, ensure_ascii=False).replace(folder, "/home/ada")
     about = {"package": server.package, "version": server.version, "licence": server.licence}
     return {"server": name, **about, **json.loads(text)}
@@ -333,11 +340,11 @@ def written(document: Mapping[str, Any]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the catalogs; return 1 where a server did not list its tools."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.everyday.collecting", description=__doc__)
-    parser.add_argument("servers", nargs="*", metavar="SERVER", choices=[[], *SERVERS], help="all of them by default")
+    parser.add_argument("servers", nargs="*", metavar="SERVER", choices=SERVERS, default=list(SERVERS))
     options = parser.parse_args(arguments)
     CATALOGS.mkdir(exist_ok=True)
     failed = False
-    for name in options.servers or SERVERS:
+    for name in options.servers:
         try:
             document = collected(name)
         except CollectingError as error:
