@@ -28,7 +28,12 @@ from benchmarks.gateways.installing import environment, node, packages
 
 CATALOGS = Path(__file__).resolve().parent / "catalogs"
 KEPT = ("name", "title", "description", "inputSchema", "annotations")
-OF_THE_MACHINE = re.compile(r"\n*🐳 DOCKER: [^\n]*\nWhen users ask [^\n]*? paths first\.")
+OF_THE_MACHINE = re.compile(
+    r" \(Docker\)(?=\. Default shell)"
+    r"|\n*🐳 DOCKER CONTAINER ENVIRONMENT DETECTED:.*?\nContainer: [^\n]*"
+    r"|\n*🐳 DOCKER: [^\n]*\nWhen users ask [^\n]*? paths first\. *",
+    re.DOTALL,
+)
 """What Desktop Commander says of the container in which it was asked."""
 PATIENCE = 120.0
 """Seconds until a server has to have answered one request."""
