@@ -202,7 +202,7 @@ SERVERS = {
         version="0.3.1",
         licence="MIT",
         program="build/index.js",
-        variables={"DATABASE_URL": "postgresql://ada:none@localhost:1/shop"},
+        variables={"DATABASE_URL": "postgresql://ada:none@localhost:1/shop", "PG_ALLOW_WRITE": "true"},
     ),
 }
 
