@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from benchmarks.everyday.collecting import SERVERS, written
+from benchmarks.everyday.collecting import SERVERS, about, written
 from benchmarks.everyday.reading import FOLDER, Half, catalogs, effects, requests, small_talk
 
 HALVES: tuple[Half, Half] = ("develop", "kept")
@@ -16,10 +16,8 @@ def listed_tools() -> list[str]:
 
 def test_each_server_has_a_catalog_of_the_package_that_is_collected() -> None:
     assert len(SERVERS) == 20
-    found = catalogs()
-    assert {name: (found[name]["package"], found[name]["version"], found[name]["licence"]) for name in found} == {
-        name: (server.package, server.version, server.licence) for name, server in SERVERS.items()
-    }
+    found = {name: {key: catalog[key] for key in about(SERVERS[name])} for name, catalog in catalogs().items()}
+    assert found == {name: about(server) for name, server in SERVERS.items()}
     assert {server.licence for server in SERVERS.values()} <= PERMISSIVE
 
 

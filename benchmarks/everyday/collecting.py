@@ -58,6 +58,8 @@ class PublishedServer:
     package: str
     version: str
     licence: str
+    copyright: str
+    """Who holds it, as the package or its project says."""
     program: str
     """A console script of a Python package, or a file of a Node package (it ends in ``js``)."""
     arguments: tuple[str, ...] = ()
@@ -81,14 +83,22 @@ SERVERS = {
         package="@modelcontextprotocol/server-filesystem",
         version="2026.8.31",
         licence="MIT",
+        copyright="2024 Anthropic, PBC",
         program="dist/index.js",
         arguments=("{home}",),
     ),
-    "git": PublishedServer(package="mcp-server-git", version="2026.10.19", licence="MIT", program="mcp-server-git"),
+    "git": PublishedServer(
+        package="mcp-server-git",
+        version="2026.10.19",
+        licence="MIT",
+        copyright="2024 Anthropic, PBC",
+        program="mcp-server-git",
+    ),
     "github": PublishedServer(
         package="@modelcontextprotocol/server-github",
         version="2025.4.8",
         licence="MIT",
+        copyright="2024 Anthropic, PBC",
         program="dist/index.js",
         variables={"GITHUB_PERSONAL_ACCESS_TOKEN": "none"},
     ),
@@ -96,26 +106,45 @@ SERVERS = {
         package="mcp-server-sqlite",
         version="2025.4.25",
         licence="MIT",
+        copyright="2024 Anthropic, PBC",
         program="mcp-server-sqlite",
         arguments=("--db-path", "{home}/shop.db"),
         beside=("mcp<2",),
     ),
     "browser": PublishedServer(
-        package="@playwright/mcp", version="0.0.83", licence="Apache-2.0", program="cli.js", arguments=("--headless",)
+        package="@playwright/mcp",
+        version="0.0.83",
+        licence="Apache-2.0",
+        copyright="Microsoft Corporation",
+        program="cli.js",
+        arguments=("--headless",),
     ),
     "fetch": PublishedServer(
-        package="mcp-server-fetch", version="2026.10.24", licence="MIT", program="mcp-server-fetch"
+        package="mcp-server-fetch",
+        version="2026.10.24",
+        licence="MIT",
+        copyright="2024 Anthropic, PBC",
+        program="mcp-server-fetch",
     ),
     "memory": PublishedServer(
-        package="@modelcontextprotocol/server-memory", version="2026.8.31", licence="MIT", program="dist/index.js"
+        package="@modelcontextprotocol/server-memory",
+        version="2026.8.31",
+        licence="MIT",
+        copyright="2024 Anthropic, PBC",
+        program="dist/index.js",
     ),
     "kubernetes": PublishedServer(
-        package="mcp-server-kubernetes", version="4.1.7", licence="MIT", program="dist/index.js"
+        package="mcp-server-kubernetes",
+        version="4.1.7",
+        licence="MIT",
+        copyright="2024 Suyog Sonwalkar",
+        program="dist/index.js",
     ),
     "notion": PublishedServer(
         package="@notionhq/notion-mcp-server",
         version="2.5.2",
         licence="MIT",
+        copyright="2025 Notion Labs, Inc.",
         program="bin/cli.mjs",
         variables={"NOTION_TOKEN": "ntn_none"},
     ),
@@ -123,6 +152,7 @@ SERVERS = {
         package="@wonderwhy-er/desktop-commander",
         version="0.2.52",
         licence="MIT",
+        copyright="2024-2025 Eduard Ruzga and Desktop Commander Contributors",
         program="dist/index.js",
         arguments=("--no-onboarding",),
     ),
@@ -130,6 +160,7 @@ SERVERS = {
         package="excel-mcp-server",
         version="2.2.2",
         licence="MIT",
+        copyright="2025-2026 Haris Musa",
         program="excel-mcp-server",
         arguments=("stdio",),
         variables={"EXCEL_FILES_PATH": "{home}"},
@@ -138,6 +169,7 @@ SERVERS = {
         package="mcp-server-time",
         version="2026.10.19",
         licence="MIT",
+        copyright="2024 Anthropic, PBC",
         program="mcp-server-time",
         arguments=("--local-timezone=Europe/Berlin",),
     ),
@@ -145,6 +177,7 @@ SERVERS = {
         package="@brave/brave-search-mcp-server",
         version="2.1.4",
         licence="MIT",
+        copyright="2024 Anthropic, PBC; 2025 Brave Software, Inc",
         program="dist/index.js",
         variables={"BRAVE_API_KEY": "none"},
     ),
@@ -152,6 +185,7 @@ SERVERS = {
         package="@gongrzhe/server-gmail-autoauth-mcp",
         version="1.1.11",
         licence="ISC",
+        copyright="2025 GongRzhe",
         program="dist/index.js",
         variables={"GMAIL_OAUTH_PATH": "{home}/keys.json", "GMAIL_CREDENTIALS_PATH": "{home}/credentials.json"},
         files={"keys.json": {"installed": KEYS}, "credentials.json": {"access_token": "none", "expiry_date": 1}},
@@ -160,6 +194,7 @@ SERVERS = {
         package="@cocal/google-calendar-mcp",
         version="2.6.3",
         licence="MIT",
+        copyright="2025 nspady",
         program="build/index.js",
         variables={"GOOGLE_OAUTH_CREDENTIALS": "{home}/keys.json"},
         files={"keys.json": {"installed": KEYS}},
@@ -168,6 +203,7 @@ SERVERS = {
         package="docker-mcp",
         version="1.0.0",
         licence="MIT",
+        copyright="2025 Son Dang",
         program="dist/index.js",
         variables={"DOCKER_MCP_HOST": "tcp://127.0.0.1:{docker}"},
     ),
@@ -175,6 +211,7 @@ SERVERS = {
         package="@modelcontextprotocol/server-slack",
         version="2025.4.25",
         licence="MIT",
+        copyright="2024 Anthropic, PBC",
         program="dist/index.js",
         variables={"SLACK_BOT_TOKEN": "xoxb-none", "SLACK_TEAM_ID": "T0"},
     ),
@@ -182,6 +219,7 @@ SERVERS = {
         package="mcp-atlassian",
         version="0.23.1",
         licence="MIT",
+        copyright="2024 Hyeonsoo Lee",
         program="mcp-atlassian",
         variables={
             "JIRA_URL": "https://example.atlassian.net",
@@ -194,6 +232,7 @@ SERVERS = {
         package="clr-sentry-mcp",
         version="1.0.0",
         licence="MIT",
+        copyright="Clearminds",
         program="clr-sentry-mcp",
         variables={"SENTRY_URL": "https://sentry.example.org", "SENTRY_AUTH_TOKEN": "none", "SENTRY_ORG": "example"},
     ),
@@ -201,6 +240,7 @@ SERVERS = {
         package="mcp-postgres-server",
         version="0.3.1",
         licence="MIT",
+        copyright="2025 Anton O",
         program="build/index.js",
         variables={"DATABASE_URL": "postgresql://ada:none@localhost:1/shop", "PG_ALLOW_WRITE": "true"},
     ),
@@ -331,8 +371,12 @@ def collected(name: str) -> dict[str, Any]:
     for tool in said["tools"]:
         tool["description"] = OF_THE_MACHINE.sub("", tool.get("description", ""))
     text = json.dumps(said, ensure_ascii=False).replace(folder, "/home/ada")
-    about = {"package": server.package, "version": server.version, "licence": server.licence}
-    return {"server": name, **about, **json.loads(text)}
+    return {"server": name, **about(server), **json.loads(text)}
+
+
+def about(server: PublishedServer) -> dict[str, str]:
+    """Return what a catalog says of where its texts are from."""
+    return {key: getattr(server, key) for key in ("package", "version", "licence", "copyright")}
 
 
 def written(document: Mapping[str, Any]) -> str:
