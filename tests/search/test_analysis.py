@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.search.analysis.stemming import stem
-from pegboard.search.analysis.words import split_values, words
+from pegboard.search.analysis.words import split_values, stem, words
 from pegboard.search.vocabulary import Vocabulary
 
 

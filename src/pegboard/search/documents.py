@@ -11,8 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
-from pegboard.search.analysis.stemming import singular
-from pegboard.search.analysis.words import sentences, words
+from pegboard.search.analysis.words import sentences, singular, words
 
 SearchDocument: TypeAlias = Tool | Group
 

@@ -1,4 +1,4 @@
-"""What is known of the answers to a query: whether anything fits, and whether the best is clearly the best."""
+"""One score out of words, meaning and past use, and what it tells: whether anything fits, what is clearly the best."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ MOST: Final = 0.99
 LEAD: Final = 1.2
 COVERED: Final = 0.9
 """The best is clear where it leads the second by this factor and the query has this share of its name."""
+
+LEAST_WORDS: Final = 0.45
+LEAST_IN_CONVERSATION: Final = 0.35
+COVERED_NAME: Final = 0.3
+"""The share of the words: the least, less where it is read with messages, more where it names a tool in full."""
+NEAR_TOP: Final = 0.6
+"""The tools whose names count for that have this part of the best lexical score."""
+LITTLE_WORDS: Final = 0.8
+LITTLE_MEANING: Final = 0.5
+"""Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
+UNRELATED: Final = 0.15
+"""A tool that shares no word with the query and no more meaning than this is no answer."""
 
 SAMPLE, OF_LARGE = 96, 16
 """So many names are asked for, each with its own tool left aside, to learn what nothing scores; fewer where many."""
@@ -117,6 +129,55 @@ class Fused:
     said: float
     usual: float
     background: BackgroundNearness
+
+
+def blended(
+    lexical: LexicalScores,
+    cosines: NDArray[np.float32],
+    gained: Floats | None = None,
+    *,
+    in_conversation: bool = False,
+) -> Blend:
+    """Return how well each row answers, by words and by meaning.
+
+    Each part counts as its share of what the best row has: their sum, and not their ranks, because a row that is far
+    ahead in one of them is to stay ahead.
+
+    Args:
+        lexical: How well each row answers in words.
+        cosines: How near each row is in meaning.
+        gained: What each row gains by past use, where anything was used.
+        in_conversation: Whether the query was read with what was said before it.
+    """
+    top = float(lexical.scores.max())
+    near, high = _share(cosines), float(cosines.max())
+    share, least = 0.0, 1.0
+    words = lexical.scores
+    if top > 0:
+        named = float(lexical.coverage[lexical.scores >= NEAR_TOP * top].max())
+        share = (LEAST_IN_CONVERSATION if in_conversation else LEAST_WORDS) + COVERED_NAME * named
+        least = max(top, LITTLE_WORDS)
+        words = lexical.scores / least
+    scores = share * words + (1 - share) * near
+    unrelated = (lexical.scores <= 0) & (cosines < UNRELATED)
+    scores[unrelated] = 0
+    if gained is not None:
+        scores += gained
+    scale = share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0)
+    return Blend(
+        scores=scores * scale,
+        words=scale * share / least,
+        meaning=scale * (1 - share),
+        scale=scale,
+        near=near,
+        gained=gained,
+        unrelated=unrelated,
+    )
+
+
+def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    low, high = float(cosines.min()), float(cosines.max())
+    return (cosines - low) / max(high - low, LITTLE_MEANING)
 
 
 def relevance(score: float) -> float:

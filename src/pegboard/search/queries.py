@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from pegboard.search.analysis.stemming import stem
 from pegboard.search.analysis.synonyms import SYNONYMS
 from pegboard.search.analysis.words import (
     KIND_OF_WORD,
@@ -17,6 +16,7 @@ from pegboard.search.analysis.words import (
     VALUE_WEIGHT,
     sentences,
     split_values,
+    stem,
     words,
 )
 from pegboard.search.index import Index

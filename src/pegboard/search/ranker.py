@@ -84,8 +84,6 @@ class ToolRanker:
         without: Searchable | None = None,
     ) -> Ranking:
         """Return the best answers in turns: the best of each query, then the second best; an exact name first."""
-        from pegboard.search.top_rows import in_turn
-
         index = self.index(among)
         hidden = None if without is None else self._rows_of(without, index)
         columns: list[list[int]] = []
@@ -99,7 +97,7 @@ class ToolRanker:
         evidence += [Evidence(fits=0.0)] * (len(queries) - len(evidence))
         hits = tuple(
             Ranked(found=index.documents[row], score=scores[number][row], need=number)
-            for number, row in in_turn(columns, limit)
+            for number, row in _in_turn(columns, limit)
         )
         return Ranking(hits=hits, needs=tuple(evidence))
 
@@ -108,9 +106,9 @@ class ToolRanker:
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one query, their scores, and what is known of them."""
         from pegboard.search.evidence import evidence, relevance
+        from pegboard.search.index import top_rows
         from pegboard.search.lexical import lexical_scores
         from pegboard.search.queries import parse_query
-        from pegboard.search.top_rows import top_rows
 
         query = parse_query(text, index, context.messages)
         lexical = lexical_scores(query, index)
@@ -211,3 +209,13 @@ class ToolRanker:
             future.set_exception(failure)
         else:
             future.set_result(index)
+
+
+def _in_turn(columns: Sequence[Sequence[int]], limit: int) -> list[tuple[int, int]]:
+    """Return numbers of queries and rows: the best of each query, then the second best; each row once."""
+    chosen: dict[int, int] = {}
+    for place in range(max(map(len, columns), default=0)):
+        for number, column in enumerate(columns):
+            if place < len(column) and len(chosen) < limit:
+                chosen.setdefault(column[place], number)
+    return [(number, row) for row, number in chosen.items()]

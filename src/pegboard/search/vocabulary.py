@@ -9,8 +9,7 @@ from threading import Lock
 from typing import Final
 
 from pegboard.core.model.naming import within
-from pegboard.search.analysis.stemming import stem
-from pegboard.search.analysis.words import STOP_WORDS
+from pegboard.search.analysis.words import STOP_WORDS, stem
 
 SHORTEST_CORRECTED: Final = 5
 """Shorter words are too near to each other."""

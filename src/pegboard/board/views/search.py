@@ -13,13 +13,12 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.names import name_to_load
 from pegboard.core.access.permissions import tool_fault
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import distinct_sentences, one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import HintForm
 from pegboard.core.state.subjects import excluded_by_loadout, reachable_in_category
 from pegboard.core.surface.definitions import required_arguments
-from pegboard.core.surface.distinct_sentences import distinct_sentences
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.searchable import Group, searchable
 from pegboard.dialects.names import Found, FoundTool, Search, Standing

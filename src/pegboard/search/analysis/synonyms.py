@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pegboard.search.analysis.stemming import stem
+from pegboard.search.analysis.words import stem
 
 _CLASSES: Final = """
 get fetch retrieve obtain read show display view look see check find search query lookup

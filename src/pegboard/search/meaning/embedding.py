@@ -63,9 +63,8 @@ class Embedding:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
-        from pegboard.search.evidence import Fused
-        from pegboard.search.meaning.fusion import blended, gains, nearness
-        from pegboard.search.meaning.vectors import said
+        from pegboard.search.evidence import Fused, blended
+        from pegboard.search.meaning.vectors import gains, nearness, said
 
         parts = self._parts()
         if parts is None or not index.size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -12,11 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.ports import PastUse
 from pegboard.search.analysis.words import sentences, split_values
 from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, SearchDocument, field_texts
 from pegboard.search.evidence import BackgroundNearness
 from pegboard.search.index import Index, document_key
-from pegboard.search.index_segment import Block, Segment
+from pegboard.search.index_segment import Block, Floats, Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
 from pegboard.search.queries import MOST_SENTENCES, head_and_tail, history_weight, weighted_words
 
@@ -34,6 +35,15 @@ BEFORE: Final = (2.0, 1.0)
 """How much the last message counts beside a query, and the one before it, before their weight by its length."""
 LEAST_WORDS: Final = 3
 """A sentence of fewer words has no vector of its own."""
+WHOLE: Final = 0.6
+SENTENCE: Final = 0.4
+"""How much the nearness to a whole query counts, and to its nearest sentence."""
+PAST_USE: Final = 0.5
+"""How much a tool gains that alone was called after every query like this one; the best row's score counts 1."""
+LIKE: Final = 0.2
+"""Queries with a lower cosine say nothing about each other."""
+DOUBT: Final = 0.5
+"""How much speaks against all of them: a single past query that is the same counts two thirds."""
 KEPT: Final = 2_000
 _CASES: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_./:#-]+")
 
@@ -162,6 +172,37 @@ def cosines_of(
     found = [np.stack([one @ matrix for one in steps]) for matrix in matrices]
     together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
     return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
+
+
+def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how near each row is to a query: to all of it, and to the sentence that is nearest.
+
+    Args:
+        cosines: A line for the whole query, then one for each of its sentences.
+    """
+    return cosines[0] if len(cosines) == 1 else WHOLE * cosines[0] + SENTENCE * cosines[1:].max(axis=0)
+
+
+def gains(used: Sequence[PastUse], vector: Vector, queries: QueryVectors, rows: Mapping[str, int], size: int) -> Floats:
+    """Return what each row gains by past use: the share of it among what was called after similar queries.
+
+    Args:
+        used: What was called after which query; a tool that is not found here counts nothing.
+        vector: The query's vector.
+        queries: The vectors of past queries.
+        rows: The row of each tool, by id.
+        size: How many rows there are.
+    """
+    found = np.zeros(size)
+    known = [(past.need, rows[past.tool]) for past in used if past.tool in rows]
+    length = float(np.linalg.norm(vector))
+    if not known or not length:
+        return found
+    number = {query: at for at, query in enumerate(dict.fromkeys(query for query, _ in known))}
+    cosines = np.stack([queries.vector(query) for query in number]) @ (vector / np.float32(length))
+    alike = (np.maximum(cosines - LIKE, 0) / (1 - LIKE)) ** 2
+    np.add.at(found, [row for _, row in known], alike[[number[query] for query, _ in known]])
+    return found * (PAST_USE / (DOUBT + float(alike.sum())))
 
 
 def usually_nearest(vectors: DocumentVectors, queries: QueryVectors, index: Index) -> float:
