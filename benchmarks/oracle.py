@@ -30,7 +30,7 @@ from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.cache_cost import carried, wire_list
 from pegboard.core.surface.hints import hints
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.searchable import searchable
 from pegboard.core.surface.surfaces import resolve
 from pegboard.dialects.names import CALL, Done, Found, FoundTool, Payload, Search, View, call_through_tools
@@ -205,7 +205,7 @@ class Oracle:
                 yield from self._call(turn, tool)
             yield self._asked()
             self.tally.turns += 1
-            self.state, outcome = apply(self.permissions, self.state, EndTurn(), self.terms)
+            self.state, outcome = apply_with_policy(self.permissions, self.state, EndTurn(), self.terms)
             if outcome.removed:
                 self._look()
             yield Ended(removed=outcome.removed)
@@ -259,7 +259,7 @@ class Oracle:
         made: JsonObject = {"name": tool.wire, "arguments": {}}
         through = {"name": CALL, "arguments": made} if self.meta else made
         yield Said(tokens=count(json.dumps(made)), through=count(json.dumps(through)))
-        self.state, _ = apply(self.permissions, self.state, Use(tool=tool.id), self.terms)
+        self.state, _ = apply_with_policy(self.permissions, self.state, Use(tool=tool.id), self.terms)
         yield from self._load_ahead(())
 
     def _fall_back(self) -> Iterator[Event]:
@@ -309,7 +309,7 @@ class Oracle:
 
     def _apply(self, command: object, anticipation: Anticipation | None = None) -> Outcome:
         assert isinstance(command, Load | Fallback)
-        self.state, outcome = apply(self.permissions, self.state, command, self.terms, anticipation)
+        self.state, outcome = apply_with_policy(self.permissions, self.state, command, self.terms, anticipation)
         assert outcome.status == "ok", outcome
         self._look()
         return outcome

@@ -14,7 +14,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.surfaces import resolve
 
 ROUNDS = 2000
@@ -65,7 +65,7 @@ def measure() -> list[dict[str, object]]:
             resolve(permissions, state)
             taken[size].append((time.perf_counter() - start) * 1000)
             start = time.perf_counter()
-            apply(permissions, state, Load(names=("plugin3/op1",)), CommandContext())
+            apply_with_policy(permissions, state, Load(names=("plugin3/op1",)), CommandContext())
             loads[size].append((time.perf_counter() - start) * 1000)
     least = statistics.median(taken[1_000])
     return [

@@ -43,13 +43,13 @@ def source_of(where: str) -> str:
 STREAMABLE = "mcp.client.streamable_http"
 TEXTS = [
     Part("mcp", "mcp.server.session:ServerSession", "self._connection =",
-         "gateway/clients/handshake_connections.py: the connection of a request, for lists, logs and questions"),
+         "gateway/clients/handshake.py: the connection of a request, for lists, logs and questions"),
     Part("mcp", "mcp.server.runner:ServerRunner._on_request", "call = self._compose_server_middleware(_inner)",
          "gateway/handlers/answers.py: a handler runs in the context of the middleware around it"),
     Part("mcp", "mcp.server.runner:ServerRunner._serialize", "_methods.serialize_server_result(",
          "gateway/handlers/answers.py: results are validated against models, which drop keys"),
     Part("mcp", "mcp.server.connection:Connection", "initialize_accepted",
-         "gateway/clients/handshake_connections.py: no call goes around the SDK before its handshake is done"),
+         "gateway/clients/handshake.py: no call goes around the SDK before its handshake is done"),
     Part("mcp", "mcp.server.connection:Connection", "exit_stack",
          "gateway: what is kept for a connection is removed when it closes"),
     Part("mcp", "mcp.server.lowlevel.server:Server", "def server_info_stamp",
@@ -185,6 +185,6 @@ def test_every_private_attribute_that_is_touched_is_named_here() -> None:
         if "SLF001" in line and path.relative_to(SOURCE).parts[0] in ("gateway", "sources")
     ]
     assert [where.partition(":")[0] for where in touched] == [
-        "gateway/clients/handshake_connections.py",
+        "gateway/clients/handshake.py",
         "sources/plugin_process/child/serving.py",
     ]

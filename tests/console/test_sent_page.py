@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import HANDSHAKE
 from pegboard import Cache, Host, Pegboard
-from pegboard.board.observability import sent_steps
+from pegboard.board.observability import metrics
 from pegboard.frameworks.loop import FormName, Loop
 from pegboard.operators.sessions import remove_session
 
@@ -178,8 +178,8 @@ async def test_f1_a_list_that_another_went_out_for_was_not_sent(tmp_path: Path) 
 
 async def test_only_so_many_lists_of_so_many_sessions_are_kept(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F1: the newest, with their numbers; what is the same is one list."""
-    monkeypatch.setattr(sent_steps, "MOST", 2)
-    monkeypatch.setattr(sent_steps, "SESSIONS", 1)
+    monkeypatch.setattr(metrics, "MOST_STEPS", 2)
+    monkeypatch.setattr(metrics, "STEPS_OF_SESSIONS", 1)
     async with Pegboard.open(config) as board:
         steps, numbers = board.services.metrics.steps, list[list[int]]()
         for name in ("a", "b"):

@@ -14,7 +14,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import Command, CommandContext, EndTurn, Fallback, Item, Load, Outcome, Unload, Use
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.surfaces import Surface, resolve
 
 PLAIN = CommandContext()
@@ -83,7 +83,7 @@ class Desk:
     said: list[Outcome] = field(default_factory=list)
 
     def do(self, command: Command) -> Outcome:
-        self.state, outcome = apply(self.permissions, self.state, command, self.terms)
+        self.state, outcome = apply_with_policy(self.permissions, self.state, command, self.terms)
         self.said.append(outcome)
         return outcome
 

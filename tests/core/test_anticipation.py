@@ -19,7 +19,7 @@ from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.shrinking import excess
 from pegboard.core.surface.explanations import explain
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.surfaces import resolve
 
 EACH = 100
@@ -129,7 +129,9 @@ def test_the_siblings_of_what_was_used_join_behind_it() -> None:
 def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
     """S5: a load brings what is used together with it, in the same answer."""
     permissions = permissions_of()
-    state, outcome = apply(permissions, DEFAULT, Load(names=("log",), siblings=True), PRICED, anticipation())
+    state, outcome = apply_with_policy(
+        permissions, DEFAULT, Load(names=("log",), siblings=True), PRICED, anticipation()
+    )
     assert [tool.name for tool in outcome.added] == ["log", "diff", "blame", "push"]
     assert [str(ref) for ref in outcome.anticipated] == ["plugin:git"]
     assert resolve(permissions, state).names == outcome.loaded
@@ -234,8 +236,8 @@ def test_a_guess_changes_nothing_that_a_load_can_do(
     state = DEFAULT
     for message in messages:
         state = loaded_by(permissions, hits(permissions, *message), state, carried=carried)
-    (plain,) = apply(permissions, DEFAULT, Load(names=(name,)), PRICED)[1].items
-    after, outcome = apply(permissions, state, Load(names=(name,)), PRICED)
+    (plain,) = apply_with_policy(permissions, DEFAULT, Load(names=(name,)), PRICED)[1].items
+    after, outcome = apply_with_policy(permissions, state, Load(names=(name,)), PRICED)
     assert (outcome.items[0].status in ("loaded", "already_loaded")) == (plain.status == "loaded")
     assert not excess(permissions, after, PRICED)
 
@@ -256,7 +258,7 @@ def test_a_guess_joins_at_the_end_within_its_bounds_and_is_made_once(
         if isinstance(step, list):
             state = loaded_by(permissions, hits(permissions, *step), state, carried=carried)
         else:
-            state, _ = apply(permissions, state, step, PRICED)  # type: ignore[arg-type]
+            state, _ = apply_with_policy(permissions, state, step, PRICED)  # type: ignore[arg-type]
     before = names(permissions, state)
     found = hits(permissions, *message)
     after = loaded_by(permissions, found, state, carried=carried)

@@ -9,7 +9,7 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.state.commands import SUCCEEDED, Command, CommandContext, EndTurn, Fallback, Load, Unload, Use
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 
 PLUGINS = {"file": ("read",), "git": ("log", "diff"), "docker": ("ps", "run"), "arxiv": ("find",), "off": ("never",)}
 KITS = {"devops": ("docker", "git"), "research": ("arxiv",), "mixed": ("log", "docker")}
@@ -213,5 +213,5 @@ def budgeted(tools: int) -> CompiledPermissions:
 def test_any_name_at_all_is_answered(names: list[str], tool_id: str) -> None:
     """S10, P9: what a model makes up is an item, never an exception."""
     for command in (Load(names=tuple(names)), Unload(names=tuple(names)), Use(tool=tool_id)):
-        _, outcome = apply(ACCESS, DEFAULT, command, CommandContext())
+        _, outcome = apply_with_policy(ACCESS, DEFAULT, command, CommandContext())
         assert len(outcome.items) == (0 if isinstance(command, Use) else len(set(names)))

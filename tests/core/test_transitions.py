@@ -9,7 +9,7 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseReason, LeaseTerm
 from pegboard.core.state.commands import NO_SESSION, CommandContext, EndTurn, Fallback, MarkTurn
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 
 IDLE = LeaseTerm("idle", 5)
 
@@ -209,5 +209,5 @@ def test_a_command_heals_first() -> None:
     desk = Desk(permissions)
     desk.load("git", until=UNLOAD)
     assert desk.state.leases
-    state, outcome = apply(access_of(plugin("git", "log")), desk.state, EndTurn(), CommandContext())
+    state, outcome = apply_with_policy(access_of(plugin("git", "log")), desk.state, EndTurn(), CommandContext())
     assert (state, outcome.removed) == (State(turn=2), ())

@@ -12,7 +12,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
 
 Written = str | tuple[str, dict[str, Any]]
@@ -72,7 +72,7 @@ class Conversation:
                 if isinstance(step, Search):
                     step = talk.send(Done(view=self.view(), found=self._found(step)))
                 else:
-                    self.state, outcome = apply(self.permissions, self.state, step, self.terms)
+                    self.state, outcome = apply_with_policy(self.permissions, self.state, step, self.terms)
                     step = talk.send(Done(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             return stop.value

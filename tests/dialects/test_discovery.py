@@ -15,7 +15,7 @@ from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.names import DialectStep, Done, Payload, View
 
@@ -54,7 +54,7 @@ class Desk:
         try:
             step: DialectStep = next(conversation)
             assert isinstance(step, Load), "everything is done through loads"
-            self.state, outcome = apply(self.permissions, self.state, step, CommandContext())
+            self.state, outcome = apply_with_policy(self.permissions, self.state, step, CommandContext())
             conversation.send(Done(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value

@@ -15,7 +15,7 @@ from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import CommandContext, EndTurn, Use
 from pegboard.core.surface.hints import hints
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
 from pegboard.dialects.names import Payload
 
@@ -63,7 +63,9 @@ def end_turns(conversation: Conversation, count: int = 1) -> list[str]:
     """End so many turns; return the messages of what went."""
     said: list[str] = []
     for _ in range(count):
-        conversation.state, outcome = apply(conversation.permissions, conversation.state, EndTurn(), conversation.terms)
+        conversation.state, outcome = apply_with_policy(
+            conversation.permissions, conversation.state, EndTurn(), conversation.terms
+        )
         said += [item.name for item in outcome.items]
     return said
 
@@ -279,7 +281,9 @@ def test_five_idle_turns_stay_and_six_go() -> None:
         (LeaseTerm("idle", 5), "email/email_tool"),
     ]
     end_turns(conversation, 3)
-    conversation.state, _ = apply(conversation.permissions, conversation.state, Use(tool="email/email_tool"), TERMS)
+    conversation.state, _ = apply_with_policy(
+        conversation.permissions, conversation.state, Use(tool="email/email_tool"), TERMS
+    )
     assert end_turns(conversation, 3) == []
     assert end_turns(conversation) == ["weather_tool"]
     assert out(conversation) == [*ESSENTIAL, "email_tool"]

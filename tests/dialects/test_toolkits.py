@@ -11,7 +11,7 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.delivery import takes_effect
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.dialects.names import Payload
 from pegboard.dialects.toolkits import ToolkitsDialect
 
@@ -341,7 +341,7 @@ def test_denied_members_are_not_listed() -> None:
 def test_a_call_of_one_tool_does_not_load_its_toolkit() -> None:
     """X1: the list says so."""
     conversation = talk()
-    conversation.state, _ = apply(
+    conversation.state, _ = apply_with_policy(
         conversation.permissions, conversation.state, Load(names=("tool:docker/docker_run",)), conversation.terms
     )
     assert said(conversation.call("list_toolkits"))["loaded_toolkits"] == ["research"]

@@ -15,10 +15,9 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.catalog.registries import Loadouts, Toolkits
-from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.audit import Events, Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations
-from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments

@@ -13,11 +13,10 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.login_addresses import LoginAddresses
-from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.audit import Events, Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations
-from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments

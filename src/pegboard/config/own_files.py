@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -34,57 +32,6 @@ from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import user_folders
-
-_SECOND: Final = 1_000_000_000
-_FINE: Final = _SECOND // 10
-_COARSE: Final = 3 * _SECOND
-"""Nanoseconds within which a second change may leave a folder the time of the first: most clocks tick every few
-milliseconds, some file systems count in whole seconds, or in two."""
-_MOST: Final = 5_000
-"""How many entries of a folder are kept."""
-
-
-class _Seen(NamedTuple):
-    """A folder as it was: what tells it from another and from a later state, and its entries, folded.
-
-    ``names`` is None where they are not known: there are too many, or a later change may look the same.
-    """
-
-    state: tuple[int, int, int]
-    names: frozenset[str] | None
-    too_many: bool = False
-
-
-class FolderNames:
-    """The entries of folders: whether one is there costs one look at the folder, however many are asked for."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
-
-    def of(self, folder: str) -> frozenset[str] | None:
-        """Return the entries of a folder, folded, or None where they are not known; links to nothing count."""
-        try:
-            status = os.stat(folder)  # noqa: PTH116
-        except OSError:
-            return None
-        state = (status.st_dev, status.st_ino, status.st_mtime_ns)
-        seen = self._seen.get(folder)
-        if seen is None or seen.state != state or (seen.names is None and not seen.too_many):
-            seen = self._seen[folder] = _read(folder, state)
-        return seen.names
-
-
-def _read(folder: str, state: tuple[int, int, int]) -> _Seen:
-    changed = state[2]
-    if time.time_ns() - changed < (_FINE if changed % _SECOND else _COARSE):
-        return _Seen(state, None)
-    try:
-        with os.scandir(folder) as entries:
-            names = frozenset(folded(entry.name) for entry in islice(entries, _MOST + 1))
-    except OSError:
-        return _Seen(state, None)
-    return _Seen(state, None, too_many=True) if len(names) > _MOST else _Seen(state, names)
-
 
 _BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal", ".key")
 _MOST_FOLDERS: Final = 8
@@ -110,8 +57,6 @@ class ConfiguredFiles:
     env: Mapping[str, str]
     stores: tuple[Path, ...] = ()
     _folder: str = field(init=False)
-    _entries: FolderNames = field(default_factory=FolderNames, init=False)
-    _own_folders: dict[str, bool] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_folder", str(self.configuration.path.absolute().parent))
@@ -198,22 +143,15 @@ class ConfiguredFiles:
         targets += [str(rule["python"]) for rule in focus if "python" in rule]
         return [target.partition(":")[0].partition(".")[0] for target in targets]
 
-    def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
-        """Return what is in folders, and the names of Pegboard's own files, folded; None where that is not known."""
-        found, here = [self._own_names], self._entries.of(start)
-        if here is None or self._is_own(start):
-            return None
-        found.append(here)
-        for folder in folders:
-            above, _, last = folder.rpartition("/")
-            if above == start and folded(last) not in here:
-                continue
-            if os.access(f"{folder}/", os.F_OK):
-                inside = self._entries.of(folder)
-                if inside is None or self._is_own(folder):
-                    return None
-                found.append(inside)
-        return tuple(found)
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the last parts of their paths, folded."""
+        paths = self.paths
+        return frozenset(path.rpartition("/")[2] for path in (*paths.files, *paths.folders, *paths.absent))
+
+    def has_all_of(self, folder: str) -> bool:
+        """Return whether all in a folder, which is resolved, may be Pegboard's own."""
+        return self.paths.kind(folder, made=True) is not None
 
     def named(
         self, tool: str, arguments: JsonObject, folders: Iterable[str], *, reading: bool
@@ -239,22 +177,6 @@ class ConfiguredFiles:
             if swept is not None:
                 return swept
         return self._inside(texts, dict(found[:_MOST_FOLDERS]), counted, spellings)
-
-    @cached_property
-    def _own_names(self) -> frozenset[str]:
-        """Return the last parts of the paths of Pegboard's own, folded."""
-        paths = self.paths
-        return frozenset(path.rpartition("/")[2] for path in (*paths.files, *paths.folders, *paths.absent))
-
-    def _is_own(self, folder: str) -> bool:
-        """Return whether all in a folder may be Pegboard's own; one that is no link is resolved once."""
-        known = self._own_folders.get(folder)
-        if known is None:
-            real = os.path.realpath(folder)
-            known = self.paths.kind(real, made=True) is not None
-            if real == folder:
-                self._own_folders[folder] = known
-        return known
 
     def _kind(self, path: str, spellings: _Spellings, *, made: bool = False) -> OwnKind | None:
         """Return what a path is for: as it is written, as it resolves, and as another name of one file."""

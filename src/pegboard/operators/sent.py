@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from pegboard.board.observability.sent_steps import SentStep
+from pegboard.board.observability.metrics import SentStep
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.surface import instructions, surface_to_come

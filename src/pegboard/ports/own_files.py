@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 class OwnFiles(Protocol):
     """The files of Pegboard's own under one configuration."""
 
-    def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
-        """Return the names that a text may not be that is seen at once to name none of them.
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names that a text may not be that is seen at once to name none of them, in lower case."""
+        ...
 
-        Most calls name no file: this is what the guard costs them, a look at each folder.
+    def has_all_of(self, folder: str) -> bool:
+        """Return whether all in a folder may be Pegboard's own: each text has to be looked at then.
 
         Args:
-            start: The folder that relative paths start from.
-            folders: Paths that they may start from as well, where these are folders.
+            folder: Its path, without links.
 
         Returns:
-            What is in the folders, and the names of Pegboard's own files, in lower case; None where that is not
-            known, or all in a folder is Pegboard's own: each text has to be looked at then.
+            Whether it may.
         """
         ...
 

@@ -62,7 +62,7 @@ class Index:
         marks: a number of each row's name.
         plugins: the rows by plugin.
         names: where the rows' names stand, for what begins one.
-        usual: what the best wrong answer usually reaches (:func:`pegboard.search.evidence.calibrated`).
+        usual: what the best wrong answer usually reaches (:func:`pegboard.search.scores.calibrated`).
     """
 
     among: Searchable

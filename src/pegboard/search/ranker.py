@@ -14,13 +14,12 @@ from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 if TYPE_CHECKING:
     from pegboard.ports import ScorePart
-    from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.index_segment import Flags
-    from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.embedding import Embedding
     from pegboard.search.queries import ParsedQuery
     from pegboard.search.score_parts import KeptDocumentWords
+    from pegboard.search.scores import Fused, LexicalScores
     from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 8
@@ -105,10 +104,9 @@ class ToolRanker:
         self, text: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one query, their scores, and what is known of them."""
-        from pegboard.search.evidence import evidence, relevance
         from pegboard.search.index import top_rows
-        from pegboard.search.lexical import lexical_scores
         from pegboard.search.queries import parse_query
+        from pegboard.search.scores import evidence, lexical_scores, relevance
 
         query = parse_query(text, index, context.messages)
         lexical = lexical_scores(query, index)
@@ -127,9 +125,9 @@ class ToolRanker:
         self, query: str, among: Searchable, context: RankContext, found: Sequence[Tool | Group]
     ) -> tuple[tuple[ScorePart, ...], ...]:
         """Return what the scores are made of that :meth:`rank` gives for one query."""
-        from pegboard.search.evidence import Shares
         from pegboard.search.queries import query_words
         from pegboard.search.score_parts import KeptDocumentWords, Scored, parts_of, rows_of
+        from pegboard.search.scores import Shares
 
         index = self.index(among)
         newest = self._newest
@@ -174,8 +172,8 @@ class ToolRanker:
             self._indexes = (index, *others[: KEPT - 1])
 
     def _built(self, among: Searchable) -> Index:
-        from pegboard.search.evidence import calibrated
         from pegboard.search.index import build
+        from pegboard.search.scores import calibrated
         from pegboard.search.vocabulary import Vocabulary
 
         with self._lock:

@@ -13,11 +13,10 @@ from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import FieldShare, MatchedWord, ScorePart, TextField
 from pegboard.search.analysis.words import STOP_WORDS, words
 from pegboard.search.documents import field_texts
-from pegboard.search.evidence import MOST, Shares
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import SENTENCES, Flags, field_weights
-from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
 from pegboard.search.queries import ParsedQuery, QueryWord, Term
+from pegboard.search.scores import BEST_SENTENCE, HIGHEST, MOST, NAME_COVERAGE, WHOLE, LexicalScores, Shares
 from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 500

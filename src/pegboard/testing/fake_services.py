@@ -124,17 +124,21 @@ class FakeOwnFiles:
         """
         self._names: dict[str, OwnKind] = dict(names or {})
 
-    def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...]:  # noqa: ARG002
-        """Return the names in lower case.
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names in lower case."""
+        return frozenset(name.casefold() for name in self._names)
+
+    def has_all_of(self, folder: str) -> bool:  # noqa: ARG002
+        """Return that it has not.
 
         Args:
-            start: Not looked at.
-            folders: Not looked at.
+            folder: Not looked at.
 
         Returns:
-            A set of them.
+            False.
         """
-        return (frozenset(name.casefold() for name in self._names),)
+        return False
 
     def named(
         self,

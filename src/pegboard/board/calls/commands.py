@@ -42,7 +42,7 @@ from pegboard.core.state.commands import (
 from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy
 from pegboard.core.surface.cache_cost import USAGE, carried
-from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.policy import apply_with_policy
 from pegboard.core.surface.searchable import searchable
 from pegboard.errors import PegboardError, StoreError, StoreUnavailableError
 from pegboard.ports import AuditKind, SessionKey
@@ -94,7 +94,7 @@ async def apply_command(
         context = command_context(services, newest.info, newest.permissions)
         siblings = isinstance(command, Load) and command.siblings
         anticipation = anticipation_of(services, newest) if siblings else None
-        state, outcome = apply(newest.permissions, newest.stored, command, context, anticipation)
+        state, outcome = apply_with_policy(newest.permissions, newest.stored, command, context, anticipation)
         if request is not None and outcome.added and not deciding:
             request.bring(tool.id for tool in outcome.added)
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
@@ -224,7 +224,9 @@ def _shared_change(
         if isinstance(command, Load)
         else Unload(names=names)
     )
-    return apply(other.permissions, other.stored, mine, command_context(services, other.info, other.permissions))
+    return apply_with_policy(
+        other.permissions, other.stored, mine, command_context(services, other.info, other.permissions)
+    )
 
 
 async def used(services: Services, snapshot: Snapshot, tool: str) -> Snapshot:

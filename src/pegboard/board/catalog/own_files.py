@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pegboard.core import access
 from pegboard.core.model.specs import PluginSpec, ServerSpec
@@ -24,6 +25,13 @@ _AT_ONCE: Final = 50
 _LOOK: Final = 0.005
 """Seconds for which one look at a folder counts: what a tool makes of a name comes later than that anyway."""
 _MOST_LOOKS: Final = 1000
+_SECOND: Final = 1_000_000_000
+_FINE: Final = _SECOND // 10
+_COARSE: Final = 3 * _SECOND
+"""Nanoseconds within which a second change may leave a folder the time of the first: most clocks tick every few
+milliseconds, some file systems count in whole seconds, or in two."""
+_MOST_ENTRIES: Final = 5_000
+"""How many entries of a folder are kept."""
 _TEXTS: Final[Mapping[OwnKind, str]] = {
     "configuration": "the configuration of Pegboard",
     "loadout": "a loadout of Pegboard",
@@ -34,6 +42,48 @@ _TEXTS: Final[Mapping[OwnKind, str]] = {
     "state": "what Pegboard keeps of this user",
     "client": "the configuration of an MCP client",
 }
+
+
+class _Seen(NamedTuple):
+    """A folder as it was: what tells it from another and from a later state, and its entries, folded.
+
+    ``names`` is None where they are not known: there are too many, or a later change may look the same.
+    """
+
+    state: tuple[int, int, int]
+    names: frozenset[str] | None
+    too_many: bool = False
+
+
+class FolderNames:
+    """The entries of folders: whether one is there costs one look at the folder, however many are asked for."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def of(self, folder: str) -> frozenset[str] | None:
+        """Return the entries of a folder, folded, or None where they are not known; links to nothing count."""
+        try:
+            status = os.stat(folder)  # noqa: PTH116
+        except OSError:
+            return None
+        state = (status.st_dev, status.st_ino, status.st_mtime_ns)
+        seen = self._seen.get(folder)
+        if seen is None or seen.state != state or (seen.names is None and not seen.too_many):
+            seen = self._seen[folder] = _read(folder, state)
+        return seen.names
+
+
+def _read(folder: str, state: tuple[int, int, int]) -> _Seen:
+    changed = state[2]
+    if time.time_ns() - changed < (_FINE if changed % _SECOND else _COARSE):
+        return _Seen(state, None)
+    try:
+        with os.scandir(folder) as entries:
+            names = frozenset(access.named_paths.folded(entry.name) for entry in islice(entries, _MOST_ENTRIES + 1))
+    except OSError:
+        return _Seen(state, None)
+    return _Seen(state, None, too_many=True) if len(names) > _MOST_ENTRIES else _Seen(state, names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +109,8 @@ class OwnFilesGuard:
         self._files: OwnFiles | None = None
         self._is_plain: Callable[[str], object] = bool
         self._looks: dict[int, _Look] = {}
+        self._entries = FolderNames()
+        self._own_folders: dict[str, bool] = {}
 
     def follow(self, find: Callable[[], OwnFiles]) -> None:
         """Take over a configuration; its files are looked for with the first call that may name one."""
@@ -89,12 +141,13 @@ class OwnFilesGuard:
     def _found(self, find: Callable[[], OwnFiles]) -> OwnFiles:
         self._is_plain = access.named_paths.plain_name
         self._files = find()
+        self._own_folders.clear()
         return self._files
 
     def _looked(self, last: _Look | None, files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> _Look:
         """Look at the folders that the arguments of a plugin start from, and keep for a moment what is there."""
         until = time.monotonic() + _LOOK
-        entries = files.entries(*_starts(spec, overrides))
+        entries = self._seen_in(files, *_starts(spec, overrides))
         if last is not None and last.entries == entries:
             names = last.names
         else:
@@ -105,6 +158,33 @@ class OwnFilesGuard:
             files=files, spec=spec, overrides=overrides, until=until, entries=entries, names=names
         )
         return look
+
+    def _seen_in(self, files: OwnFiles, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
+        """Return what is in folders, and the names of Pegboard's own files, folded; None where that is not known."""
+        found, here = [files.names], self._entries.of(start)
+        if here is None or self._is_own(files, start):
+            return None
+        found.append(here)
+        for folder in folders:
+            above, _, last = folder.rpartition("/")
+            if above == start and access.named_paths.folded(last) not in here:
+                continue
+            if os.access(f"{folder}/", os.F_OK):
+                inside = self._entries.of(folder)
+                if inside is None or self._is_own(files, folder):
+                    return None
+                found.append(inside)
+        return tuple(found)
+
+    def _is_own(self, files: OwnFiles, folder: str) -> bool:
+        """Return whether all in a folder may be Pegboard's own; one that is no link is resolved once."""
+        known = self._own_folders.get(folder)
+        if known is None:
+            real = os.path.realpath(folder)
+            known = files.has_all_of(real)
+            if real == folder:
+                self._own_folders[folder] = known
+        return known
 
     async def refusal(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, *, reading: bool

@@ -4,22 +4,91 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.tools import CallResult, JsonObject
+from pegboard.core.model.tools import CallResult, Frozen, JsonObject
+from pegboard.errors import UsageError
 from pegboard.ports import AuditKind, AuditRecord, CallDetails, CallNumbers, RequestStore, SessionKey
-from pegboard.support.json_encoding import encoding_by
+from pegboard.support.json_encoding import pieces_by
+
+log = logging.getLogger("pegboard")
 
 _SUBJECT = 300
 _READ = 4_096
 """How much of a text is looked at for its one line."""
-_SUBJECTS = 4096
-_encoded = encoding_by(json.JSONEncoder(sort_keys=True, default=str))
+_MOST_RENDERED = 4096
+"""How many texts are kept as the trail has them, none longer than its line."""
+_pieces = pieces_by(json.JSONEncoder(sort_keys=True, default=str))
+EVENTS = (
+    "loaded",
+    "unloaded",
+    "evicted",
+    "loadout_changed",
+    "denied",
+    "called",
+    "turn_ended",
+    "catalog_changed",
+    "configuration_changed",
+    "configuration_refused",
+    "permissions_changed",
+    "pins_changed",
+    "approval_asked",
+    "approval_decided",
+    "approval_used",
+    "rejected",
+    "store_lost",
+    "store_back",
+)
+Callback = Callable[[Mapping[str, Any]], object]
+
+
+class Events:
+    """The subscribers of events; one that raises stops nobody else."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[str, list[Callback]] = {}
+        """The subscribers of each event that has, or has had, some."""
+
+    def on(self, event: str, callback: Callback) -> Callable[[], None]:
+        """Subscribe; returns the function that ends it. Raises ``UsageError`` for an unknown event."""
+        if event not in EVENTS:
+            raise UsageError(f"There is no event '{event}'.", hint=f"Events: {', '.join(EVENTS)}.")
+        callbacks = self.callbacks.setdefault(event, [])
+        callbacks.append(callback)
+        return lambda: callbacks.remove(callback) if callback in callbacks else None
+
+    def emit(self, name: str, record: JsonObject) -> None:
+        """Call the subscribers of an event with its record."""
+        if self.callbacks.get(name):
+            self._call(name, Frozen(event=name, **record))
+
+    def emit_record(self, name: str, record: AuditRecord) -> None:
+        """Call the subscribers of an event, which has some, with what the audit trail has of it."""
+        event = Frozen(
+            event=name,
+            principal=record.principal,
+            agent=record.agent,
+            session=record.session,
+            turn=record.turn,
+            subject=record.subject,
+            decision=record.decision,
+            reason=record.reason,
+            outcome=record.outcome,
+        )
+        self._call(name, event)
+
+    def _call(self, name: str, event: Frozen) -> None:
+        for callback in tuple(self.callbacks[name]):
+            try:
+                callback(event)
+            except Exception:
+                log.exception("a subscriber of %s failed", name)
 
 
 class Recorder:
@@ -55,7 +124,7 @@ class Recorder:
     def measured(self, arguments: JsonObject, keyed: hashlib.blake2b) -> tuple[str, int | None]:
         """Return the keyed digest of a call's arguments, and how many characters they have as JSON."""
         try:
-            text = _encoded(arguments).encode("ascii")
+            text = "".join(_pieces(arguments, 0)).encode("ascii")
         except (ValueError, TypeError, RecursionError):
             return "", None
         found = keyed.copy()
@@ -80,24 +149,21 @@ class Recorder:
         principal, agent, session = key.principal, key.agent, key.session
         return AuditRecord(
             datetime.now(UTC), kind, principal, agent, session, turn, self.rendered(subject), decision,
-            self._masked(reason) if reason else "", duration, outcome, arguments, self._masked(by) if by else "",
+            self.rendered(reason), duration, outcome, arguments, self.rendered(by),
         )  # fmt: skip
 
-    def rendered(self, subject: str) -> str:
-        """Return a subject as the trail has it: masked, on one line, cut."""
+    def rendered(self, text: str) -> str:
+        """Return a subject or a reason as the trail has it: masked, on one line, cut."""
         if self._hidden is not self._masker.forms:  # a value has become known
             self.masker = self._masker
-        found = self._rendered.get(subject)
-        return self._subject(subject) if found is None else found
-
-    def _subject(self, text: str) -> str:
-        if len(self._rendered) >= _SUBJECTS:
-            self._rendered.clear()
-        rendered = self._rendered[text] = self._masked(text)
-        return rendered
-
-    def _masked(self, text: str) -> str:
-        return one_line(self._masker.beginning(text, _READ), limit=_SUBJECT)
+        found = self._rendered.get(text)
+        if found is None:
+            found = one_line(self._masker.beginning(text, _READ), limit=_SUBJECT)
+            if len(text) <= _SUBJECT:
+                if len(self._rendered) >= _MOST_RENDERED:
+                    self._rendered.clear()
+                self._rendered[text] = found
+        return found
 
     async def note(self, record: AuditRecord, event: str | None = None, details: CallDetails | None = None) -> None:
         """Store a decision at once, with the details of it where it is a call, then emit its event."""

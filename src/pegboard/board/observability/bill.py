@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.board.observability.call_texts import CallTotals, CountMany
-from pegboard.board.observability.metrics import SentList, SessionMetrics
-from pegboard.board.observability.tally import PluginOf
+from pegboard.board.observability.metrics import PluginOf, SentList, SessionMetrics
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pegboard.board.observability.tally import Key
 from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.ports import UsageOutcome
-from pegboard.support.json_encoding import encoding_by
+from pegboard.support.json_encoding import Pieces, pieces_by
 
+Key = tuple[str, str, str]
+"""Principal, agent and session id."""
 CountMany = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 """Counts the tokens of some texts while no call waits for it."""
 COUNTED: Final = 50_000
@@ -35,8 +36,8 @@ _OUTCOMES: Final[Mapping[str, UsageOutcome]] = {
     "tool_unavailable": "error",
     "needs_approval": "waits",
 }
-_encoded: Final = encoding_by(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str))
-_escaped: Final = encoding_by(json.JSONEncoder(sort_keys=True, default=str))
+_plain: Final = pieces_by(json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str))
+_escaped: Final = pieces_by(json.JSONEncoder(sort_keys=True, default=str))
 
 
 @dataclass(slots=True, eq=False)
@@ -184,9 +185,9 @@ def texts_of(result: CallResult) -> Sequence[str]:
     return found
 
 
-def _written(value: Any, by: Callable[[Any], str] = _encoded) -> str:
+def _written(value: Any, pieces: Pieces = _plain) -> str:
     """Return a value as JSON, which a model wrote or reads; nothing where it is none."""
     try:
-        return by(value)
+        return "".join(pieces(value, 0))
     except (ValueError, TypeError, RecursionError):
         return ""

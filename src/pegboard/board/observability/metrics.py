@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pegboard.board.observability.call_texts import CallTexts
-from pegboard.board.observability.sent_steps import SentStep, SentSteps
-from pegboard.board.observability.tally import Key, Tally
+from pegboard.board.observability.call_texts import CallTexts, Key
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
-from pegboard.ports import AuditRecord, SessionKey, UsageOutcome
+from pegboard.ports import AuditRecord, CountRecord, Counts, SessionKey, UsageOutcome
+from pegboard.ports.counts import bucket_of
 
 Price = Callable[[Iterable[Tool]], int]
 SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
 """Tools, and the texts that go to the model beside them."""
 Everything = Sequence[Tool] | None
 """Everything that an agent may use, or None where some of it is unknown, or the agent is gone."""
+PluginOf = Callable[[str], str | None]
+"""Gives the plugin of a tool by its wire name, or None where no tool has the name."""
 KEPT: Final = 10_000
 """Of how many sessions the numbers are kept; the one without news for longest goes first."""
+MOST_COUNTED: Final = 10_000
+"""How many combinations are told apart until the next hand-over; the name of a refused call may be any text."""
+MOST_STEPS: Final = 20
+"""How many lists of a session are kept, the newest."""
+STEPS_OF_SESSIONS: Final = 200
+"""Of how many sessions lists are kept; the one without another list for longest goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentStep:
+    """A list of tools and the texts beside it, which differs from the one before it.
+
+    Attributes:
+        number: its place among those of its session, from 1.
+        at: when a request was first sent it, in seconds since the epoch.
+        tools: in the order in which they were sent.
+        texts: in the order in which they were sent.
+        surface: the newest surface then, which says where a text stands that it has; or None.
+    """
+
+    number: int
+    at: float
+    tools: tuple[Tool, ...]
+    texts: tuple[str, ...]
+    surface: Surface | None
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +100,93 @@ _OF: Final[Mapping[str, str]] = {
 _BILLED: Final = frozenset({"loads", "unloads", "denials"})
 AT_ONCE: Final = 256
 """How many calls are counted at once."""
+
+
+@dataclass(slots=True, eq=False)
+class _TallyRow:
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    durations: dict[int, int] = field(default_factory=dict[int, int])
+
+
+class Tally:
+    """What was done since the last hand-over; counting takes about a microsecond, and nothing is looked up."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[Key, str, UsageOutcome | None], _TallyRow] = {}
+
+    def add(self, key: Key, name: str, *, tool: str = "", outcome: UsageOutcome | None = None) -> None:
+        """Count one more of a name of ``Counts``; what has no outcome is no call."""
+        counts = self._row(key, tool, outcome).counts
+        counts[name] = counts.get(name, 0) + 1
+
+    def add_calls(self, key: Key, tool: str, outcome: UsageOutcome, durations: Sequence[float | None]) -> None:
+        """Count calls of one tool by what each took, in milliseconds; those that did not run took nothing."""
+        row = self._row(key, tool, outcome)
+        row.counts["calls"] = row.counts.get("calls", 0) + len(durations)
+        if outcome != "refused":
+            for duration in durations:
+                if duration is not None:
+                    bucket = bucket_of(duration)
+                    row.durations[bucket] = row.durations.get(bucket, 0) + 1
+
+    def _row(self, key: Key, tool: str, outcome: UsageOutcome | None) -> _TallyRow:
+        row = self._rows.get((key, tool, outcome))
+        if row is None:
+            name = tool if len(self._rows) < MOST_COUNTED else ""
+            row = self._rows.setdefault((key, name, outcome), _TallyRow())
+        return row
+
+    def take(self, start: int, plugin_of: PluginOf) -> Iterator[CountRecord]:
+        """Yield what was counted since the last time, as of a stretch of time that begins at ``start``.
+
+        What was refused or waits and is no tool has no name: a model's text makes no rows.
+        """
+        taken, self._rows = self._rows, {}
+        for (key, tool, outcome), row in taken.items():
+            plugin = plugin_of(tool)
+            named = tool if plugin is not None or outcome in ("ok", "error") else ""
+            yield CountRecord(start, *key, plugin or "", named, outcome or "", Counts(**row.counts), row.durations)
+
+
+class SentSteps:
+    """The newest lists of the newest sessions of this process."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[SessionKey, deque[SentStep]] = OrderedDict()
+
+    def note(
+        self, key: SessionKey, tools: tuple[Tool, ...], texts: tuple[str, ...], surface: Surface | None
+    ) -> SentStep | None:
+        """Keep a list, if it is another than the newest of its session; return what is kept of it anew."""
+        steps = self._of.get(key)
+        if steps is None:
+            steps = self._of[key] = deque(maxlen=MOST_STEPS)
+            if len(self._of) > STEPS_OF_SESSIONS:
+                self._of.popitem(last=False)
+        newest = steps[-1] if steps else None
+        if newest is not None and newest.tools == tools and newest.texts == texts:
+            return None
+        number = 1 if newest is None else newest.number + 1
+        step = SentStep(number, time.time(), tools, texts, surface)
+        steps.append(step)
+        self._of.move_to_end(key)
+        return step
+
+    def withdraw(self, key: SessionKey, step: SentStep) -> None:
+        """Keep a list no more that was not sent after all, where it is the newest."""
+        steps = self._of.get(key)
+        if steps and steps[-1] is step:
+            steps.pop()
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of a session."""
+        self._of.pop(key, None)
+
+    def of(self, key: SessionKey) -> Sequence[SentStep]:
+        """Return what is kept of a session, the oldest first."""
+        return tuple(self._of.get(key, ()))
 
 
 class SessionMetrics:

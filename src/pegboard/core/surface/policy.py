@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
+from pegboard.core.anticipation.anticipated_leases import Anticipation, beside_load
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import available_tools
+from pegboard.core.state.commands import Command, CommandContext, Load, Outcome
 from pegboard.core.state.sessions import State
+from pegboard.core.state.transitions import transition
 
 LIMIT: Final = 20_000
 """How many characters of policy one toolkit or tool may have."""
@@ -105,8 +108,29 @@ def later(permissions: CompiledPermissions, state: State, tools: Iterable[Tool],
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
+def apply_with_policy(
+    permissions: CompiledPermissions,
+    state: State,
+    command: Command,
+    terms: CommandContext,
+    anticipation: Anticipation | None = None,
+) -> tuple[State, Outcome]:
+    """Return the state after a command, and its outcome with the policy of the tools that it added, but for hooks'.
+
+    It is the one way to change a session (S5). With ``anticipation`` a load that may bring the siblings of the tools
+    that it names brings them, as far as they are cheap.
+    """
+    after, outcome = transition(permissions, state, command, terms)
+    if anticipation is not None and isinstance(command, Load) and command.siblings:
+        after, outcome = beside_load(permissions, after, outcome, anticipation, terms)
+    text = later(permissions, after, outcome.added)
+    return after, replace(outcome, policy=without_secrets(terms.masker, permissions, text)) if text else outcome
+
+
 def without_secrets(masker: Masker, permissions: CompiledPermissions, text: str) -> str:
     """Return a policy without secrets; the names of tools stay, since the model calls them by these (X5)."""
+    if not text:
+        return ""
     plugins = permissions.world.catalog.plugins.values()
     return masker.text_around(text, lambda: (tool.wire for plugin in plugins for tool in plugin.tools))
 

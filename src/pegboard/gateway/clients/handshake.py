@@ -1,4 +1,4 @@
-"""Requests of upstreams to clients: which of them a client supports, and how the handshake era asks (G7, G9)."""
+"""Clients of the handshake era: their connections, what they are asked by upstreams, log messages to them (G7, G9)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from uuid import uuid4
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import LogForwarder, requested_level
-from pegboard.ports import AskRefusedError
+from pegboard.gateway.protocol.request_identity import is_modern
+from pegboard.ports import LOG_LEVELS, AskRefusedError
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
+    from mcp.server.session import ServerSession
 
     from pegboard.gateway.protocol.board_port import Caller
 
@@ -23,6 +24,11 @@ MOST: Final = 64
 """How many questions to one principal may be open at once."""
 PATIENCE: Final = 600.0
 """How long a client may take to answer, in seconds."""
+ACCEPTED_WITHIN: Final = 5.0
+"""How long a client may take to accept a log message outside of calls, in seconds."""
+MOST_WAITING: Final = 1000
+"""How many of them may wait for a client that does not accept them."""
+_FORWARDER: Final = "pegboard/log_forwarder"
 
 Notify = Callable[[Message], Awaitable[None]]
 AskClient = Callable[[str, JsonObject], Awaitable[JsonObject]]
@@ -32,6 +38,41 @@ _CAPABILITY_OF: Final = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+
+
+def connection_of(session: ServerSession) -> Connection:
+    """Return the connection that a request came over; the SDK has no public way to it."""
+    return session._connection  # noqa: SLF001
+
+
+class HandshakeConnections:
+    """Each open connection with who opened it, by the session id of its transport; None on stdio."""
+
+    def __init__(self) -> None:
+        self._open: dict[str | None, tuple[Connection, Caller]] = {}
+
+    def add(self, connection: Connection, caller: Caller) -> None:
+        """Add a connection whose handshake was answered; it is removed when it closes."""
+        if is_modern(connection.protocol_version):
+            return
+        transport_session = connection.session_id
+        if transport_session not in self._open:
+            connection.exit_stack.callback(self._open.pop, transport_session, None)
+        self._open[transport_session] = connection, caller
+
+    def find(self, transport_session: str | None, caller: Caller) -> Connection | None:
+        """Return the connection of a transport session, if its handshake is done and it is this caller's."""
+        connection, owner = self._open.get(transport_session, (None, None))
+        if connection is None or owner is None or not connection.initialize_accepted:
+            return None
+        if owner is caller:
+            return connection
+        if (owner.principal, owner.agent, owner.sub_app) != (caller.principal, caller.agent, caller.sub_app):
+            return None
+        return connection
+
+
+# -- what upstreams ask of clients ------------------------------------------------------------------
 
 
 def askable(capabilities: object) -> bool:
@@ -86,6 +127,92 @@ class OpenQuestions:
             self._counts[principal] -= 1
             if not self._counts[principal]:
                 del self._counts[principal]
+
+
+# -- log messages, and the client of a call --------------------------------------------------------
+
+
+def requested_level(method: str, params: JsonObject, level: str | None, *, default: bool) -> bool:
+    """Return whether a notification is to be passed on; ``default`` counts where no level was chosen.
+
+    >>> requested_level("notifications/message", {"level": "info"}, "warning", default=True)
+    False
+    """
+    if method != "notifications/message":
+        return True
+    if level is None:
+        return default
+    given = params.get("level")
+    return given not in LOG_LEVELS or LOG_LEVELS.index(given) >= LOG_LEVELS.index(level)
+
+
+class LogForwarder:
+    """The way of upstreams' log messages outside of calls to a connection of the handshake era."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.level: str | None = None
+        self.open = True
+        self._connection = connection
+        self._watchers: list[Callable[[], None]] = []
+        self._waiting = 0
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def choose(self, level: str) -> None:
+        """Set the lowest level that the client receives from now on."""
+        self.level = level
+        for changed in tuple(self._watchers):
+            changed()
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call back when the level changes; returns what ends that."""
+        self._watchers.append(changed)
+
+        def end() -> None:
+            if changed in self._watchers:
+                self._watchers.remove(changed)
+
+        return end
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Pass a notification on, after those before; a client that accepts none loses the rest."""
+        if (
+            not self.open
+            or self._waiting >= MOST_WAITING
+            or not requested_level(method, params, self.level, default=True)
+        ):
+            return
+        self._waiting += 1
+        task = asyncio.ensure_future(self._send(method, params))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._waiting -= 1
+
+    async def _send(self, method: str, params: JsonObject) -> None:
+        try:
+            async with self._turn, asyncio.timeout(ACCEPTED_WITHIN):
+                await self._connection.notify(method, params)
+        except TimeoutError:
+            pass
+
+    def close(self) -> None:
+        """Stop: the connection is closed."""
+        self.open = False
+        self._watchers.clear()
+        for task in self._tasks:
+            task.cancel()
+
+
+def forwarder_of(connection: Connection) -> LogForwarder:
+    """Return what passes notifications on to a connection; the same as long as it is open."""
+    known = connection.state.get(_FORWARDER)
+    if known is None:
+        known = connection.state[_FORWARDER] = LogForwarder(connection)
+        connection.exit_stack.callback(known.close)
+    return known
 
 
 class HandshakeClient:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from mcp.shared.exceptions import MCPError
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand
+from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand, requested_level
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import requested_level
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 

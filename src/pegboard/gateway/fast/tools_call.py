@@ -23,7 +23,7 @@ from pegboard.gateway.handlers.tool_calls import IncomingCall, WaysBack
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
-from pegboard.support.tracing import tracer_provider
+from pegboard.support.tracing import tracing
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -39,7 +39,7 @@ _REQUEST: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _PARAMS: Final = frozenset({"name", "arguments", "_meta"})
 _MOST_ENVELOPES: Final = 256
 _TRACING_INTERVAL: Final = 1.0
-"""How often it is asked whether the process traces requests, in seconds."""
+"""How old an answer to whether the process traces requests may be, in seconds."""
 _NONE: Final[Message] = {}
 
 
@@ -73,7 +73,6 @@ class FastToolCalls:
         self._gateway = gateway
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
         self._metas = _PlainMetas()
-        self._tracing = _Tracing()
         self._newest: _Newest | None = None
 
     def ways_back(self, caller: Caller, notify: Notify, on_gone: OnGone | None = None) -> WaysBack:
@@ -101,7 +100,9 @@ class FastToolCalls:
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or not params.keys() <= _PARAMS:
             return None
         arrived = monotonic()
-        if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):
+        if not self._metas.has(meta, modern=modern):
+            return None
+        if tracing.tracer(arrived - _TRACING_INTERVAL) is not None:  # the SDK makes the spans
             return None
         return FastCall(number, name, arguments, params, meta.get("progressToken"), arrived)
 
@@ -111,7 +112,7 @@ class FastToolCalls:
         The result is decided where the SDK's handler decides it: in ``ToolCalls``.
         """
         gateway = self._gateway
-        gateway.metrics.routed("direct")
+        gateway.metrics.routes["direct"] += 1
         _, name, arguments, params, token, arrived = call
         progress = None if token is None else _progress(token, back.notify)
         try:
@@ -198,21 +199,6 @@ def _has_numbers(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_has_numbers, cast("list[Any]", value)))
     return isinstance(value, int | float)
-
-
-class _Tracing:
-    """Whether the process traces requests: the SDK makes the spans, so that calls must not go around it."""
-
-    def __init__(self) -> None:
-        self._on = False
-        self._valid_until = 0.0
-
-    def is_on(self, now: float) -> bool:
-        """Return whether it does, as of the last second."""
-        if now >= self._valid_until:
-            self._on = tracer_provider() is not None
-            self._valid_until = now + _TRACING_INTERVAL
-        return self._on
 
 
 def error_response(number: str | int, error: MCPError) -> Message:

@@ -28,8 +28,10 @@ class PrometheusMetrics:
     def __init__(self, board: BoardPort) -> None:
         self._board = board
         self._changes = 0
-        self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
-        self._asked: Counter[str] = Counter({"read": 0, "prompt": 0})
+        self.routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
+        """How many calls came in by each route."""
+        self.asked: Counter[str] = Counter({"read": 0, "prompt": 0})
+        """How many resources were read, and prompts returned."""
 
     def start(self) -> list[Callable[[], None]]:
         """Begin to count changes of the catalog: the first lists are none. Returns what ends it."""
@@ -37,14 +39,6 @@ class PrometheusMetrics:
 
     def _changed(self, _: Mapping[str, Any]) -> None:
         self._changes += 1
-
-    def routed(self, route: str) -> None:
-        """Count a call that came in by this route."""
-        self._routes[route] += 1
-
-    def asked(self, kind: str) -> None:
-        """Count a read of a resource, or a prompt."""
-        self._asked[kind] += 1
 
     def text(self) -> str:
         """Return every metric in the text format."""
@@ -54,9 +48,9 @@ class PrometheusMetrics:
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
         changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
         lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)
-        routes = (({"route": route}, count) for route, count in self._routes.items())
+        routes = (({"route": route}, count) for route, count in self.routes.items())
         lines += _family("pegboard_requests_total", "counter", "Calls that came in, by route.", routes)
-        asked = (({"kind": kind}, count) for kind, count in self._asked.items())
+        asked = (({"kind": kind}, count) for kind, count in self.asked.items())
         lines += _family("pegboard_reads_total", "counter", "Resources read and prompts returned.", asked)
         lines += _family("pegboard_upstreams", "gauge", "Connections to servers, by their state.", self._upstreams())
         return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from pegboard.errors import UpstreamError
-from pegboard.gateway.clients.handshake_connections import connection_of
+from pegboard.gateway.clients.handshake import connection_of
 from pegboard.gateway.handlers.answers import failed_upstream, pass_on, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
 from pegboard.gateway.notifications.resource_lists import digest_of
@@ -89,7 +89,7 @@ class ResourceHandlers:
     ) -> types.ReadResourceResult:
         """Answer ``resources/read``."""
         request, session = await begin_request(ctx, self._sessions, self._turns)
-        self._metrics.asked("read")
+        self._metrics.asked["read"] += 1
         with self._turns.activity(session):
             try:
                 result = await self._board.resources.read(session.info, params.uri, _context(ctx, request))
@@ -105,7 +105,7 @@ class ResourceHandlers:
     ) -> types.GetPromptResult:
         """Answer ``prompts/get``."""
         request, session = await begin_request(ctx, self._sessions, self._turns)
-        self._metrics.asked("prompt")
+        self._metrics.asked["prompt"] += 1
         with self._turns.activity(session):
             try:
                 result = await self._board.resources.prompt(

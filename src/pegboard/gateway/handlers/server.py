@@ -24,14 +24,12 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from pegboard.gateway.clients.handshake import OpenQuestions
-from pegboard.gateway.clients.handshake_connections import HandshakeConnections, connection_of
+from pegboard.gateway.clients.handshake import HandshakeConnections, OpenQuestions, connection_of, forwarder_of
 from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.arrivals import arrival_of
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
-from pegboard.gateway.handlers.list_digests import ListDigests
 from pegboard.gateway.handlers.prometheus import PrometheusMetrics
 from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
@@ -41,8 +39,7 @@ from pegboard.gateway.handlers.turns import Turns, begin_request
 from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
 from pegboard.gateway.notifications.tool_list import ToolListNotifier
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
-from pegboard.gateway.protocol.log_levels import forwarder_of
+from pegboard.gateway.protocol.board_port import CALLER, BoardPort
 from pegboard.gateway.protocol.request_identity import TTL_MS, on_connection, request_of
 from pegboard.gateway.replicas.request_state import StateSeal
 from pegboard.support.version import __version__
@@ -90,8 +87,7 @@ class Gateway:
         self.schemas = HeaderSchemas(self.sessions)
         self.turns = Turns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
-        self._digests = ListDigests()
-        self.tool_list = ToolListNotifier(board, self._digest)
+        self.tool_list = ToolListNotifier(board, self.sessions.get)
         pending = PendingCalls(self.questions, StateSeal() if peers is None else peers.seal, peers)
         self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, pending, self.questions)
         lists = ResourceListNotifier(board, self.tool_list, self.sessions.get)
@@ -191,7 +187,7 @@ class Gateway:
             raise MCPError(INVALID_PARAMS, "There is no such cursor: the list has one page.")
         request, session = await begin_request(ctx, self.sessions, self.turns)
         surface = await session.surface(loaded=not request.modern)  # what is fixed (G4), or also what is loaded (G5)
-        digest = self._digests.of(surface, modern=request.modern)
+        digest = self.tool_list.digests.of(surface, modern=request.modern)
         if request.modern:
             self.tool_list.listed(request.caller, digest)
         else:
@@ -199,15 +195,10 @@ class Gateway:
         pass_on({"tools": convert.tools_of(surface, modern=request.modern)})
         return ListToolsResult(tools=[])
 
-    async def _digest(self, caller: Caller, session_id: str | None) -> str:
-        modern = session_id is None
-        session = await self.sessions.get(caller, session_id or caller.usual_session, modern=modern)
-        return self._digests.of(await session.surface(loaded=not modern), modern=modern)
-
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        self.metrics.routed("sdk")
+        self.metrics.routes["sdk"] += 1
         result = await self.calls.run(self._incoming(ctx, params))
         pass_on(result)
         if result.get("resultType") == "input_required":

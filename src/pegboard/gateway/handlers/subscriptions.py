@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.errors import NeedsLoginError, PegboardError, UpstreamError
-from pegboard.gateway.clients.handshake_connections import connection_of
+from pegboard.gateway.clients.handshake import connection_of
 from pegboard.gateway.handlers.answers import failed_upstream, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
 from pegboard.gateway.notifications.tool_list import PATIENCE

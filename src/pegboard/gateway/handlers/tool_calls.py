@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp.shared.exceptions import MCPError
 
-from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions
+from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions, forwarder_of
 from pegboard.gateway.clients.pending_calls import CallOwner, ModernClient, PendingCalls
 from pegboard.gateway.handlers.answers import server_error
 from pegboard.gateway.notifications.tool_list import CALLING, NotifyListChanged, ToolListNotifier
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.log_levels import forwarder_of
 from pegboard.support.mcp_constants import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
 if TYPE_CHECKING:

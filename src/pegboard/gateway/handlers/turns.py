@@ -12,7 +12,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError, StoreUnavailableError
-from pegboard.gateway.clients.handshake_connections import connection_of
+from pegboard.gateway.clients.handshake import connection_of
 from pegboard.gateway.protocol.board_port import CALLER
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.ports import AuditFilter

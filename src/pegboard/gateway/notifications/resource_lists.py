@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
 
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.errors import PegboardError
-from pegboard.gateway.notifications.tool_list import PATIENCE, ToolListNotifier
+from pegboard.gateway.notifications.tool_list import PATIENCE, GetSession, ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import Caller
 from pegboard.support.tasks import BackgroundTasks
@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 
     from mcp.server.connection import Connection
 
-    from pegboard.board import Session
     from pegboard.core.access.listed_items import ListedItem
     from pegboard.gateway.protocol.board_port import BoardPort
-
-
-class GetSession(Protocol):
-    """The lookup of a session: of a caller, by its id, in the newer era or not."""
-
-    async def __call__(self, caller: Caller, session_id: str, /, *, modern: bool) -> Session:
-        """Return the session."""
-        ...
 
 
 _EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListChanged()}

@@ -7,14 +7,15 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
-from pegboard.gateway.clients.handshake_connections import connection_of
+from pegboard.gateway.clients.handshake import connection_of
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
+from pegboard.gateway.protocol.convert import ListDigests
 from pegboard.gateway.protocol.request_identity import on_connection
 from pegboard.support.tasks import BackgroundTasks
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mcp.server.subscriptions import ServerEvent
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
+    from pegboard.board import Session
     from pegboard.gateway.protocol.early_answers import EarlyList
     from pegboard.ports import SessionKey
 
@@ -40,8 +42,14 @@ PATIENCE: Final = 5.0
 
 NotifyListChanged = Callable[[], Awaitable[None]]
 """Notify a client that its list of tools has changed."""
-Digest = Callable[[Caller, str | None], Awaitable[str]]
-"""Return the digest of the list of a caller: in the session of this name, else of the fixed part."""
+
+
+class GetSession(Protocol):
+    """The lookup of a session: of a caller, by its id, in the newer era or not."""
+
+    async def __call__(self, caller: Caller, session_id: str, /, *, modern: bool) -> Session:
+        """Return the session."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +91,8 @@ class ToolListNotifier:
     """
 
     board: BoardPort
-    digest: Digest
+    session_of: GetSession
+    digests: ListDigests = field(default_factory=ListDigests)
     listed_early: EarlyList | None = None
     on_any_change: Callable[[], None] = lambda: None
     _listeners: dict[int, HandshakeListener] = field(default_factory=dict)
@@ -110,6 +119,12 @@ class ToolListNotifier:
         for stream in self._streams.values():
             stream.handler.close()
         self._tasks.cancel()
+
+    async def digest(self, caller: Caller, session_id: str | None) -> str:
+        """Return the digest of the list of a caller: in the session of this name, else of the fixed part."""
+        modern = session_id is None
+        session = await self.session_of(caller, session_id or caller.usual_session, modern=modern)
+        return self.digests.of(await session.surface(loaded=not modern), modern=modern)
 
     # -- the handshake era -------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
-"""Tools and results in the form of the protocol, nothing added and nothing lost (G7)."""
+"""Tools and results in the form of the protocol, nothing added and nothing lost (G7), and digests of lists."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult, Tool
     from pegboard.core.surface.surfaces import Surface
 
-
+MOST_DIGESTS: Final = 1_000
+"""Of how many lists a digest is kept; those that were asked for longest ago go first."""
 _IN_VIEW: Final[dict[str, Any]] = {"_meta": {ALWAYS_LOAD_KEY: True}}
 
 
@@ -66,3 +68,23 @@ def digest(tools: Iterable[Mapping[str, Any]]) -> str:
     """Return a text that differs where a list differs in any byte."""
     text = json.dumps(list(tools), ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+class ListDigests:
+    """The digests of lists by the surface that they are of, which is kept: no other object has its identity."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[int, bool], tuple[object, str]] = OrderedDict()
+
+    def of(self, surface: Surface, *, modern: bool) -> str:
+        """Return the digest of a surface as ``tools/list`` has it."""
+        key = id(surface.tools), modern  # a focus is put around the same tools
+        known = self._known.get(key)
+        if known is not None:
+            self._known.move_to_end(key)
+            return known[1]
+        found = digest(tools_of(surface, modern=modern))
+        self._known[key] = surface.tools, found
+        if len(self._known) > MOST_DIGESTS:
+            self._known.popitem(last=False)
+        return found

@@ -14,10 +14,9 @@ from pegboard.ports import RankContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.search.evidence import BackgroundNearness, Fused
     from pegboard.search.index import Index
-    from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors
+    from pegboard.search.scores import BackgroundNearness, Fused, LexicalScores
 
 log = logging.getLogger("pegboard")
 
@@ -63,8 +62,8 @@ class Embedding:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
-        from pegboard.search.evidence import Fused, blended
         from pegboard.search.meaning.vectors import gains, nearness, said
+        from pegboard.search.scores import Fused, blended
 
         parts = self._parts()
         if parts is None or not index.size:

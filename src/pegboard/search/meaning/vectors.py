@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from pegboard.ports import PastUse
 from pegboard.search.analysis.words import sentences, split_values
 from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, SearchDocument, field_texts
-from pegboard.search.evidence import BackgroundNearness
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Block, Floats, Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
 from pegboard.search.queries import MOST_SENTENCES, head_and_tail, history_weight, weighted_words
+from pegboard.search.scores import BackgroundNearness
 
 SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.config.own_files import FolderNames
+from pegboard.board.catalog.own_files import FolderNames
 
 LONG_AGO = 10**9 * 1_000_000_000 + 1
 
@@ -48,7 +48,7 @@ def test_a_change_at_the_same_time_as_the_one_before_is_not_missed(tmp_path: Pat
 
 
 def test_a_folder_with_very_many_entries_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pegboard.config.own_files._MOST", 2)
+    monkeypatch.setattr("pegboard.board.catalog.own_files._MOST_ENTRIES", 2)
     for number in range(4):
         (tmp_path / str(number)).write_text("")
     quiet(tmp_path)
