@@ -39,14 +39,9 @@ class ArgumentValidator(Protocol):
         ...
 
     async def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
-        """Return what is wrong with the arguments.
+        """Return what is wrong with the arguments, as the model gave them.
 
-        Args:
-            tool: The tool, with its input schema.
-            arguments: As the model gave them.
-
-        Returns:
-            One sentence per problem, naming the argument and what was expected; none where they are valid.
+        One sentence per problem names the argument and what was expected.
 
         Raises:
             ToolUnavailableError: The schema takes too long to check these arguments against.

@@ -35,23 +35,11 @@ class Listener(Protocol):
         ...
 
     def tell(self, method: str, params: JsonObject) -> None:
-        """Take a notification; one below the level is dropped. Must not raise and must not wait.
-
-        Args:
-            method: Its method.
-            params: Its parameters, as they stood on the wire.
-        """
+        """Take a notification as it stood on the wire; one below the level is dropped. Neither raises nor waits."""
         ...
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call back when the level changes.
-
-        Args:
-            changed: Takes nothing.
-
-        Returns:
-            What ends it.
-        """
+        """Call back when the level changes; returns what ends it."""
         ...
 
 
@@ -86,10 +74,5 @@ class Client(Protocol):
         ...
 
     async def tell(self, method: str, params: JsonObject) -> None:
-        """Pass a notification on; a log message below the level is dropped.
-
-        Args:
-            method: Its method.
-            params: Its parameters, as they stood on the wire.
-        """
+        """Pass a notification on as it stood on the wire; a log message below the level is dropped."""
         ...

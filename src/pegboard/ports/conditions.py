@@ -12,29 +12,11 @@ class HookRunner(Protocol):
     """The functions that a configuration names as ``module:function``."""
 
     async def prepare(self, hook: str) -> None:
-        """Import a function, once.
-
-        Args:
-            hook: ``module:function``.
-
-        Raises:
-            Exception: What its import raised.
-        """
+        """Import the function of a ``module:function``, once; raises what its import raises."""
         ...
 
     async def ask(self, hook: str, *given: object) -> object:
-        """Return the answer of a function, plain or async.
-
-        Args:
-            hook: ``module:function``.
-            given: What it is called with.
-
-        Returns:
-            What it returned.
-
-        Raises:
-            Exception: What it raised.
-        """
+        """Return what a function answers, plain or async; raises what it raises."""
         ...
 
 
@@ -45,7 +27,7 @@ class ConditionalSource(Protocol):
     async def holds(
         self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
     ) -> object:
-        """Return the answer of a predicate of a plugin.
+        """Return what a predicate of a plugin answers; raises what it raises.
 
         Args:
             spec: The plugin.
@@ -53,11 +35,5 @@ class ConditionalSource(Protocol):
             condition: The predicate, as ``Tool.when`` names it.
             given: What it is called with.
             scope: Whose object is asked (G9); where there is none, none is constructed for it.
-
-        Returns:
-            What it returned.
-
-        Raises:
-            Exception: What it raised.
         """
         ...

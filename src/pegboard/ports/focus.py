@@ -10,29 +10,12 @@ class FocusRules(Protocol):
     """The focus rules of a configuration, matched against messages (F3)."""
 
     def matches(self, pattern: str, message: str) -> bool:
-        """Return whether a pattern is found in a message, in bounded time.
-
-        Args:
-            pattern: A regular expression that ``check`` has accepted.
-            message: The user's message.
-
-        Returns:
-            Whether it is found anywhere in it.
-        """
+        """Return whether a pattern that ``check`` has accepted is found anywhere in a message, in bounded time."""
         ...
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
-        """Return the answer of a hook.
+        """Return what a hook, ``module:function``, answers to a message and the wire names of the visible tools.
 
-        Args:
-            hook: ``module:function``.
-            message: The user's message.
-            tools: The wire names of the visible tools.
-
-        Returns:
-            What the function returned.
-
-        Raises:
-            Exception: What it raised; ``TimeoutError`` where it took too long.
+        It raises what the function raised; ``TimeoutError`` where it took too long.
         """
         ...

@@ -17,11 +17,7 @@ class ServerLogins(Protocol):
     """The logins to the servers of a source."""
 
     async def needed(self, spec: PluginSpec, owner: LoginOwner) -> LoginNeed | None:
-        """Return what a login is needed for, as far as a server has said; None where none is.
-
-        Args:
-            spec: The plugin, of any kind.
-            owner: Whose login would count.
+        """Return what a login of an owner is needed for, as far as a server has said; None where none is.
 
         Raises:
             StoreError: The logins cannot be read.
@@ -31,9 +27,6 @@ class ServerLogins(Protocol):
 
     async def holders(self, spec: PluginSpec) -> Sequence[LoginOwner] | None:
         """Return who has a login to a server that counts, the newest first; None where it wants none.
-
-        Args:
-            spec: The plugin, of any kind.
 
         Raises:
             StoreError: The logins cannot be read.
@@ -88,14 +81,7 @@ class ServerLogins(Protocol):
         ...
 
     async def wait(self, pending: PendingLogin) -> LoginState:
-        """Wait until a pending login is completed by any process, has failed or expired.
-
-        Args:
-            pending: The login.
-
-        Returns:
-            What became of it.
-        """
+        """Wait until a pending login is completed by any process, has failed or expired; return which."""
         ...
 
     async def logins(self) -> Sequence[Login]:
@@ -107,11 +93,7 @@ class ServerLogins(Protocol):
         ...
 
     async def end(self, spec: PluginSpec, owner: LoginOwner) -> bool:
-        """Forget a login, and tell its issuer; return whether there was one.
-
-        Args:
-            spec: The server.
-            owner: Whose.
+        """Forget a login of an owner, and tell its issuer; return whether there was one.
 
         Raises:
             StoreError: It cannot be removed.

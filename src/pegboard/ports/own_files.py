@@ -19,14 +19,7 @@ class OwnFiles(Protocol):
         ...
 
     def has_all_of(self, folder: str) -> bool:
-        """Return whether all in a folder may be Pegboard's own: each text has to be looked at then.
-
-        Args:
-            folder: Its path, without links.
-
-        Returns:
-            Whether it may.
-        """
+        """Return whether all in a folder, a path without links, may be Pegboard's own: each text is looked at then."""
         ...
 
     def named(

@@ -30,40 +30,15 @@ class ServerElsewhere(Protocol):
         ...
 
     async def call(self, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
-        """Run one tool.
-
-        Args:
-            tool: The tool, by its own name.
-            arguments: Valid already under its schema.
-            context: On whose behalf, and the ways back.
-
-        Returns:
-            The result.
-        """
+        """Run one tool, by its own name; the arguments are valid already under its schema."""
         ...
 
     async def offers(self, kind: ListKind) -> Sequence[JsonObject]:
-        """Return a list as it stands on the wire.
-
-        Args:
-            kind: Which list.
-
-        Returns:
-            Its items.
-        """
+        """Return the items of a list as they stand on the wire."""
         ...
 
     async def ask(self, method: str, params: JsonObject, context: CallContext) -> JsonObject:
-        """Return the result of a request, unchanged.
-
-        Args:
-            method: As ``ResourceSource.ask`` has it.
-            params: Its parameters.
-            context: On whose behalf, and the ways back.
-
-        Returns:
-            The result as it stood on the wire.
-        """
+        """Return the result of a request as it stood on the wire; the method is one of ``ResourceSource.ask``."""
         ...
 
     async def restart(self) -> None:
@@ -75,13 +50,7 @@ class ServerOwners(Protocol):
     """Who runs which server."""
 
     async def elsewhere(self, server: OwnedServer) -> ServerElsewhere | None:
-        """Return a server where another replica runs it; None where this one does, from now on.
-
-        Args:
-            server: The server.
-
-        Returns:
-            The way to it, or None.
+        """Return the way to a server that another replica runs; None where this one does, from now on.
 
         Raises:
             StoreError: It cannot be known.
@@ -95,44 +64,21 @@ class HasOneOwner(Protocol):
     """A source whose servers may have one owner over all replicas (``instance: store``)."""
 
     def own_by(self, owners: ServerOwners | None) -> None:
-        """Ask from now on who runs a server of which there is one; None is this process, for itself.
-
-        Args:
-            owners: Who knows it.
-        """
+        """Ask from now on who runs a server of which there is one; None is this process, for itself."""
         ...
 
     async def stop_owned(self, server: OwnedServer) -> None:
-        """Stop a server: it is not this process's any more.
-
-        Args:
-            server: The server.
-        """
+        """Stop a server: it is not this process's any more."""
         ...
 
     def runs(self, server: OwnedServer) -> bool:
-        """Return whether a server is up, or starts.
-
-        Args:
-            server: The server.
-
-        Returns:
-            Whether this process has it.
-        """
+        """Return whether a server is up in this process, or starts."""
         ...
 
     def tools_changed(self, name: str) -> None:
-        """Note that another replica says so of a server that it runs.
-
-        Args:
-            name: Its name.
-        """
+        """Note that another replica says that the tools of a server that it runs have changed."""
         ...
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Call back when the tools of a server have changed by themselves.
-
-        Args:
-            callback: Takes its name.
-        """
+        """Call back with the name of a server whose tools have changed by themselves."""
         ...

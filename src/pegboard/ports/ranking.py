@@ -80,11 +80,7 @@ class Ranker(Protocol):
     """An order of tools by how well they answer what is needed."""
 
     async def prepare(self, among: Searchable) -> None:
-        """Index what is not indexed yet; a long build leaves the event loop free.
-
-        Args:
-            among: What may be found.
-        """
+        """Index what is not indexed yet; a long build leaves the event loop free."""
         ...
 
     def rank(
@@ -116,13 +112,6 @@ class Ranker(Protocol):
     ) -> tuple[tuple[ScorePart, ...], ...]:
         """Return what the scores are made of that :meth:`rank` gives for one need.
 
-        Args:
-            query: What is needed.
-            among: What may be found.
-            context: What the host knows of the conversation.
-            found: Tools and groups that are among it.
-
-        Returns:
-            The parts of each score, in the order of ``found``, the greatest first; none of what is not among it.
+        The parts of each score stand in the order of ``found``, the greatest first; none of what is not among it.
         """
         ...

@@ -16,48 +16,30 @@ NOBODY: Final = LoginOwner()
 
 
 class ResourceSource(Protocol):
-    """What servers offer besides tools; ``scope`` names the pool of the connection (G9)."""
+    """What servers offer besides tools.
+
+    ``spec`` is the server, ``scope`` the pool of the connection (G9), ``owner`` whose login counts where the server
+    wants one (G11). What needs a connection raises ``NeedsLoginError`` where the owner has no login,
+    ``ToolUnavailableError`` where the server cannot be started or reached, ``UpstreamError`` where it failed.
+    """
 
     def cached(
         self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
     ) -> Sequence[JsonObject] | None:
-        """Return a list without asking for it.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            kind: Which list.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            The list, where it was read already and cannot have changed since, or None.
-        """
+        """Return a list where it was read already and cannot have changed since; None where it has to be asked for."""
         ...
 
     async def offers(
         self, spec: PluginSpec, scope: str, kind: ListKind, owner: LoginOwner = NOBODY
     ) -> Sequence[JsonObject]:
-        """Return a list as it stands on the wire.
+        """Return the items of a list as they stand on the wire.
 
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            kind: Which list.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            Its items; those that are not valid are excluded and reported, and a server that declares
-            no such list has an empty one.
-
-        Raises:
-            NeedsLoginError: The server wants a login, and the owner has none.
-            ToolUnavailableError: The server cannot be started or reached.
-            UpstreamError: It failed.
+        Those that are not valid are excluded and reported; a server that declares no such list has an empty one.
         """
         ...
 
     async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:
-        """Return the result of a request, unchanged (G7).
+        """Return the result of a request, as it stood on the wire (G7).
 
         Args:
             spec: The server.
@@ -65,12 +47,7 @@ class ResourceSource(Protocol):
             params: Its parameters, with names as the server knows them.
             context: On whose behalf, and the ways back.
 
-        Returns:
-            The result as it stood on the wire.
-
         Raises:
-            NeedsLoginError: The server wants a login, and the ``context.owner`` has none.
-            ToolUnavailableError: The server cannot be started or reached.
             UpstreamError: It failed; where it refused, with its ``answer``.
         """
         ...
@@ -78,101 +55,44 @@ class ResourceSource(Protocol):
     async def subscribe(
         self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None], owner: LoginOwner = NOBODY
     ) -> Callable[[], None] | None:
-        """Call back when a resource, or one beneath it, is updated; a restart of the server counts too.
+        """Call back with the URI when a resource, or one beneath it, is updated; a restart of the server counts too.
 
-        Args:
-            spec: The server.
-            uri: The resource, as the server knows it.
-            scope: The pool of the connection.
-            updated: Takes the URI of what was updated.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            What ends it, or None where the server takes no subscriptions.
-
-        Raises:
-            NeedsLoginError: The server wants a login, and the owner has none.
-            ToolUnavailableError: The server cannot be started or reached.
-            UpstreamError: It failed or refused.
+        Returns what ends it, or None where the server takes no subscriptions.
         """
         ...
 
     def by_login(self, spec: PluginSpec) -> bool:
-        """Return whether what a server gives may depend on whose login it is shown (G11).
-
-        Args:
-            spec: The server.
-
-        Returns:
-            False where it is the same for all who share a connection.
-        """
+        """Return whether what a server gives may depend on whose login it is shown (G11)."""
         ...
 
     async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:
-        """Return under which name the lists of a connection are kept (G8, G9).
+        """Return under which name the lists of a connection are kept, or None where they are not (G8, G9).
 
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            A name that no connection has whose lists these must not be, or None where lists are not kept.
+        No connection has the name whose lists these must not be.
         """
         ...
 
     def may_keep(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
         """Return whether what a connection lists now may be kept under its name.
 
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            False where it may be what only this session or client is to see.
+        It may not where it may be what only this session or client is to see.
         """
         ...
 
     def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:
-        """Return whether the connection of a scope stands.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login counts, where the server wants one (G11).
-
-        Returns:
-            Whether it can be asked without being started.
-        """
+        """Return whether the connection of a scope can be asked without being started."""
         ...
 
     def matches(self, template: str, uri: str) -> bool:
-        """Return whether a template gives a URI.
-
-        Args:
-            template: As RFC 6570 has it.
-            uri: The URI.
-
-        Returns:
-            Whether it does for some values of its variables.
-        """
+        """Return whether a template, as RFC 6570 has it, gives a URI for some values of its variables."""
         ...
 
     def on_up(self, callback: Callable[[PluginSpec, str, LoginOwner], None]) -> None:
-        """Call back whenever a connection to a server has been opened, or has become that of a scope.
-
-        Args:
-            callback: Takes the server, the scope of the connection, and whose login it shows.
-        """
+        """Call back with server, scope and owner when a connection has been opened, or has become that of a scope."""
         ...
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
-        """Call back when a list of a server has changed.
-
-        Args:
-            callback: Takes the server's name and which list.
-        """
+        """Call back with the name of a server, and which of its lists has changed."""
         ...
 
 

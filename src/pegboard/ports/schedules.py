@@ -41,19 +41,10 @@ class ScheduleSource(Protocol):
     async def claim_due(self, spec: PluginSpec) -> DueSchedule | None:
         """Take a schedule that is due, and set when it is due next: no other process takes it for this time.
 
-        Args:
-            spec: The plugin.
-
-        Returns:
-            The schedule, or None where none is due or the plugin keeps none.
+        None is returned where none is due or the plugin keeps none.
         """
         ...
 
     async def note_run(self, due: DueSchedule, error: str) -> None:
-        """Keep in the history of a schedule that it was run.
-
-        Args:
-            due: The schedule.
-            error: Why that failed, or empty.
-        """
+        """Keep in the history of a schedule that it was run, and the error where that failed, else nothing."""
         ...

@@ -104,42 +104,21 @@ class Restartable(Protocol):
     """A source whose plugins are servers: with connections and a log, and started anew where an operator wants it."""
 
     def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
-        """Return the connections of a server.
-
-        Args:
-            spec: The server.
-
-        Returns:
-            Their states; none where it was never needed.
-        """
+        """Return the states of the connections of a server; none where it was never needed."""
         ...
 
     def printed(self, spec: PluginSpec) -> Sequence[PrintedLine]:
-        """Return the newest lines that a server printed, also those of processes that have ended.
-
-        Args:
-            spec: The server.
-
-        Returns:
-            The lines, the newest last; a bounded number.
-        """
+        """Return the newest lines that a server printed, the newest last, also those of processes that have ended."""
         ...
 
     def activity(self) -> ServerActivity:
-        """Return what tells whether :meth:`connections` and :meth:`printed` return something new, at next to no cost.
-
-        Returns:
-            Counts over all servers.
-        """
+        """Return counts that differ once :meth:`connections` or :meth:`printed` have something new, at next to no cost."""
         ...
 
     async def restart(self, spec: PluginSpec) -> None:
         """Stop the connections of a server, and start those anew that were in use, without any pause.
 
         Calls under way fail as where a server dies. It returns before they are up again.
-
-        Args:
-            spec: The server.
 
         Raises:
             ToolUnavailableError: It cannot be started as it is configured.

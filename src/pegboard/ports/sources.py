@@ -15,36 +15,17 @@ class Source(Protocol):
     """A source of plugins of one kind, which runs their tools."""
 
     def handles(self, spec: PluginSpec) -> bool:
-        """Return whether this source brings a plugin in.
-
-        Args:
-            spec: The plugin as the configuration has it.
-
-        Returns:
-            Whether it does; of several sources the first has it.
-        """
+        """Return whether this source brings a plugin in; of several sources the first has it."""
         ...
 
     def fingerprint(self, spec: PluginSpec) -> str:
-        """Return a text that changes when a stored manifest no longer counts.
-
-        Args:
-            spec: The plugin.
-
-        Returns:
-            The text; "" where no manifest is to be stored.
-        """
+        """Return a text that changes when a stored manifest no longer counts; "" where none is to be stored."""
         ...
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Start or construct the plugin and return what it offers (P6).
+        """Start or construct the plugin and return its tools, the overrides that it takes, and its instructions (P6).
 
-        Args:
-            spec: The plugin.
-            overrides: What the configuration sets inline; empty for the plugin as it is.
-
-        Returns:
-            Its tools, the overrides that it takes, and its instructions.
+        ``overrides`` is what the configuration sets inline; it is empty for the plugin as it is.
 
         Raises:
             ToolUnavailableError: It cannot run now; the hint says what to do.
@@ -60,7 +41,7 @@ class Source(Protocol):
         arguments: JsonObject,
         context: CallContext,
     ) -> Coroutine[Any, Any, CallResult]:
-        """Run one tool.
+        """Run one tool; a failure of the tool itself is a result with ``is_error``.
 
         Args:
             spec: The plugin.
@@ -69,9 +50,6 @@ class Source(Protocol):
             arguments: Valid already under its schema.
             context: On whose behalf, and the ways back.
 
-        Returns:
-            The result; a failure of the tool itself is one with ``is_error``.
-
         Raises:
             ToolUnavailableError: Nothing could run.
             UpstreamError: Nothing came back.
@@ -79,11 +57,7 @@ class Source(Protocol):
         ...
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Call back when the tools of a plugin have changed by themselves.
-
-        Args:
-            callback: Takes the plugin's name.
-        """
+        """Call back with the name of a plugin whose tools have changed by themselves."""
         ...
 
     async def aclose(self) -> None:
@@ -110,20 +84,11 @@ class ListReader(Protocol):
     """
 
     def on_read(self, take: TakeList) -> None:
-        """Hand over each list that is read because a connection is new.
-
-        Args:
-            take: What takes it.
-        """
+        """Hand over each list that is read because a connection is new."""
         ...
 
     def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
-        """Let calls run on the connection on which ``describe`` has read this list: it was compared with the pins.
-
-        Args:
-            spec: The server.
-            manifest: What ``describe`` returned.
-        """
+        """Let calls run on the connection on which ``describe`` has read this list: it was compared with the pins."""
         ...
 
 
@@ -132,11 +97,7 @@ class ScopedSource(Protocol):
     """A source that keeps objects or connections for each scope of calls (G9)."""
 
     async def end_scope(self, scope: str) -> None:
-        """Close what a scope has, once nothing uses it any more; a call under the same scope begins anew.
-
-        Args:
-            scope: As ``CallContext.scope`` has it.
-        """
+        """Close what a scope has, once nothing uses it any more; a call under the same scope begins anew."""
         ...
 
 
@@ -165,11 +126,6 @@ class CodeSource(Protocol):
     def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
         """Return under which fingerprint the manifest of a plugin is stored; nothing is imported for it.
 
-        Args:
-            spec: The plugin.
-            overrides: Those of the variant.
-
-        Returns:
-            The fingerprint of the code as it was imported, else as it is now; None where no manifest is to be stored.
+        It is that of the code as it was imported, else as it is now; None where no manifest is to be stored.
         """
         ...

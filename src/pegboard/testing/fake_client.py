@@ -43,23 +43,11 @@ class FakeListener:
             changed()
 
     def tell(self, method: str, params: JsonObject) -> None:
-        """Keep a notification.
-
-        Args:
-            method: Its method.
-            params: Its parameters.
-        """
+        """Keep a notification."""
         self.received.append(Notification(method=method, params=params))
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call back when the level changes.
-
-        Args:
-            changed: Takes nothing.
-
-        Returns:
-            What ends it.
-        """
+        """Call back when the level changes; returns what ends it."""
         self._watchers.append(changed)
         return lambda: self._watchers.remove(changed) if changed in self._watchers else None
 
@@ -94,14 +82,6 @@ class FakeClient:
     async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002
         """Record a request, and return the given answer.
 
-        Args:
-            method: Its method.
-            params: Its parameters.
-            about: Under what the answer is kept, where it is.
-
-        Returns:
-            The result.
-
         Raises:
             AskRefusedError: It was given as the answer, or none was given.
         """
@@ -114,10 +94,5 @@ class FakeClient:
         return answer
 
     async def tell(self, method: str, params: JsonObject) -> None:
-        """Keep a notification.
-
-        Args:
-            method: Its method.
-            params: Its parameters.
-        """
+        """Keep a notification."""
         self.received.append(Notification(method=method, params=params))

@@ -83,17 +83,7 @@ class FakeResources:
         kind: ListKind,
         owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Sequence[JsonObject] | None:
-        """Return a list: in memory it is always fresh.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection; all are alike here.
-            kind: Which list.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            The same as :meth:`offers`.
-        """
+        """Return a list as :meth:`offers` does: in memory it is always fresh."""
         return self._listed(spec.name, kind)
 
     async def offers(
@@ -103,17 +93,7 @@ class FakeResources:
         kind: ListKind,
         owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Sequence[JsonObject]:
-        """Return a list as it stands on the wire.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            kind: Which list.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            Its items.
-        """
+        """Return a list as it stands on the wire."""
         return self._listed(spec.name, kind)
 
     def _listed(self, server: str, kind: ListKind) -> Sequence[JsonObject]:
@@ -126,16 +106,7 @@ class FakeResources:
                 return [{"name": name} for name in self._prompts.get(server, {})]
 
     async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:  # noqa: ARG002
-        """Record a request, and answer it.
-
-        Args:
-            spec: The server.
-            method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
-            params: Its parameters.
-            context: On whose behalf.
-
-        Returns:
-            The result as it stands on the wire; a completion has no values.
+        """Record a request, and answer it; a completion has no values.
 
         Raises:
             UpstreamError: There is no such resource or prompt.
@@ -161,96 +132,35 @@ class FakeResources:
         updated: Callable[[str], None],
         owner: LoginOwner = NOBODY,  # noqa: ARG002
     ) -> Callable[[], None] | None:
-        """Call back when :meth:`put` sets a resource, or one beneath it.
-
-        Args:
-            spec: The server.
-            uri: The resource.
-            scope: The pool of the connection.
-            updated: Takes the URI.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            What ends it.
-        """
+        """Call back when :meth:`put` sets a resource, or one beneath it; returns what ends it."""
         watcher = (spec.name, uri, updated)
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     def by_login(self, spec: PluginSpec) -> bool:  # noqa: ARG002
-        """Return whether what a server gives may depend on a login.
-
-        Args:
-            spec: The server.
-
-        Returns:
-            False: everybody gets the same.
-        """
+        """Return False: everybody gets the same."""
         return False
 
     async def kept_as(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> str | None:  # noqa: ARG002
-        """Return None: lists in memory are always there, and none is kept.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            None.
-        """
+        """Return None: lists in memory are always there, and none is kept."""
         return None
 
     def may_keep(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:  # noqa: ARG002
-        """Return whether a list may be kept.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            False: none is.
-        """
+        """Return False: none is kept."""
         return False
 
     def is_up(self, spec: PluginSpec, scope: str, owner: LoginOwner = NOBODY) -> bool:  # noqa: ARG002
-        """Return whether a connection stands.
-
-        Args:
-            spec: The server.
-            scope: The pool of the connection.
-            owner: Whose login would count; nobody needs one here.
-
-        Returns:
-            True: nothing has to be started.
-        """
+        """Return True: nothing has to be started."""
         return True
 
     def matches(self, template: str, uri: str) -> bool:
-        """Return whether a template gives a URI.
-
-        Args:
-            template: With names in braces, each for one segment.
-            uri: The URI.
-
-        Returns:
-            Whether it fits.
-        """
+        """Return whether a template gives a URI: each name in braces stands for one segment."""
         parts = re.split(r"\{[^}]*\}", template)
         return re.fullmatch("[^/]+".join(map(re.escape, parts)), uri) is not None
 
     def on_up(self, callback: Callable[[PluginSpec, str, LoginOwner], None]) -> None:
-        """Do nothing: no connection is opened.
-
-        Args:
-            callback: It is never called.
-        """
+        """Do nothing: no connection is opened."""
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
-        """Call back when :meth:`put` adds a resource.
-
-        Args:
-            callback: Takes the server and which list has changed.
-        """
+        """Call back when :meth:`put` adds a resource."""
         self._callbacks.append(callback)

@@ -32,11 +32,7 @@ class FakeRanker:
         self._evidence = evidence
 
     async def prepare(self, among: Searchable) -> None:
-        """Do nothing: there is no index.
-
-        Args:
-            among: What may be found.
-        """
+        """Do nothing: there is no index."""
 
     def rank(
         self,
@@ -47,18 +43,7 @@ class FakeRanker:
         limit: int,
         without: Searchable | None = None,
     ) -> Ranking:
-        """Record the queries and the context, and return the named tools.
-
-        Args:
-            queries: What is needed.
-            among: What may be found.
-            context: What the host knows of the conversation.
-            limit: How many at most.
-            without: What is not to be found.
-
-        Returns:
-            The tools and groups with falling scores.
-        """
+        """Record the queries and the context, and return the named tools and groups with falling scores."""
         self.queries.append(tuple(queries))
         self.contexts.append(context)
         found = self._found(among)
@@ -74,17 +59,7 @@ class FakeRanker:
         context: RankContext,  # noqa: ARG002
         found: Sequence[Tool | Group],
     ) -> tuple[tuple[ScorePart, ...], ...]:
-        """Return each score as one part: that of its meaning.
-
-        Args:
-            query: Not looked at.
-            among: What may be found.
-            context: Not looked at.
-            found: Tools and groups that are among it.
-
-        Returns:
-            One part each, none of what is not named.
-        """
+        """Return each score as one part, that of its meaning; none of what is not named."""
         scores = self._found(among)
         return tuple(
             tuple(ScorePart(kind="meaning", value=score) for known, score in scores if known == each) for each in found
@@ -102,14 +77,7 @@ class WordCounter:
     """A token counter that counts words, so that a test can say what a text costs."""
 
     def count(self, text: str) -> int:
-        """Return the number of words.
-
-        Args:
-            text: Any text.
-
-        Returns:
-            How many runs without a blank it has.
-        """
+        """Return how many runs without a blank a text has."""
         return len(text.split())
 
 
@@ -130,14 +98,7 @@ class FakeOwnFiles:
         return frozenset(name.casefold() for name in self._names)
 
     def has_all_of(self, folder: str) -> bool:  # noqa: ARG002
-        """Return that it has not.
-
-        Args:
-            folder: Not looked at.
-
-        Returns:
-            False.
-        """
+        """Return False: no folder is full of them."""
         return False
 
     def named(
@@ -148,17 +109,7 @@ class FakeOwnFiles:
         *,
         reading: bool,  # noqa: ARG002
     ) -> tuple[str, OwnKind] | None:
-        """Return the first argument that is one of the names.
-
-        Args:
-            tool: Not looked at.
-            arguments: What the tool is called with.
-            folders: Not looked at.
-            reading: Not looked at.
-
-        Returns:
-            The argument and what the file is for, or None.
-        """
+        """Return the first argument that is one of the names."""
         kinds: dict[str, OwnKind] = {
             name: self._names[str(value)] for name, value in arguments.items() if str(value) in self._names
         }
@@ -177,27 +128,11 @@ class FakeValidator:
         self._problems = dict(problems or {})
 
     def fits(self, tool: Tool, arguments: JsonObject) -> bool:  # noqa: ARG002
-        """Return whether a tool was given no problems.
-
-        Args:
-            tool: The tool.
-            arguments: Not looked at.
-
-        Returns:
-            Whether it has none.
-        """
+        """Return whether a tool was given no problems."""
         return not self._problems.get(tool.id)
 
     async def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:  # noqa: ARG002
-        """Return the problems of a tool.
-
-        Args:
-            tool: The tool.
-            arguments: Not looked at.
-
-        Returns:
-            One sentence each.
-        """
+        """Return the problems of a tool."""
         return list(self._problems.get(tool.id, ()))
 
 
@@ -215,9 +150,6 @@ class FakeHooks:
     async def prepare(self, hook: str) -> None:
         """Check that a function was given.
 
-        Args:
-            hook: Its name in the configuration.
-
         Raises:
             KeyError: No function was given under this name.
         """
@@ -225,13 +157,6 @@ class FakeHooks:
 
     async def ask(self, hook: str, *given: object) -> object:
         """Return the answer of a function.
-
-        Args:
-            hook: Its name in the configuration.
-            given: What it is called with.
-
-        Returns:
-            What the function returned.
 
         Raises:
             KeyError: No function was given under this name.
@@ -253,27 +178,11 @@ class FakeFocusRules:
         self._hooks = dict(hooks or {})
 
     def matches(self, pattern: str, message: str) -> bool:
-        """Return whether a pattern is found in a message.
-
-        Args:
-            pattern: A regular expression.
-            message: The user's message.
-
-        Returns:
-            Whether it is found.
-        """
+        """Return whether a pattern is found in a message."""
         return re.search(pattern, message) is not None
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return the answer of a hook.
-
-        Args:
-            hook: Its name in the configuration.
-            message: The user's message.
-            tools: The visible tools.
-
-        Returns:
-            What the function returned.
 
         Raises:
             KeyError: No function was given under this name.

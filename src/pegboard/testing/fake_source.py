@@ -35,15 +35,7 @@ class Canned:
     annotations: JsonObject = field(default=EMPTY)
 
     def tool(self, plugin: str, name: str) -> Tool:
-        """Return the tool as the catalog knows it.
-
-        Args:
-            plugin: Whose tool it is.
-            name: Its own name.
-
-        Returns:
-            The tool.
-        """
+        """Return the tool as the catalog knows it."""
         return Tool(
             plugin=plugin,
             name=name,
@@ -146,83 +138,40 @@ class FakeSource:
         self.due.append(due)
 
     async def claim_due(self, spec: PluginSpec) -> DueSchedule | None:
-        """Take a schedule of a plugin that is due.
-
-        Args:
-            spec: The plugin.
-
-        Returns:
-            The schedule, or None where none is due.
-        """
+        """Take a schedule of a plugin that is due, or None."""
         found = next((due for due in self.due if due.plugin == spec.name), None)
         if found is not None:
             self.due.remove(found)
         return found
 
     async def note_run(self, due: DueSchedule, error: str) -> None:
-        """Keep that a schedule was run in ``runs``.
-
-        Args:
-            due: The schedule.
-            error: Why that failed, or empty.
-        """
+        """Keep that a schedule was run in ``runs``."""
         self.runs.append((due, error))
 
     def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
-        """Return the one connection of a plugin, which is down after :meth:`fail`.
-
-        Args:
-            spec: The plugin.
-
-        Returns:
-            Its state.
-        """
+        """Return the one connection of a plugin, which is down after :meth:`fail`."""
         fault = self._faults.get(spec.name)
         error = fault.message if fault is not None else ""
         starts = 1 + self.restarted.count(spec.name)
         return (ConnectionState(scope="shared", state="down" if error else "up", starts=starts, error=error),)
 
     def printed(self, spec: PluginSpec) -> Sequence[PrintedLine]:
-        """Return what a plugin printed by :meth:`prints`.
-
-        Args:
-            spec: The plugin.
-
-        Returns:
-            The lines.
-        """
+        """Return what a plugin printed by :meth:`prints`."""
         return tuple(self._lines.get(spec.name, ()))
 
     def activity(self) -> ServerActivity:
-        """Return counts that change with what :meth:`fail`, :meth:`restart` and :meth:`prints` do.
-
-        Returns:
-            The counts.
-        """
+        """Return counts that change with what :meth:`fail`, :meth:`restart` and :meth:`prints` do."""
         lines = sum(len(printed) for printed in self._lines.values())
         return ServerActivity(states=len(self._faults) + len(self.restarted), lines=lines)
 
     def on_read(self, take: TakeList) -> None:
-        """Hand over no list: no connection of this source is new.
-
-        Args:
-            take: What would take it.
-        """
+        """Hand over no list: no connection of this source is new."""
 
     def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
-        """Do nothing: calls run at once.
-
-        Args:
-            spec: The plugin.
-            manifest: What ``describe`` returned.
-        """
+        """Do nothing: calls run at once."""
 
     async def restart(self, spec: PluginSpec) -> None:
-        """Record that a plugin was restarted.
-
-        Args:
-            spec: The plugin.
-        """
+        """Record that a plugin was restarted."""
         self.restarted.append(spec.name)
 
     @property
@@ -231,48 +180,19 @@ class FakeSource:
         return self.resources
 
     def handles(self, spec: PluginSpec) -> bool:
-        """Return whether a plugin of this name is defined.
-
-        Args:
-            spec: The plugin as the configuration has it, of any kind.
-
-        Returns:
-            True for every name that was given to the constructor.
-        """
+        """Return whether a plugin of this name is defined."""
         return spec.name in self._plugins
 
     def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
-        """Return nothing: no manifest is stored.
-
-        Args:
-            spec: The plugin.
-
-        Returns:
-            The empty text.
-        """
+        """Return nothing: no manifest is stored."""
         return ""
 
     def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:  # noqa: ARG002
-        """Return nothing: no manifest is stored.
-
-        Args:
-            spec: The plugin.
-            overrides: Those of the variant.
-
-        Returns:
-            None.
-        """
+        """Return nothing: no manifest is stored."""
         return None
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Return the tools of a plugin.
-
-        Args:
-            spec: The plugin.
-            overrides: What the configuration sets inline, for a class or factory.
-
-        Returns:
-            The manifest, with the schemas of the functions' signatures.
+        """Return the tools of a plugin, with the schemas of the functions' signatures.
 
         Raises:
             ToolUnavailableError: After :meth:`fail`, or where a target is nothing that ``python:`` takes.
@@ -288,16 +208,6 @@ class FakeSource:
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Record a call, and return the function's or the given result.
-
-        Args:
-            spec: The plugin.
-            overrides: Those of the variant that is called.
-            tool: The tool.
-            arguments: As the model gave them, valid under the schema.
-            context: On whose behalf.
-
-        Returns:
-            The result; what a function raised is an error result.
 
         Raises:
             ToolUnavailableError: After :meth:`fail`, or where it stands among the results.
@@ -320,18 +230,7 @@ class FakeSource:
     async def ask_hooks(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
-        """Return what guard and approval hook of a function say to a call; given results have none.
-
-        Args:
-            spec: The plugin.
-            overrides: Those of the variant that is called.
-            tool: The tool.
-            arguments: As the model gave them, valid under the schema.
-            context: On whose behalf.
-
-        Returns:
-            The answer.
-        """
+        """Return what guard and approval hook of a function say to a call; given results have none."""
         made, canned = self._defined(spec.name, overrides, context.scope)
         if tool.name in canned:
             return HookAnswer()
@@ -341,16 +240,6 @@ class FakeSource:
         self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
     ) -> object:
         """Return what a predicate in the code of a plugin answers.
-
-        Args:
-            spec: The plugin.
-            overrides: Those of the variant that is asked.
-            condition: The predicate, as ``Tool.when`` names it.
-            given: What it is called with.
-            scope: Whose object is asked.
-
-        Returns:
-            What it returned.
 
         Raises:
             ToolUnavailableError: There is no such predicate.
@@ -362,20 +251,12 @@ class FakeSource:
         return await answer if inspect.isawaitable(answer) else answer
 
     async def end_scope(self, scope: str) -> None:
-        """Close what classes and factories made for a scope.
-
-        Args:
-            scope: As ``CallContext.scope`` has it.
-        """
+        """Close what classes and factories made for a scope."""
         for key in [key for key in self._built if scope and key[2] == scope]:
             await self._built.pop(key).aclose()
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Call back with the name of a plugin after :meth:`change`.
-
-        Args:
-            callback: Takes the name.
-        """
+        """Call back with the name of a plugin after :meth:`change`."""
         self._callbacks.append(callback)
 
     async def aclose(self) -> None:
