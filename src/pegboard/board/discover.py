@@ -59,6 +59,12 @@ async def discover_searchable(services: Services, snapshot: Snapshot) -> Snapsho
     return await _asked(services, snapshot, unseen.servers, unseen.in_process)
 
 
+def all_searchable_seen(snapshot: Snapshot) -> bool:
+    """Return whether :func:`discover_searchable` has nothing to ask for."""
+    unseen = _unseen(snapshot.permissions)
+    return not unseen.servers and not unseen.in_process
+
+
 async def _asked(
     services: Services, snapshot: Snapshot, loaded: Sequence[PluginRequest], in_process: Sequence[PluginRequest]
 ) -> Snapshot:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.board import resources
-from pegboard.board.discover import discover_searchable
+from pegboard.board.discover import all_searchable_seen, discover_searchable
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.listed_items import ListedItem, ListKind, plugins_with_lists
+from pegboard.core.access.listed_items import ListKind, MergedList, plugins_with_lists
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import CallContext, HasResources, Source
 
@@ -51,9 +51,17 @@ class ResourceAggregator:
             await discover_searchable(self._services, snapshot) if snapshot.permissions.entries.unresolved else snapshot
         )
 
-    async def listed(self, info: SessionInfo, kind: ListKind) -> Mapping[str, ListedItem]:
-        """Return what the session's agent sees, by the names that clients know, in order."""
-        return (await self._lists.merged(await self._read(info), kind)).offers
+    async def listed(self, info: SessionInfo, kind: ListKind) -> list[JsonObject]:
+        """Return what the session's agent sees, as it stands on the wire for clients, in order."""
+        return _on_the_wire(await self._lists.merged(await self._read(info), kind))
+
+    async def at_hand(self, info: SessionInfo, kind: ListKind) -> list[JsonObject] | None:
+        """Return what :meth:`listed` does where no server has to be started or asked for it; else None."""
+        snapshot = await read(self._services, info)
+        if snapshot.permissions.entries.unresolved and not all_searchable_seen(snapshot):
+            return None
+        found = await self._lists.at_hand(snapshot, kind)
+        return None if found is None else _on_the_wire(found)
 
     async def read(self, info: SessionInfo, uri: str, context: CallContext) -> JsonObject | None:
         """Return the result of a read as the server gave it; None is that there is no such resource (P9).
@@ -88,3 +96,7 @@ class ResourceAggregator:
     async def aclose(self) -> None:
         """Stop asking."""
         await self._lists.aclose()
+
+
+def _on_the_wire(merged: MergedList) -> list[JsonObject]:
+    return [offer.wire for offer in merged.offers.values()]

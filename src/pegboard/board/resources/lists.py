@@ -67,14 +67,24 @@ class ResourceLists:
 
     async def merged(self, snapshot: Snapshot, kind: ListKind) -> MergedList:
         """Return what the session's agent sees of a kind, by the names that clients know."""
-        servers = [s for s in reached_servers(self._services, snapshot).values() if s.may_have(kind)]
-        lists = {server.plugin.name: await self._at_hand(server, kind) for server in servers}
-        missing = [server for server in servers if lists[server.plugin.name] is None]
+        found = await self._all_at_hand(snapshot, kind)
+        missing = [server for server, items in found if items is None]
         if missing:
             await self._fetch_all(missing, kind)
-            for server in missing:
-                lists[server.plugin.name] = self._known.get(server.key(kind), ())
-        return self._merge(snapshot, kind, [(s, lists[s.plugin.name] or ()) for s in servers])
+        known = [(s, self._known.get(s.key(kind), ()) if items is None else items) for s, items in found]
+        return self._merge(snapshot, kind, known)
+
+    async def at_hand(self, snapshot: Snapshot, kind: ListKind) -> MergedList | None:
+        """Return what :meth:`merged` does where no server has to be started or asked for it; else None."""
+        found = await self._all_at_hand(snapshot, kind)
+        known = [(server, items) for server, items in found if items is not None]
+        return self._merge(snapshot, kind, known) if len(known) == len(found) else None
+
+    async def _all_at_hand(
+        self, snapshot: Snapshot, kind: ListKind
+    ) -> list[tuple[ReachedServer, Sequence[JsonObject] | None]]:
+        servers = (s for s in reached_servers(self._services, snapshot).values() if s.may_have(kind))
+        return [(server, await self._at_hand(server, kind)) for server in servers]
 
     async def _at_hand(self, server: ReachedServer, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list of a server that nothing has to be started or asked for, or None."""

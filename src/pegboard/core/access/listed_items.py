@@ -22,6 +22,17 @@ CAPABILITY: Final[Mapping[ListKind, str]] = {
     "prompts": "prompts",
 }
 """The capability that a server declares which has such items."""
+METHODS: Final[Mapping[ListKind, str]] = {
+    "resources": "resources/list",
+    "templates": "resources/templates/list",
+    "prompts": "prompts/list",
+}
+PAGE_KEYS: Final[Mapping[ListKind, str]] = {
+    "resources": "resources",
+    "templates": "resourceTemplates",
+    "prompts": "prompts",
+}
+"""The key of an answer to such a method under which the items stand."""
 SCHEME: Final = "pegboard://"
 
 Listing = tuple[Plugin, Sequence[JsonObject]]

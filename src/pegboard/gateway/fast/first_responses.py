@@ -7,17 +7,20 @@ what is plainly well-formed among them is answered here, as the SDK would answer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from pegboard.core.access.listed_items import METHODS, PAGE_KEYS
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
-from pegboard.gateway.handlers.client_sessions import begin_client_session
+from pegboard.gateway.handlers.session_pool import SessionPool
+from pegboard.gateway.handlers.turns import Turns
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.early_answers import EarlyAnswers, EarlyList
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
-from pegboard.gateway.protocol.request_identity import TTL_MS, declares_ui, host_of, with_client
+from pegboard.gateway.protocol.request_identity import TTL_MS, declares_ui, with_client
+from pegboard.ports import LOG_LEVELS
 from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -30,13 +33,19 @@ from pegboard.support.mcp_constants import (
 from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
+    from pegboard.core.access.listed_items import ListKind
     from pegboard.gateway.protocol.board_port import BoardPort, Caller
 
 
 Write = Callable[[bytes], None]
+_SET_LEVEL: Final = "logging/setLevel"
+_REPLAYED: Final = frozenset({"initialize", _SET_LEVEL})
+"""What the SDK has to know of, though it was answered: it hears the request again."""
 _ENVELOPE: Final = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SESSION_KEY})
-_FIRST_MESSAGE: Final = 0.3
-"""For how long the first message is awaited before the SDK is imported anyway, in seconds."""
+_KINDS: Final[Mapping[str, ListKind]] = {method: kind for kind, method in METHODS.items()}
+_LISTS: Final = frozenset({"tools/list", *_KINDS})
+_QUIET: Final = 1.0
+"""For how long no message comes before the SDK is imported anyway, in seconds: then nobody waits for the import."""
 
 
 @dataclass(slots=True)
@@ -46,7 +55,13 @@ class FirstResponses:
     board: BoardPort
     caller: Caller
     early: EarlyAnswers = field(default_factory=EarlyAnswers)
-    has_list: bool = False
+    _sessions: SessionPool = field(init=False)
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without a session."""
+        self._sessions = SessionPool(self.board)
+        self._turns = Turns(self.board.services.store)
 
     def sdk_needed(self) -> bool:
         """Return whether the SDK has anything to answer among the rest."""
@@ -68,7 +83,7 @@ class FirstResponses:
         result = await self._result(str(message.get("method")), params)
         if result is None:
             return None
-        if message["method"] == "initialize":
+        if message["method"] in _REPLAYED:
             self.early.answered.add(number)
             self.early.rest.append(line)
         return {"jsonrpc": "2.0", "id": number, "result": result}
@@ -81,13 +96,19 @@ class FirstResponses:
         try:
             if method == "initialize" and self.early.modern is None:
                 return await self._initialize(params)
-            if self.early.modern is not False and method in ("tools/list", "server/discover"):
+            if self.early.modern is not False and (method in _LISTS or method == "server/discover"):
                 return await self._modern(method, params, meta)
-            if self.early.modern is False and method == "tools/list" and not params.keys() - {"_meta"} and not meta:
-                return await self._list(self.caller.usual_session, modern=False)
+            if self.early.modern is False and not meta:
+                return await self._handshake(method, {key: value for key, value in params.items() if key != "_meta"})
         except PegboardError:
             pass
         return None
+
+    async def _handshake(self, method: str, params: Message) -> Message | None:
+        if method in _LISTS and not params:
+            return await self._list(method, self.caller.usual_session, modern=False)
+        plain = method == "ping" and not params
+        return {} if plain or (method == _SET_LEVEL and _chooses_level(params)) else None
 
     async def _initialize(self, params: Message) -> Message | None:
         version, declared = params.get("protocolVersion"), params.get("capabilities")
@@ -114,40 +135,44 @@ class FirstResponses:
         self.caller = replace(self.caller, draws_ui=declares_ui(meta[CAPABILITIES_KEY]))
         result: Message = {"cacheScope": "private" if self.board.configuration.tokens else "public"}
         instructions: Message = {}
-        if method == "tools/list":
-            result |= {"resultType": "complete", **await self._list(session, modern=True)}
-        else:
+        if method == "server/discover":
             instructions["instructions"] = await self._instructions(modern=True)
             result |= {"capabilities": capabilities(), "resultType": "complete", "supportedVersions": [MODERN]}
+        elif (listed := await self._list(method, session, modern=True)) is not None:
+            result |= {"resultType": "complete", **listed}
+        else:
+            return None
         self.early.modern = True
         return {**result, "ttlMs": TTL_MS, "_meta": {SERVER_KEY: server_info()}, **instructions}  # in the SDK's order
 
-    async def _list(self, session_id: str, *, modern: bool) -> Message:
-        session = await self._session(session_id, modern=modern)
-        tools = convert.tools_of(await session.surface(loaded=not modern), modern=modern)
-        self.has_list = True
-        self.early.listed = EarlyList(caller=self.caller, key=session.key, digest=convert.digest(tools))
-        return {"tools": tools}
+    async def _list(self, method: str, session_id: str, *, modern: bool) -> Message | None:
+        """Return a list, or None where a server has to be asked for it: that takes as long as it takes."""
+        session = await self._sessions.get(self.caller, session_id, modern=modern)
+        await self._turns.begin(session, None)
+        kind = _KINDS.get(method)
+        if kind is None:
+            items = convert.tools_of(await session.surface(loaded=not modern), modern=modern)
+        else:
+            items = await self.board.resources.at_hand(session.info, kind)
+        if items is None:
+            return None
+        digest = convert.digest(items)
+        self.early.listed[method] = EarlyList(kind=kind, caller=self.caller, key=session.key, digest=digest)
+        return {"tools" if kind is None else PAGE_KEYS[kind]: items}
 
     async def _instructions(self, *, modern: bool) -> str:
-        session = await self._session(self.caller.usual_session, modern=modern)
+        session = await self._sessions.get(self.caller, self.caller.usual_session, modern=modern)
         return await session.instructions()
-
-    async def _session(self, session_id: str, *, modern: bool) -> Any:
-        session = await self.board.session(
-            agent=self.caller.agent,
-            session_id=session_id,
-            principal=self.caller.principal,
-            host=host_of(self.caller, modern=modern),
-            sub_app=self.caller.sub_app,
-        )
-        await begin_client_session(self.board, session, self.caller)
-        return session
 
 
 def _objects(value: object) -> bool:
     """Return whether a value is an object of objects, as capabilities are."""
     return isinstance(value, dict) and all(isinstance(v, dict) for v in cast("Message", value).values())
+
+
+def _chooses_level(params: Message) -> bool:
+    level = params.get("level")
+    return params.keys() == {"level"} and isinstance(level, str) and level in LOG_LEVELS
 
 
 def _named(value: object) -> bool:
@@ -179,14 +204,14 @@ async def serve_until_sdk(
 ) -> bool:
     """Answer what can be answered early; return whether the SDK is to be imported and to go on.
 
-    That is so once a client has its list, asks what only the SDK can answer, or sends nothing for a while.
+    That is so once a client asks what only the SDK can answer, or sends nothing for a while.
     Import it in the thread of the loop: imports in two threads at once can break each other.
     """
     stopped = asyncio.ensure_future(stop.wait())
     line = asyncio.ensure_future(lines.get())
     try:
         while not stopped.done():
-            await asyncio.wait({line, stopped}, timeout=_FIRST_MESSAGE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({line, stopped}, timeout=_QUIET, return_when=asyncio.FIRST_COMPLETED)
             quiet = not line.done()
             if not quiet:
                 await _answer(line.result(), start, write)
@@ -194,7 +219,7 @@ async def serve_until_sdk(
             ended = bool(start.early.rest) and start.early.rest[-1] is None
             if ended and not start.sdk_needed():
                 return False
-            if ended or quiet or start.sdk_needed() or (start.has_list and lines.empty()):
+            if ended or quiet or start.sdk_needed():
                 break
     finally:
         line.cancel()

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from pegboard.core.access.listed_items import METHODS
 from pegboard.gateway.fast.first_responses import FirstResponses
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
@@ -25,7 +26,7 @@ PATIENCE: Final = 0.3
 """For how long a first request is awaited before the SDK is imported anyway, in seconds."""
 QUIET: Final = 0.05
 """For how long no other request comes after a first list before the SDK is imported, in seconds."""
-_METHODS: Final = frozenset({b"tools/list", b"server/discover"})
+_METHODS: Final = frozenset(method.encode() for method in ("tools/list", "server/discover", *METHODS.values()))
 
 
 class WholeApp(Protocol):
@@ -156,8 +157,7 @@ class LazyApp:
         answer = await responses.answer(first["body"])
         if answer is None:
             return replay_body(first, receive)
-        if responses.early.listed is not None:
-            self._listed.append(responses.early.listed)
+        self._listed += responses.early.listed.values()
         body = dumped(answer)
         length, kind = (b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")
         await send({"type": "http.response.start", "status": 200, "headers": [length, kind]})

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from pegboard.core.access.listed_items import PAGE_KEYS
 from pegboard.errors import UpstreamError
 from pegboard.gateway.clients.handshake import connection_of
 from pegboard.gateway.handlers.answers import failed_upstream, pass_on, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
-from pegboard.gateway.notifications.resource_lists import digest_of
+from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER
 from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
 from pegboard.ports import CallContext
@@ -54,33 +55,33 @@ class ResourceHandlers:
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
-        pass_on({"resources": await self._list(ctx, params, "resources")})
+        await self._list(ctx, params, "resources")
         return types.ListResourcesResult(resources=[])
 
     async def list_templates(
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answer ``resources/templates/list``."""
-        pass_on({"resourceTemplates": await self._list(ctx, params, "templates")})
+        await self._list(ctx, params, "templates")
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def list_prompts(
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         """Answer ``prompts/list``."""
-        pass_on({"prompts": await self._list(ctx, params, "prompts")})
+        await self._list(ctx, params, "prompts")
         return types.ListPromptsResult(prompts=[])
 
     async def _list(
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None, kind: ListKind
-    ) -> list[Mapping[str, Any]]:
+    ) -> None:
         if params is not None and params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "There is no such cursor: the list has one page.")
         request, session = await begin_request(ctx, self._sessions, self._turns)
-        offers = await self._board.resources.listed(session.info, kind)
+        items = await self._board.resources.listed(session.info, kind)
         connection = None if request.modern else connection_of(ctx.session)
-        self._notifier.listed(request.caller, request.session, connection, kind, digest_of(offers))
-        return [offer.wire for offer in offers.values()]
+        self._notifier.listed(request.caller, request.session, connection, kind, convert.digest(items))
+        pass_on({PAGE_KEYS[kind]: items})
 
     # -- reads -------------------------------------------------------------------------------------
 

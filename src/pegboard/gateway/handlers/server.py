@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 
+    from pegboard.gateway.protocol.early_answers import EarlyList
     from pegboard.gateway.replicas.peers import Peers
 
 LISTS: Final[tuple[CacheableMethod, ...]] = (
@@ -76,10 +77,14 @@ class _Server(Server[Any]):
 
 
 class Gateway:
-    """The SDK's server with a handler for every request, and what the handlers share."""
+    """The SDK's server with a handler for every request, and what the handlers share.
+
+    ``early_lists`` is what was listed on stdio to the client whose handshake is still to come.
+    """
 
     def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic, peers: Peers | None = None) -> None:
         self.board = board
+        self.early_lists: list[EarlyList] = []
         self.closing = asyncio.Event()
         self.connections = HandshakeConnections()
         self.questions = OpenQuestions()
@@ -154,7 +159,8 @@ class Gateway:
                 result = await call_next(ctx)
             if ctx.method == "initialize":
                 self.connections.add(connection_of(ctx.session), CALLER.get())
-                await self._take_over_list(connection_of(ctx.session))
+                while self.early_lists:
+                    self.take_over(self.early_lists.pop(), connection_of(ctx.session))
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
                 return {**result, "instructions": await self._instructions(ctx)}
             if not raw or not isinstance(result, dict):
@@ -165,12 +171,10 @@ class Gateway:
         except Exception as error:
             raise client_error(error, ctx.method, self.board.services.masker) from None
 
-    async def _take_over_list(self, connection: Connection) -> None:
-        """Do what the first list of a client does, where that was answered before the SDK was there (G5, S6)."""
-        early = self.tool_list.watch_early_list(connection)
-        if early is not None:
-            session = await self.sessions.get(early.caller, early.key.session, modern=False)
-            await self.turns.begin(session, None)
+    def take_over(self, early: EarlyList, connection: Connection | None) -> None:
+        """Notify a client of changes of what it was listed before the SDK was there; with its handshake, or without."""
+        notifier = self.tool_list if early.kind is None else self._lists
+        notifier.take_over(early, connection)
 
     async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
         caller = on_connection(CALLER.get(), connection_of(ctx.session))

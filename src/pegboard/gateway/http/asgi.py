@@ -117,7 +117,7 @@ class App:
 
     def listed(self, early: EarlyList) -> None:
         """Take over what a client was listed before this app was there."""
-        self._gateway.tool_list.listed(early.caller, early.digest)
+        self._gateway.take_over(early, None)
 
     async def close(self, *, grace: float) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""

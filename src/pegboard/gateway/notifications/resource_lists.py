@@ -17,12 +17,10 @@ from pegboard.gateway.protocol.board_port import Caller
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp.server.connection import Connection
 
-    from pegboard.core.access.listed_items import ListedItem
     from pegboard.gateway.protocol.board_port import BoardPort
+    from pegboard.gateway.protocol.early_answers import EarlyList
 
 
 _EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListChanged()}
@@ -36,11 +34,6 @@ class _ListedBefore:
     session: str
     connection: Connection | None
     digests: dict[ListKind, str] = field(default_factory=dict["ListKind", str])
-
-
-def digest_of(offers: Mapping[str, ListedItem]) -> str:
-    """Return a text that differs where a list differs."""
-    return convert.digest(offer.wire for offer in offers.values())
 
 
 class ResourceListNotifier:
@@ -78,6 +71,12 @@ class ResourceListNotifier:
         known.session = session
         known.digests[kind] = digest
 
+    def take_over(self, early: EarlyList, connection: Connection | None) -> None:
+        """Note what a client was listed before the SDK was there; it may differ already."""
+        assert early.kind is not None
+        self.listed(early.caller, early.key.session, connection, early.kind, early.digest)
+        self._refresh_soon([early.kind])
+
     def _refresh_soon(self, kinds: Iterable[ListKind]) -> None:
         if not self._known:
             return
@@ -99,7 +98,7 @@ class ResourceListNotifier:
         try:
             session = await self._session(known.caller, known.session, modern=known.connection is None)
             for kind in kinds & known.digests.keys():
-                now = digest_of(await self._board.resources.listed(session.info, kind))
+                now = convert.digest(await self._board.resources.listed(session.info, kind))
                 if now != known.digests.get(kind):
                     known.digests[kind] = now
                     changed[CAPABILITY[kind]] = None

@@ -86,14 +86,12 @@ class _ListenStream:
 class ToolListNotifier:
     """The watch over a board that notifies each client whose list differs from the last one it had.
 
-    ``listed_early`` is what was listed on stdio before there was a connection of the handshake era.
     ``on_any_change`` is called at whatever may change every list.
     """
 
     board: BoardPort
     session_of: GetSession
     digests: ListDigests = field(default_factory=ListDigests)
-    listed_early: EarlyList | None = None
     on_any_change: Callable[[], None] = lambda: None
     _listeners: dict[int, HandshakeListener] = field(default_factory=dict)
     _streams: dict[Caller, _ListenStream] = field(default_factory=dict)
@@ -142,17 +140,14 @@ class ToolListNotifier:
             listener.key = key
         return listener
 
-    def watch_early_list(self, connection: Connection) -> EarlyList | None:
-        """Watch the list that the client of a connection was given before there was one, and return it.
-
-        It may differ already.
-        """
-        early, self.listed_early = self.listed_early, None
-        if early is not None:
-            listener = self.join(connection, early.caller, early.key)
-            listener.digest = early.digest
-            self._tasks.start(self._refresh(listener))
-        return early
+    def take_over(self, early: EarlyList, connection: Connection | None) -> None:
+        """Note what a client was listed before the SDK was there; it may differ already."""
+        if connection is None:
+            self.listed(early.caller, early.digest)
+            return
+        listener = self.join(connection, early.caller, early.key)
+        listener.digest = early.digest
+        self._tasks.start(self._refresh(listener))
 
     async def notify_caller(self, listener: HandshakeListener, notify: NotifyListChanged) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""

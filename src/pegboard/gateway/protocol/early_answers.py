@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pegboard.core.access.listed_items import ListKind
     from pegboard.gateway.protocol.board_port import Caller
     from pegboard.ports import SessionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyList:
-    """A list of tools that was given early: to whom, in which session, and its digest."""
+    """A list that was given early: of which kind (None: tools), to whom, in which session, and its digest."""
 
+    kind: ListKind | None
     caller: Caller
     key: SessionKey
     digest: str
@@ -25,10 +27,10 @@ class EarlyAnswers:
 
     ``rest`` are the lines for the SDK, in order. ``answered`` are ids of requests among them that were
     answered already: the SDK is to read them, and its answers to be dropped. ``modern`` is the era that
-    the first request decided, ``listed`` the newest list that the client was given.
+    the first request decided, ``listed`` by their methods the newest lists that the client was given.
     """
 
     rest: list[bytes | None] = field(default_factory=list["bytes | None"])
     answered: set[str | int] = field(default_factory=set["str | int"])
     modern: bool | None = None
-    listed: EarlyList | None = None
+    listed: dict[str, EarlyList] = field(default_factory=dict[str, EarlyList])

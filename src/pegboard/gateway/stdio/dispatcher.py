@@ -57,10 +57,11 @@ async def serve(
 ) -> None:
     """Serve the client after what was answered early, until its input ends or ``stop`` is set."""
     gateway = Gateway(board)
-    if early.listed is not None and early.modern:
-        gateway.tool_list.listed(early.listed.caller, early.listed.digest)
+    if early.modern:
+        for listed in early.listed.values():
+            gateway.take_over(listed, None)
     else:
-        gateway.tool_list.listed_early = early.listed
+        gateway.early_lists += early.listed.values()
     await gateway.schemas.prepare(caller)
     gateway.start()
     dispatcher = StdioDispatcher(channel, early)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cas
 from weakref import WeakKeyDictionary
 
 from pegboard.core.access.instances import LoginOwner, without_passing_parts
-from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, METHODS, PAGE_KEYS, ListKind
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Frozen, JsonObject
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pegboard.sources.mcp")
 
-METHODS: Final[dict[ListKind, str]] = {
-    "resources": "resources/list",
-    "templates": "resources/templates/list",
-    "prompts": "prompts/list",
-}
-LISTS: Final[dict[ListKind, str]] = {
-    "resources": "resources",
-    "templates": "resourceTemplates",
-    "prompts": "prompts",
-}
-"""The key of a page under which its items stand."""
 _PARTS: Final = {"resources/read": "contents", "prompts/get": "messages", "completion/complete": "completion"}
 _FRESH: Final = 2.0
 """For how long a list counts whose changes its server does not announce, in seconds."""
@@ -386,9 +375,9 @@ async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[J
 
 def _valid(live: OpenConnection, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
-    items: object = raw.get(LISTS[kind])
+    items: object = raw.get(PAGE_KEYS[kind])
     if not isinstance(items, list):
-        raise wire.request_outcomes.InvalidAnswerError(f"its answer has no {LISTS[kind]}")
+        raise wire.request_outcomes.InvalidAnswerError(f"its answer has no {PAGE_KEYS[kind]}")
     items = cast("list[Any]", items)
     if _fault(live, kind, items) is None:
         return [Frozen(item) for item in items]
@@ -409,7 +398,7 @@ def _fault(live: OpenConnection, kind: ListKind, items: list[Any]) -> str | None
     from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
     from pydantic import ValidationError
 
-    page = {LISTS[kind]: items, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+    page = {PAGE_KEYS[kind]: items, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
     if any(isinstance(item, dict) and cast("dict[str, Any]", item).get(KEYS[kind]) == "" for item in items):
         return f"its {KEYS[kind]} is empty"
     try:
