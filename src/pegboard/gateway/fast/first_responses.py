@@ -133,17 +133,22 @@ class FirstResponses:
         if label_problem(session):
             return None
         self.caller = replace(self.caller, draws_ui=declares_ui(meta[CAPABILITIES_KEY]))
-        result: Message = {"cacheScope": "private" if self.board.configuration.tokens else "public"}
         instructions: Message = {}
         if method == "server/discover":
             instructions["instructions"] = await self._instructions(modern=True)
-            result |= {"capabilities": capabilities(), "resultType": "complete", "supportedVersions": [MODERN]}
-        elif (listed := await self._list(method, session, modern=True)) is not None:
-            result |= {"resultType": "complete", **listed}
+            found: Message | None = {"capabilities": capabilities(), "supportedVersions": [MODERN]}
         else:
+            found = await self._list(method, session, modern=True)
+        if found is None:
             return None
         self.early.modern = True
-        return {**result, "ttlMs": TTL_MS, "_meta": {SERVER_KEY: server_info()}, **instructions}  # in the SDK's order
+        scope = "private" if self.board.configuration.tokens else "public"
+        result: Message = {**found, "cacheScope": scope, "resultType": "complete", "ttlMs": TTL_MS}
+        return {  # in the SDK's order
+            **{key: result[key] for key in sorted(result)},
+            "_meta": {SERVER_KEY: server_info()},
+            **instructions,
+        }
 
     async def _list(self, method: str, session_id: str, *, modern: bool) -> Message | None:
         """Return a list, or None where a server has to be asked for it: that takes as long as it takes."""

@@ -63,10 +63,12 @@ def dumped(message: Message) -> bytes:
 
 
 def _writes_plainly(value: Any) -> bool:
-    """Return whether both writers write the same: they differ in floats, and in what JSON does not have."""
+    """Return whether both writers write the same: they differ in exponents, and in what JSON does not have."""
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value).items()
         return all(type(key) is str and _writes_plainly(inner) for key, inner in pairs)
     if isinstance(value, list):
         return all(map(_writes_plainly, cast("list[Any]", value)))
+    if type(value) is float:
+        return repr(value).strip("-0123456789") == "."
     return value is None or type(value) in (str, int, bool)
