@@ -116,9 +116,9 @@ class FirstResponses:
             return None
         self.early.modern = False
         self.caller = with_client(replace(self.caller, draws_ui=declares_ui(declared)), params["clientInfo"])
-        return {
-            "protocolVersion": version,
+        return {  # in the SDK's order
             "capabilities": capabilities(),
+            "protocolVersion": version,
             "serverInfo": server_info(),
             "instructions": await self._instructions(modern=False),
         }
