@@ -20,6 +20,7 @@ from benchmarks import (
     hints,
     http_halves,
     imports,
+    listing,
     loadouts,
     objects,
     path,
@@ -32,6 +33,7 @@ from benchmarks import (
 
 KNOWN = {
     "imports": imports.measure,
+    "listing": listing.measure,
     "resolve": resolve.measure,
     "start": start.measure,
     "loadouts": loadouts.measure,

@@ -44,7 +44,7 @@ _REPLAYED: Final = frozenset({"initialize", _SET_LEVEL})
 _ENVELOPE: Final = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SESSION_KEY})
 _KINDS: Final[Mapping[str, ListKind]] = {method: kind for kind, method in METHODS.items()}
 _LISTS: Final = frozenset({"tools/list", *_KINDS})
-_QUIET: Final = 1.0
+_QUIET: Final = 0.4
 """For how long no message comes before the SDK is imported anyway, in seconds: then nobody waits for the import."""
 
 
