@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.common import DONE
+from pegboard.errors import ConfigError
 
 if TYPE_CHECKING:
     from pegboard.cli.rendering import Printer
@@ -30,3 +33,15 @@ def answer(printer: Printer, document: Mapping[str, Any], lines: Sequence[str]) 
         for line in lines:
             printer.say(line)
     return DONE
+
+
+@contextmanager
+def left_as_it_is(*files: str) -> Generator[None]:
+    """Say of an error of the system what it left alone; raises ``ConfigError``."""
+    try:
+        yield
+    except OSError as error:
+        which = f"{' and '.join(files)} {'are left as they are' if len(files) > 1 else 'is left as it is'}"
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        message = f"{which}: {error.filename or 'a file'} cannot be written: {reason}."
+        raise ConfigError(message, code="file_not_saved", hint="Nothing was changed.") from None

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.client_answers import answer, heading, staying_json
+from pegboard.cli.client_answers import answer, heading, left_as_it_is, staying_json
 from pegboard.cli.common import system_user, warnings_to
-from pegboard.cli.edited_configuration import saved_edit, user_configuration
+from pegboard.cli.edited_configuration import saved_edit, take_back, user_configuration
 from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
@@ -27,7 +27,7 @@ from pegboard.config.clients.merging import DEFAULT, MergedServers, merged
 from pegboard.config.clients.removing import before_pegboard
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
-from pegboard.config.saving import create_whole, read_whole, replace_whole
+from pegboard.config.saving import create_whole, read_whole
 from pegboard.configuration_source import registered
 from pegboard.confined_servers import ConfinedServers, confinable
 from pegboard.core.model.masking import Masker
@@ -331,7 +331,7 @@ async def _save(
     Another installation may change the configuration meanwhile: it is merged with what is in it then.
     """
     for _ in range(_TRIES):
-        with suppress(_MeanwhileError):
+        with suppress(_MeanwhileError), left_as_it_is(str(plan.config), plan.now.label):
             return await _save_once(printer, plan, given)
     message = f"{plan.config} was changed {_TRIES} times meanwhile, so it and {plan.now.label} are left as they are."
     raise ConfigError(message, code="file_changed", hint="Try again.")
@@ -347,9 +347,7 @@ async def _save_once(
     plan = _merged(plan, text, given)
     edit = _edit(plan)
     if not plan.merged.changes:
-        backup = edit.save(keep_in=folder)
-        accept_text(edit.path)
-        return plan, edit, Moved(servers=plan.merged.added), backup
+        return plan, edit, Moved(servers=plan.merged.added), edit.save(keep_in=folder)
     stays = "The copy that is kept for --uninstall still has them in plain."
     added, ask = plan.merged.added, not printer.as_json
     kept = await moved_secrets(added, config, keyring=given.keyring, ask=ask, stays_in=stays)
@@ -357,16 +355,16 @@ async def _save_once(
     try:
         new = _new_text(plan, text, kept.servers)
         _usable(plan, new)
-        written = await _write(plan, new, there, kept.servers, given)
-        backup = edit.save(keep_in=folder)
+        with edit.staged(keep_in=folder) as put:
+            written = await _write(plan, new, there, kept.servers, given)
+            accept_text(config)
+            backup = put()
     except BaseException:
         if written is not None:
-            _take_back(config, there, written)
+            take_back(config, None if there is None else there.text, written)
         kept.undo()
         own_folder.remove_unused(folder)
         raise
-    accept_text(config)
-    accept_text(edit.path)
     return plan, edit, kept, backup
 
 
@@ -392,15 +390,6 @@ async def _write(
         if error.code == "file_changed":
             raise _MeanwhileError from None
         raise
-
-
-def _take_back(config: Path, there: ReadFile | None, written: str) -> None:
-    """Put a configuration back as it was, where nobody has changed it since."""
-    with suppress(ConfigError, OSError):
-        if there is not None:
-            replace_whole(config, there.text, expected=written)
-        elif read_whole(config).digest == written:
-            config.unlink()
 
 
 # -- reported --------------------------------------------------------------------------------------
@@ -520,8 +509,8 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
     _usable(plan, read_whole(own).text)
     edit, backup = _edit(plan), None
     if not given.dry_run:
-        backup = edit.save(keep_in=own_folder.folder_of(own))
-        accept_text(edit.path)
+        with left_as_it_is(file.label):
+            backup = edit.save(keep_in=own_folder.folder_of(own))
     done = _Done(plan=plan, edit=edit, backup=backup)
     return _report(printer, done, given, Machine())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,19 +70,34 @@ class EditedConfiguration:
         return configuration
 
     async def save(self, text: str, *, by: str, reason: str) -> None:
-        """Put a text in its place, which counts at once; raises ``ConfigError`` where it was changed meanwhile."""
+        """Put a text in its place, which counts at once.
+
+        Raises:
+            ConfigError: it was changed meanwhile, or that this person accepts it cannot be kept; it is left as it is.
+        """
+        written = await self._written(text, by=by, reason=reason)
+        try:
+            accept_text(self.path)
+        except OSError as error:
+            self._take_back(written)
+            message = f"{self.path} is left as it is: {error.filename or 'a file'} cannot be written: {error.strerror}."
+            raise ConfigError(message, code="file_not_saved", hint="Nothing was changed.") from None
+        self.text, self.digest = text, written
+
+    async def _written(self, text: str, *, by: str, reason: str) -> str:
         if self.digest is not None:
-            self.digest = await saved_edit(self.path, text, expected=self.digest, by=by, reason=reason)
-        else:
-            if not self.path.parent.exists():
-                self.path.parent.mkdir(mode=0o700, parents=True)
-            try:
-                self.digest = create_whole(self.path, text, mode=0o600)
-            except FileExistsError:
-                message = f"{self.path} was made meanwhile, and is left as it is."
-                raise ConfigError(message, code="file_changed", hint="Try again.") from None
-        self.text = text
-        accept_text(self.path)
+            return await saved_edit(self.path, text, expected=self.digest, by=by, reason=reason)
+        if not self.path.parent.exists():
+            self.path.parent.mkdir(mode=0o700, parents=True)
+        try:
+            return create_whole(self.path, text, mode=0o600)
+        except FileExistsError:
+            message = f"{self.path} was made meanwhile, and is left as it is."
+            raise ConfigError(message, code="file_changed", hint="Try again.") from None
+
+    def _take_back(self, written: str) -> None:
+        """Put back what was there, where nobody has changed it since."""
+        take_back(self.path, None if self.digest is None else self.text, written)
 
 
 def opened_configuration(path: Path) -> EditedConfiguration:
@@ -90,6 +106,15 @@ def opened_configuration(path: Path) -> EditedConfiguration:
         return EditedConfiguration(path=path, text="", digest=None)
     found = read_whole(path)
     return EditedConfiguration(path=path, text=found.text, digest=found.digest)
+
+
+def take_back(path: Path, text: str | None, written: str) -> None:
+    """Put a configuration back as it was where it still has the digest written; without a text there was none."""
+    with suppress(ConfigError, OSError):
+        if text is not None:
+            replace_whole(path, text, expected=written)
+        elif read_whole(path).digest == written:
+            path.unlink()
 
 
 async def saved_edit(path: Path, text: str, *, expected: str, by: str, reason: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -102,6 +102,27 @@ def accept_text(path: Path, digest: str | None = None) -> None:
     name = key_of(path)
     known = acceptance_of(name) or Acceptance(configuration=name)  # what waits of it is accepted by `pegboard accept`
     keep(replace(known, text=digest or text_digest(texts_of(path))))
+
+
+@contextmanager
+def accepting(path: Path, text: str) -> Generator[None]:
+    """Keep that this user accepts the text that the context writes, or what was accepted before where it does not.
+
+    Raises ``OSError``, before anything is written.
+    """
+    name = key_of(path)
+    known = acceptance_of(name)
+    others = {file: found for file, found in texts_of(path).items() if file != str(path)}
+    keep(replace(known or Acceptance(configuration=name), text=text_digest({str(path): text, **others})))
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            if known is None:
+                record_of(name).unlink(missing_ok=True)
+            else:
+                keep(known)
+        raise
 
 
 def require_accepted(path: Path, *, exactly: bool = False) -> None:

@@ -118,29 +118,67 @@ def write_whole(
     """Put a file in the place of what is there in one step: nobody ever sees half of it.
 
     ``like`` is whose mode and owner it gets, or its mode; ``private`` takes the rights of all but its owner from that.
-    Where ``unless``, asked last, is true, nothing changes.
+    Where ``unless``, asked last, is true, nothing changes. Raises ``OSError``, about this path.
     """
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
+    with staged(path, data, like=like, private=private, unless=unless) as put:
+        put()
+
+
+@contextmanager
+def staged(
+    path: Path,
+    data: bytes,
+    *,
+    like: os.stat_result | int,
+    private: bool = False,
+    unless: Callable[[], bool] = bool,
+) -> Generator[Callable[[], None]]:
+    """Write a file beside what is there, and yield what puts it in its place, for which the disk needs no more room.
+
+    What was not put there is removed. See :func:`write_whole`.
+    """
+    temporary: Path | None = None
     try:
-        with os.fdopen(number, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            if isinstance(like, os.stat_result) and hasattr(os, "fchown"):
-                made = os.fstat(stream.fileno())
-                if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-                    os.fchown(stream.fileno(), like.st_uid, like.st_gid)
-            os.fsync(stream.fileno())
-        mode = stat.S_IMODE(like.st_mode) if isinstance(like, os.stat_result) else like
-        temporary.chmod(mode & 0o700 if private else mode)
-        if unless():
-            raise _ChangedError
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_folder(path.parent)
+        with _about(path):
+            number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            temporary = Path(name)
+            _write(number, temporary, data, like=like, private=private)
+
+        def put() -> None:
+            with _about(path):
+                if unless():
+                    raise _ChangedError
+                Path(name).replace(path)
+                sync_folder(path.parent)
+
+        yield put
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()  # it is gone where it was put in its place
+
+
+def _write(number: int, temporary: Path, data: bytes, *, like: os.stat_result | int, private: bool) -> None:
+    """Write an open file, with the mode and owner that it is to have."""
+    with os.fdopen(number, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        if isinstance(like, os.stat_result) and hasattr(os, "fchown"):
+            made = os.fstat(stream.fileno())
+            if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+                os.fchown(stream.fileno(), like.st_uid, like.st_gid)
+        os.fsync(stream.fileno())
+    mode = stat.S_IMODE(like.st_mode) if isinstance(like, os.stat_result) else like
+    temporary.chmod(mode & 0o700 if private else mode)
+
+
+@contextmanager
+def _about(path: Path) -> Generator[None]:
+    """Let errors of the system name a file, not the one that is written beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def require_writable(file: str, path: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tomlkit.exceptions import TOMLKitError
 
+from pegboard.config.acceptance import accepting
 from pegboard.config.clients.kept_copies import (
     keep_for_client,
     kept_for_client,
@@ -23,7 +25,7 @@ from pegboard.config.documents.document import UnreadableError, is_mapping
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.documents.toml_edits import TomlText
 from pegboard.config.documents.yaml_members import YamlText
-from pegboard.config.saving import require_writable, write_whole
+from pegboard.config.saving import require_writable, staged
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.errors import ConfigError
 
@@ -61,34 +63,62 @@ class Edit:
         return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
 
     def save(self, *, keep_in: Path | None = None) -> Path | None:
-        """Write the file whole; return where a copy of what was there is kept, in a folder of Pegboard's own.
+        """Write the file whole; return where a copy of what was there is kept. See :meth:`staged`."""
+        with self.staged(keep_in=keep_in) as put:
+            return put()
 
-        Raises ``ConfigError`` where somebody else changed it meanwhile.
+    @contextmanager
+    def staged(self, *, keep_in: Path | None = None) -> Generator[Callable[[], Path | None]]:
+        """Write everything beside the file, and yield what puts it in its place.
+
+        That accepts the new text for this user, and returns where a copy of what was there is kept, in a folder of
+        Pegboard's own. Where it is not put there, or the context fails, everything is as it was.
+
+        Raises:
+            ConfigError: ``file_changed`` where somebody else changed the file meanwhile.
+            OSError: there is no room or no right for it.
         """
-        if self.data is None and not self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, self.file.text.encode(), like=0o600)
-        elif self.path.read_bytes() != self.data:
-            message = f"{self.file.label} was changed meanwhile, and is left as it is."
-            raise ConfigError(message, code="file_changed", hint="Try again.")
+        self._require_unchanged()
         mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
-        part = self.file.part
-        earlier = kept_for_client(self.path, part)
-        copy = keep_for_client(self.path, self._kept(mark), keep_in, part) if keep_in is not None else None
+        parent, part = self.path.parent, self.file.part
+        made = not parent.exists()
+        parent.mkdir(parents=True, exist_ok=True)
+        earlier, copy = kept_for_client(self.path, part), None
         try:
-            write_whole(self.path, (mark + self.text).encode(), like=self.path.stat())
+            copy = keep_for_client(self.path, self._kept(mark), keep_in, part) if keep_in is not None else None
+            like = 0o600 if self.data is None else self.path.stat()
+            with staged(self.path, (mark + self.text).encode(), like=like) as put:
+
+                def committed() -> Path | None:
+                    with accepting(self.path, self.text):
+                        self._require_unchanged()
+                        put()
+                    return copy
+
+                yield committed
         except BaseException:
             if copy is not None:
                 remove_for_client(self.path, part)
                 if earlier is not None:
                     note_for_client(self.path, earlier, part)
+            if made:
+                with suppress(OSError):
+                    parent.rmdir()
             raise
         if self.before is not None and copy is not None and earlier is not None:
             earlier.path.unlink(missing_ok=True)
-        return copy
+
+    def _require_unchanged(self) -> None:
+        """Raise ``ConfigError`` where the file is another one than when it was read."""
+        if (self.path.read_bytes() if self.path.exists() else None) != self.data:
+            message = f"{self.file.label} was changed meanwhile, and is left as it is."
+            raise ConfigError(message, code="file_changed", hint="Try again.")
 
     def _kept(self, mark: str) -> bytes:
-        return self.path.read_bytes() if self.before is None else (mark + self.before).encode()
+        """Return what is kept to put the file back by; of one that was not there, an empty one."""
+        if self.before is not None:
+            return (mark + self.before).encode()
+        return self.file.text.encode() if self.data is None else self.data
 
 
 def written_servers(file: ServerFile) -> Mapping[str, Any]:

@@ -46,7 +46,11 @@ def keep(data: bytes, name: str, folder: Path) -> Path:
         except FileExistsError:
             number += 1
             continue
-        write_whole(copy, data, like=0o600)
+        try:
+            write_whole(copy, data, like=0o600)
+        except BaseException:
+            copy.unlink(missing_ok=True)
+            raise
         return copy
 
 
@@ -60,7 +64,11 @@ def keep_for_client(path: Path, data: bytes, folder: Path, part: str = "") -> Pa
         part: which part of the file it is about, where several are put back apart from each other.
     """
     copy = keep(data, path.name, folder)
-    note_for_client(path, KeptCopy(path=copy, digest=hashlib.sha256(data).hexdigest()), part)
+    try:
+        note_for_client(path, KeptCopy(path=copy, digest=hashlib.sha256(data).hexdigest()), part)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
     return copy
 
 

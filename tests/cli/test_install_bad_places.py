@@ -1,0 +1,140 @@
+"""`init --install` where disks, servers and registries are not as they should be: one sentence, nothing half done.
+
+What is odd in a client's file itself is in `test_install.py`; more clients of one user in `test_install_shared.py`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_support import Run, put
+from test_install_shared import CONFIG, CURSOR, GIT, placed
+from test_install_starts import programs
+
+from pegboard.support import user_folders
+from terminals import Terminal
+
+__all__ = ["programs"]
+
+SECRET = "a-secret-of-the-client-1"
+INSTALL = ("init", "--no-check", "--no-keyring", "--install", "cursor")
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def with_secret() -> bytes:
+    """Write a client's file with a secret in plain, and return what is in it."""
+    return placed(CURSOR, git={**GIT, "env": {"GIT_TOKEN": SECRET}})
+
+
+# -- the state folder ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on another disk than that of the home folder."""
+    places = [Path(name) for name in ("/dev/shm", "/var/tmp", tempfile.gettempdir(), str(Path.cwd()))]
+    other = next(place for place in places if place.is_dir() and place.stat().st_dev != tmp_path.stat().st_dev)
+    with tempfile.TemporaryDirectory(dir=other) as name:
+        yield Path(name)
+
+
+def test_a_state_folder_on_another_disk_is_as_good_as_any(
+    run: Run, other_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G12: no file is moved from one to the other, which no system does in one step."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(other_disk / "state"))
+    before = with_secret()
+    for _ in range(2):
+        assert run(*INSTALL).code == 0
+        assert SECRET not in CONFIG.read_text()
+        assert run("init", "--uninstall", "cursor", "--json").json["status"] == "restored"
+        assert CURSOR.read_bytes() == before
+    assert run("add", "extra", "--no-check", "--no-keyring", "--env", f"A_TOKEN={SECRET}", "--", "x").code == 0
+    assert (other_disk / "state" / "pegboard").is_dir()
+
+
+def on_a_full_disk(state: Path, *command: str) -> list[dict[str, Any]]:
+    """Return what a command answers with less and less room for the state folder; see `full_disk.py`."""
+    state.mkdir(exist_ok=True)
+    script = [sys.executable, str(Path(__file__).with_name("full_disk.py")), str(state), *command]
+    own = ["unshare", "--user", "--map-root-user", "--mount"]
+    may_mount = shutil.which("unshare") and subprocess.run([*own, "true"], capture_output=True).returncode == 0
+    ran = subprocess.run([*(own if may_mount else []), *script], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("there", ["", "servers: {other: {command: a}}\nagents: {default: {discoverable: [other]}}\n"])
+def test_on_a_full_disk_an_installation_is_done_or_nothing_is(run: Run, folder: Path, there: str) -> None:
+    """G12: whichever file is the one that no longer fits; the sentence says where there is no room."""
+    with_secret()
+    if there:
+        put(str(CONFIG), there)
+    changed = {str(path.relative_to("home")) for path in (CONFIG, CURSOR)}
+    found = on_a_full_disk(folder / "user-state", *INSTALL)
+    assert {one["code"] for one in found} == {0, 1}
+    for one in found:
+        assert {*one["changed"]} == (changed if one["code"] == 0 else set()), one
+        if one["code"]:
+            assert (one["err"].count("\n"), one["out"]) == (1, ""), one
+            assert str(folder / "user-state") in one["err"], one
+            assert "left as" in one["err"], one
+
+
+def test_on_a_full_disk_a_client_gets_its_servers_back_or_nothing_changes(run: Run, folder: Path) -> None:
+    with_secret()
+    assert run(*INSTALL).code == 0
+    found = on_a_full_disk(folder / "user-state", "init", "--uninstall", "cursor")
+    assert {one["code"] for one in found} >= {0}
+    for one in found:
+        assert one["changed"] == ([".cursor/mcp.json"] if one["code"] == 0 else []), one
+
+
+AS_ANOTHER = """
+import ctypes, os, runpy, sys
+libc = ctypes.CDLL(None, use_errno=True)
+header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+if os.getuid() == 0:  # who has every right lacks it for what is another's
+    assert libc.capset(header, (ctypes.c_uint32 * 6)()) == 0
+sys.argv = ["pegboard", *sys.argv[1:]]
+runpy.run_module("pegboard", run_name="__main__")
+"""
+
+
+ADD = ("add", "extra", "--no-check", "--", "x")
+
+
+@pytest.mark.parametrize(
+    ("owned", "commands"), [("", (INSTALL, ADD)), ("configurations", (INSTALL,)), ("accepted", (INSTALL, ADD))]
+)
+def test_a_state_folder_of_another_user_is_one_sentence_and_nothing_changes(
+    run: Run, folder: Path, owned: str, commands: tuple[tuple[str, ...], ...]
+) -> None:
+    before = with_secret()
+    theirs = user_folders.state() / owned
+    theirs.mkdir(parents=True)
+    theirs.chmod(0o700 if os.getuid() == 0 else 0)
+    if os.getuid() == 0:
+        os.chown(theirs, 65534, 65534)
+    try:
+        for command in commands:
+            with Terminal("y") as terminal:
+                ran = subprocess.run(
+                    [sys.executable, "-c", AS_ANOTHER, *command],
+                    capture_output=True, text=True, timeout=60, start_new_session=True, preexec_fn=terminal.controls(),
+                )  # fmt: skip
+            assert ran.returncode not in (0, -1), ran
+            assert (ran.stdout, ran.stderr.count("\n")) == ("", 1), ran.stderr
+            assert str(theirs) in ran.stderr, ran.stderr
+        assert (CURSOR.read_bytes(), CONFIG.exists(), list(folder.rglob(".*.??*"))) == (before, False, [])
+    finally:
+        if os.getuid() == 0:
+            os.chown(theirs, 0, 0)
+        theirs.chmod(0o700)
