@@ -279,8 +279,8 @@ def test_a_client_s_file_is_never_changed_by_halves(folder: Path, capsys: pytest
     file = file_of(CLIENTS["cursor"], machine, None)
     edit = installation(file, entry_for(file, {}, folder / "pegboard.yaml"), ())
     cursor.write_text('{"mcpServers": {}}')
-    with raises("file_changed"):
-        edit.save(keep_in=folder / "kept")
+    with raises("file_changed"), edit.staged(keep_in=folder / "kept"):
+        pass
     assert cursor.read_text() == '{"mcpServers": {}}'
 
 

@@ -6,6 +6,7 @@ What is odd in a client's file itself is in `test_install.py`; more clients of o
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_support import Run, put
-from test_install_shared import CONFIG, CURSOR, GIT, placed
-from test_install_starts import programs
+from command_support import Run, put, servers_in
+from test_install_shared import CONFIG, CURSOR, GIT, placed, written
+from test_install_starts import program, programs, running
 
 from pegboard.support import user_folders
 from terminals import Terminal
@@ -138,3 +139,56 @@ def test_a_state_folder_of_another_user_is_one_sentence_and_nothing_changes(
         if os.getuid() == 0:
             os.chown(theirs, 0, 0)
         theirs.chmod(0o700)
+
+
+# -- servers that take long ------------------------------------------------------------------------
+
+SLOW = "time.sleep(2)\n"
+
+
+def test_a_server_that_needs_longer_than_three_minutes_moves_where_its_client_waits_for_it(
+    run: Run, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: the client's own limit is taken over; the three minutes of a server that says nothing are one second here."""
+    monkeypatch.setattr("pegboard.cli.server_starts.PATIENCE", 1.0)
+    command = program(programs, "slow", SLOW)
+    before = placed(CURSOR, slow={"command": command})
+    ran = run("init", "--install", "cursor")
+    assert (ran.code, CURSOR.read_bytes(), CONFIG.exists(), running(programs)) == (1, before, False, [])
+    assert "slow: it does not come up as Cursor starts it: it did not answer within 1 s" in ran.err
+    path = put("home/.codex/config.toml", f"[mcp_servers.slow]\ncommand = '{command}'\nstartup_timeout_sec = 300\n")
+    ran = run("init", "--install", "codex", "--json")
+    assert (ran.code, ran.json["servers"], list(servers_in(path))) == (0, ["slow"], ["pegboard"])
+    assert (written()["servers"]["slow"]["start"], running(programs)) == (300, [])
+
+
+@pytest.fixture
+def silent_registry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return the address of a registry of packages that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        for name in ("npm_config_registry", "UV_DEFAULT_INDEX"):
+            monkeypatch.setenv(name, address)
+        for name in ("npm_config_cache", "UV_CACHE_DIR"):
+            monkeypatch.setenv(name, str(folder / "home" / name))
+        yield address
+
+
+@pytest.mark.parametrize("more", [(), ("--confine",)], ids=["as it is", "confined"])
+@pytest.mark.parametrize("runner", ["npx -y", "uvx"])
+def test_a_registry_that_does_not_answer_is_one_sentence_and_nothing_changes(
+    run: Run, silent_registry: str, monkeypatch: pytest.MonkeyPatch, runner: str, more: tuple[str, ...]
+) -> None:
+    """G8: the package is fetched within a limit, and nothing half fetched stays."""
+    monkeypatch.setattr("pegboard.cli.server_starts.PATIENCE", 5.0)
+    command, *args = [*runner.split(), "mcp-server-of-nobody"]
+    before = placed(CURSOR, fetched={"command": command, "args": args})
+    ran = run("init", "--install", "cursor", *more)
+    assert (ran.code, ran.out, CURSOR.read_bytes(), CONFIG.exists()) == (1, "", before, False)
+    assert "fetched: it does not come up as Cursor starts it" in ran.err
+    assert "did not answer within 5 s" in ran.err
+    assert not list(Path("home/npm_config_cache").glob("_npx/*/node_modules"))
+    ran = run("add", "fetched", *more, "--", command, *args)
+    assert (ran.code, ran.out, CONFIG.exists()) == (1, "", False)
+    assert "fetched is not added, since it does not come up" in ran.err
+    assert silent_registry in os.environ.values()

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.common import DONE
+from pegboard.config.acceptance import accepting
 from pegboard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pegboard.cli.rendering import Printer
+    from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.server_files import ServerFile
 
 
@@ -33,6 +37,15 @@ def answer(printer: Printer, document: Mapping[str, Any], lines: Sequence[str]) 
         for line in lines:
             printer.say(line)
     return DONE
+
+
+def save_client_file(edit: Edit, *, keep_in: Path | None = None) -> Path | None:
+    """Write a client's file, which this user accepts by that; return where a copy of what was there is kept.
+
+    Raises ``ConfigError`` where it cannot be written; everything is then as it was.
+    """
+    with left_as_it_is(edit.file.label), edit.staged(keep_in=keep_in) as put, accepting(edit.path, edit.text):
+        return put()
 
 
 @contextmanager

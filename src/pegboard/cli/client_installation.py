@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.client_answers import answer, heading, left_as_it_is, staying_json
+from pegboard.cli.client_answers import answer, heading, left_as_it_is, save_client_file, staying_json
 from pegboard.cli.common import system_user, warnings_to
 from pegboard.cli.edited_configuration import saved_edit, take_back, user_configuration
 from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
 from pegboard.cli.written_servers import confined_lines, held_servers, may_read
-from pegboard.config.acceptance import accept_text, require_accepted
+from pegboard.config.acceptance import accept_text, accepting, require_accepted
 from pegboard.config.clients import installing
 from pegboard.config.clients.claude_rules import claude_rules, denied
 from pegboard.config.clients.client import references_of
@@ -347,7 +347,7 @@ async def _save_once(
     plan = _merged(plan, text, given)
     edit = _edit(plan)
     if not plan.merged.changes:
-        return plan, edit, Moved(servers=plan.merged.added), edit.save(keep_in=folder)
+        return plan, edit, Moved(servers=plan.merged.added), save_client_file(edit, keep_in=folder)
     stays = "The copy that is kept for --uninstall still has them in plain."
     added, ask = plan.merged.added, not printer.as_json
     kept = await moved_secrets(added, config, keyring=given.keyring, ask=ask, stays_in=stays)
@@ -358,7 +358,8 @@ async def _save_once(
         with edit.staged(keep_in=folder) as put:
             written = await _write(plan, new, there, kept.servers, given)
             accept_text(config)
-            backup = put()
+            with accepting(edit.path, edit.text):
+                backup = put()
     except BaseException:
         if written is not None:
             take_back(config, None if there is None else there.text, written)
@@ -509,8 +510,7 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
     _usable(plan, read_whole(own).text)
     edit, backup = _edit(plan), None
     if not given.dry_run:
-        with left_as_it_is(file.label):
-            backup = edit.save(keep_in=own_folder.folder_of(own))
+        backup = save_client_file(edit, keep_in=own_folder.folder_of(own))
     done = _Done(plan=plan, edit=edit, backup=backup)
     return _report(printer, done, given, Machine())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard.cli.client_answers import answer, heading, left_as_it_is
+from pegboard.cli.client_answers import answer, heading, save_client_file
 from pegboard.config.clients import installing
 from pegboard.config.clients.kept_copies import remove_for_client
 from pegboard.config.clients.removing import removal
@@ -31,8 +31,7 @@ def uninstall(printer: Printer, name: str, source: Path | None, scope: ClientSco
         result = f"{file.label} was changed since: Pegboard is removed, the servers are back, the rest stays."
         stays.insert(0, f"What it was before Pegboard is still kept as {backup}.")
     if not dry_run:
-        with left_as_it_is(file.label):
-            edit.save()
+        save_client_file(edit)
         if how == "restored":
             remove_for_client(edit.path, file.part)
     document = {

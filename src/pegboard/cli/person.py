@@ -40,7 +40,7 @@ async def require_operator(
     """
     if given := taken_token():
         return _owner(tokens, right, agent, given)
-    if not await _agreed([*about, question]):
+    if not await _agreed([*about, question], tokens):
         raise NotAgreedError("You said no: nothing was changed.", code="declined")
     return None
 
@@ -57,7 +57,8 @@ async def require_typed(
     if given := taken_token():
         owner, agreed = _owner(tokens, right, None, given), name in confirmed
     else:
-        owner, typed = None, await _asked([*about, f"Type '{name}' to accept it; anything else keeps it blocked:"])
+        question = f"Type '{name}' to accept it; anything else keeps it blocked:"
+        owner, typed = None, await _asked([*about, question], tokens)
         agreed = typed.decode(errors="replace") == name
     if not agreed:
         raise NotAgreedError(
@@ -71,7 +72,7 @@ async def require_typed(
 async def agrees(lines: Sequence[str]) -> bool | None:
     """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
     try:
-        return await _agreed(lines)
+        return await _agreed(lines, ())
     except NotAgreedError:
         return None
 
@@ -81,55 +82,58 @@ def _owner(tokens: Sequence[Token], right: Right, agent: str | None, given: str)
 
     token = token_of(given, tokens)
     if token is None:
-        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.")
+        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.", tokens)
     if right not in token.rights:
-        raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.")
+        raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.", tokens)
     if token.agents is not None and agent not in token.agents:
         which = "every agent" if agent is None else f"agent '{agent}'"
-        raise _needs_operator(f"The token of '{token.principal}' is not for {which}.")
+        raise _needs_operator(f"The token of '{token.principal}' is not for {which}.", tokens)
     return token.principal
 
 
-def _needs_operator(why: str) -> NotAgreedError:
+def _needs_operator(why: str, tokens: Sequence[Token]) -> NotAgreedError:
+    token = f"set {VARIABLE} to a token of `tokens:` with the right"
+    if not tokens:
+        token = f"write an operator's token into the configuration under `tokens:` and set {VARIABLE} to it"
     return NotAgreedError(
         f"{why} Nothing was changed.",
         code="needs_operator",
-        hint=f"Run it at a terminal, use the console, or set {VARIABLE} to a token of `tokens:` with the right.",
+        hint=f"Run it at a terminal (in a container with `-it`), use the console, or {token}.",
     )
 
 
-async def _agreed(lines: Sequence[str]) -> bool:
+async def _agreed(lines: Sequence[str], tokens: Sequence[Token]) -> bool:
     """Return whether a person at the controlling terminal agrees."""
-    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"])).lower() in (b"y", b"yes")
+    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"], tokens)).lower() in (b"y", b"yes")
 
 
-async def _asked(lines: Sequence[str]) -> bytes:
+async def _asked(lines: Sequence[str], tokens: Sequence[Token]) -> bytes:
     """Return what a person at the controlling terminal types behind the last of these lines."""
-    with _terminal() as terminal:
+    with _terminal(tokens) as terminal:
         try:
             _write(terminal, "".join(f"{visible(line)}\n" for line in lines[:-1]) + f"{visible(lines[-1])} ")
             answer = await _line(terminal)
         except OSError:
             answer = None
     if answer is None:
-        raise _needs_operator("The terminal was closed before anybody answered.")
+        raise _needs_operator("The terminal was closed before anybody answered.", tokens)
     return answer.strip()
 
 
 @contextmanager
-def _terminal() -> Generator[int]:
+def _terminal(tokens: Sequence[Token]) -> Generator[int]:
     """Open the terminal that this process is controlled by; what was typed before the question does not answer it."""
     try:
         import termios
 
         terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
     except (OSError, ImportError):
-        raise _needs_operator("Widening is a person's to decide, and there is no terminal to ask at.") from None
+        raise _needs_operator("Widening is a person's to decide, and there is no terminal to ask at.", tokens) from None
     hung_up = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is an answer here
     try:
         with suppress(OSError):  # it has been closed meanwhile, which the question will show
             if os.tcgetpgrp(terminal) != os.getpgrp():
-                raise _needs_operator("Widening is a person's to decide, and this runs in the background.")
+                raise _needs_operator("Widening is a person's to decide, and this runs in the background.", tokens)
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
         yield terminal

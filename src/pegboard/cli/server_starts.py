@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.cli.plugin_problems import own_paths
 from pegboard.cli.rendering import SAID_EVERY, Printer, plural
+from pegboard.config.compile import INSTALLED_WITHIN
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import EMPTY, Frozen
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 4
 PATIENCE: Final = 180.0
-"""For how many seconds a server may start, and then list its tools: a package may have to be installed first."""
+"""For how many seconds a server may start, and then list its tools, unless it says that its start takes longer."""
 STOP: Final = 10.0
 """For how many seconds the end of a server is awaited."""
 _NAMED: Final = 5
@@ -147,10 +148,11 @@ class _Starter:
             return _StartAnswer(fault=self.masker.text(spec.unavailable))
         if self.folder is not None and not spec.cwd and spec.command:
             spec = replace(spec, cwd=str(self.folder))
+        limit = spec.start if spec.start > INSTALLED_WITHIN else PATIENCE
         source = McpSource(
             mask=self.masker.text,
             learn=self.masker.learn,
-            start_timeout=PATIENCE,
+            start_timeout=limit,
             asks=False,
             store=MemoryStore(),  # with one it is known what wants a login
         )
@@ -168,9 +170,8 @@ class _Starter:
         except NeedsLoginError:
             return _StartAnswer(wants_login=True)
         except PegboardError as error:
-            return _StartAnswer(
-                fault=self._fault(error, late=bool(spec.command) and time.monotonic() - began >= PATIENCE)
-            )
+            late = bool(spec.command) and time.monotonic() - began >= limit
+            return _StartAnswer(fault=self._fault(error, late=late))
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP):

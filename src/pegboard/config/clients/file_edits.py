@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from tomlkit.exceptions import TOMLKitError
 
-from pegboard.config.acceptance import accepting
 from pegboard.config.clients.kept_copies import (
     keep_for_client,
     kept_for_client,
@@ -62,17 +61,12 @@ class Edit:
         )
         return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
 
-    def save(self, *, keep_in: Path | None = None) -> Path | None:
-        """Write the file whole; return where a copy of what was there is kept. See :meth:`staged`."""
-        with self.staged(keep_in=keep_in) as put:
-            return put()
-
     @contextmanager
     def staged(self, *, keep_in: Path | None = None) -> Generator[Callable[[], Path | None]]:
         """Write everything beside the file, and yield what puts it in its place.
 
-        That accepts the new text for this user, and returns where a copy of what was there is kept, in a folder of
-        Pegboard's own. Where it is not put there, or the context fails, everything is as it was.
+        That returns where a copy of what was there is kept, in a folder of Pegboard's own. Where it is not put there,
+        or the context fails, everything is as it was.
 
         Raises:
             ConfigError: ``file_changed`` where somebody else changed the file meanwhile.
@@ -90,9 +84,8 @@ class Edit:
             with staged(self.path, (mark + self.text).encode(), like=like) as put:
 
                 def committed() -> Path | None:
-                    with accepting(self.path, self.text):
-                        self._require_unchanged()
-                        put()
+                    self._require_unchanged()
+                    put()
                     return copy
 
                 yield committed
