@@ -69,7 +69,7 @@ def test_as_many_plugin_names_as_fit_are_said_with_how_many_more_there_are() -> 
     assert hints(many, words, budget=9) == ("p0", "p1", "and 28 more: search")
     assert hints(many, words, budget=10) == ("p0", "p1", "and 28 more: search")
     assert hints(many, words, budget=60) == tuple(f"p{n}" for n in range(30))
-    assert plugin_lines(many, words, budget=90) == tuple(f"p{n}: t{n}" for n in range(30))
+    assert plugin_lines(many, words, budget=120) == tuple(f"p{n}: Does t{n}." for n in range(30))
     assert hints(many, words, budget=5) == ("and 30 more: search",)
     assert hints(many, words, budget=4) == ()
 
@@ -101,7 +101,7 @@ def test_nothing_is_hinted_that_is_out_denied_or_cannot_run() -> None:
     )  # fmt: skip
     assert hints(hidden, words, budget=1000) == ()
     assert hints(access_of(plugin("git", "log")), words, budget=1000) == ()
-    assert plugin_lines(hidden, words, budget=1000) == ("git: log",)
+    assert plugin_lines(hidden, words, budget=1000) == ("git: Does log.",)
 
 
 def test_a_plugin_that_has_not_been_asked_yet_is_hinted_by_its_name() -> None:
@@ -160,7 +160,7 @@ def test_toolkits_come_first_and_then_what_none_of_them_holds() -> None:
     assert plugin_lines(kits(), words, budget=100) == (
         "work: Look after changes. And after issues.",
         "boxes: docker (1 tool)",
-        "file: read",
+        "file: Does read.",
     )
 
 
@@ -209,7 +209,7 @@ def test_a_toolkit_that_is_one_plugin_under_its_own_name_is_hinted_as_that_plugi
         toolkits=[toolkit("git", "git", description="Git.")], allowed_toolkits=("git",),
     )  # fmt: skip
     assert hints(own, words, budget=100) == (FULL[0],)
-    assert plugin_lines(own, words, budget=100) == ("git: log",)
+    assert plugin_lines(own, words, budget=100) == ("git: Show the log.",)
     assert rendered(own, words, budget=100, form="toolkits").lines == ("git: Git. (1 tool)",)
 
 

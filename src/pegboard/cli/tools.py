@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,12 +13,15 @@ from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.tools import HELD
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.surface.explanations import STALE
+from pegboard.core.surface.purposes import purpose_of
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin, Tool
+    from pegboard.core.surface.purposes import Purpose
 
+_PURPOSE_CHARACTERS: Final = 160
 EXAMPLE = "pegboard tools --agent assistant"
 COLUMNS = (
     TableColumn("name"),
@@ -36,7 +40,8 @@ def tools(
 ) -> int:
     """List every tool, or all that an agent may use.
 
-    With each: whether it can run now, and how many tokens its schema takes.
+    With each: whether it can run now, and how many tokens its schema takes. What a plugin is for is marked where only
+    the names of its tools say it.
     """
 
     async def listed(board: Pegboard, printer: Printer) -> int:
@@ -57,6 +62,8 @@ def tools(
                 dict.fromkeys(str(row["plugin"]) for row in rows if row["available"] and row["reason"])
             ):
                 printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
+            for line in _from_names(rows):
+                printer.say(line)
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), listed)
@@ -64,6 +71,12 @@ def tools(
 
 def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
     """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
+    usable = [tool for tool in plugin.tools if permissions is None or permissions.permits(tool)]
+    purpose = purpose_of(plugin, usable)
+    return [{**row, "purpose": _purpose_json(purpose)} for row in _rows_of_tools(board, plugin, permissions)]
+
+
+def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
     if not (plugin.tools or plugin.unreviewed.new):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
@@ -76,6 +89,19 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
     new = plugin.unreviewed.new if permissions is None or permissions.may_have_tools_of(plugin) else ()
     rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in new]
     return rows
+
+
+def _purpose_json(purpose: Purpose) -> dict[str, Any]:
+    """Return what a plugin is for as its line in hints says it where there is room, and who says so."""
+    return {"text": Given(purpose.within(_PURPOSE_CHARACTERS)), "by": purpose.described_by}
+
+
+def _from_names(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line on each plugin of which only the names of its tools say what it is for."""
+    derived = {str(row["plugin"]): row["purpose"]["text"] for row in rows if row["purpose"]["by"] == "tools"}
+    if derived:
+        yield "\nNobody says what these are for, so models read it from their tools; `description:` says it better:"
+        yield from (f"  {name}: {text}" for name, text in derived.items())
 
 
 def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:

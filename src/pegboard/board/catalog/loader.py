@@ -84,6 +84,7 @@ def plugin_of(spec: PluginSpec) -> Plugin:
         variants=Frozen({"": Variant(unavailable=fault)} if fault else {}),
         by_category=isinstance(spec, RegisteredSpec) and spec.by_category,
         place=spec.place,
+        described_by="configuration" if spec.description else "",
     )
 
 
@@ -336,6 +337,8 @@ class CatalogLoader:
         It is the one way in: whatever asked for the list, and whichever connection it was read on.
         """
         source = self.source_of(spec)
+        before = await self.manifests.of(source, spec, want.overrides)
+        manifest = manifest.with_first_known(spec.name, before.manifest if before is not None else None)
         if isinstance(spec, ServerSpec):
             manifest = self._pins.with_digests(spec.name, manifest)
             await self.manifests.keep(source, spec, want.overrides, manifest)
@@ -360,7 +363,8 @@ class CatalogLoader:
         plugin = plugin.with_manifest(key, self._apply_conditions(configured(manifest, spec)), stale=stale)
         if not isinstance(spec, ServerSpec) or spec.description:
             return plugin
-        return replace(plugin, description=manifest.purpose(spec.name))
+        description, described_by = manifest.purpose(spec.name)
+        return replace(plugin, description=description, described_by=described_by)
 
     def _apply_conditions(self, known: Listing) -> Listing:
         """Return a plugin, or a list of tools, with whether the conditions of its tools hold now (P6)."""

@@ -194,7 +194,7 @@ def listed_as(tool: Tool, kept: str = "") -> Listed:
 
 def server_definition(plugin: str, manifest: Manifest) -> tuple[Tool, Listed]:
     """Return what a server says that it is for, as models read it, in the form of a definition; and its digest."""
-    says = Tool(plugin=plugin, name="", description=manifest.purpose(plugin))
+    says = Tool(plugin=plugin, name="", description=manifest.said(plugin))
     return says, Listed(hashlib.sha256(says.description.encode(errors="surrogatepass")).hexdigest(), False, False)
 
 

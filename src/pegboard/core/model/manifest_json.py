@@ -75,7 +75,7 @@ def _whole(text: str, digests: str) -> str:
 
 def _is_whole(manifest: Manifest) -> bool:
     """Return whether what everything else relies on is there: names, texts, schemas."""
-    texts: list[object] = [manifest.description, manifest.instructions]
+    texts: list[object] = [manifest.description, manifest.instructions, manifest.package, *manifest.words]
     schemas: list[object] = [manifest.parameters]
     for tool in manifest.tools:
         texts += (tool.plugin, tool.name, tool.wire, tool.description, tool.unavailable, tool.policy)

@@ -15,7 +15,17 @@ _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LIMIT}}}")
 _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
-_SAYS_NOTHING = frozenset({"a", "an", "and", "for", "mcp", "of", "official", "server", "the", "tool", "tools"})
+_SAYS_NOTHING = frozenset(
+    {
+        *("a", "an", "and", "for", "of", "the", "with"),
+        *("api", "context", "mcp", "model", "official", "protocol", "reference", "server", "simple", "tool", "tools"),
+    }
+)
+_THAT_IT_IS_A_SERVER = re.compile(
+    r"(?:(?:an?|the|official|simple)\s+)*(?:mcp|model context protocol)(?:\s+\(mcp\))?\s+server"
+    r"(?:\s+(?:for|to|that|which))?(?:\s+(?:provid|expos|offer)(?:ing|es))?(?:\s+tools\s+(?:for|to))?[:,]?\s+",
+    re.IGNORECASE,
+)
 
 
 def wire_name(plugin: str, tool: str, *, prefix: str | None = None) -> str:
@@ -160,6 +170,18 @@ def first_sentence(text: str) -> str:
     'List files.'
     """
     return _SENTENCE.split(one_line(text), maxsplit=1)[0]
+
+
+def first_purpose(text: str) -> str:
+    """Return what the first sentence of a description says something is for, without that it is a server.
+
+    >>> first_purpose("A Model Context Protocol server providing tools to read Git repositories. Fast.")
+    'read Git repositories.'
+    >>> first_purpose("MCP server for filesystem access"), first_purpose("Serves files.")
+    ('filesystem access', 'Serves files.')
+    """
+    sentence = first_sentence(text)
+    return _THAT_IT_IS_A_SERVER.sub("", sentence, count=1) if _THAT_IT_IS_A_SERVER.match(sentence) else sentence
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NoReturn, cast
 
 from pegboard.core.model.naming import first_sentence, says_more
+from pegboard.core.model.tool_words import tool_words
 from pegboard.problems import Place
 
 JsonObject = Mapping[str, Any]
@@ -207,6 +208,10 @@ def _counted(names: Sequence[str], one: str, several: str) -> str:
 NOTHING_UNREVIEWED: Final = Unreviewed()
 
 
+DescribedBy = Literal["configuration", "itself", "package", "tools", ""]
+"""Who says what a plugin is for: the configuration, its source, its package, or its tools' names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a source reports of a plugin under one set of overrides: tools and parameters.
@@ -220,6 +225,8 @@ class Manifest:
     store hands them out only with the text with which they were kept.
     ``lists`` is what a server lists besides tools (resources, templates, prompts), by kind, as it stood on the wire; it
     is kept for each scope of its connections, beside the manifest that is everybody's.
+    ``package`` is how the package of a server is described, ``words`` are the commonest of its tools' names: both stay
+    as they were first known, so that no hint changes with a new version (F2).
     """
 
     tools: tuple[Tool, ...] = ()
@@ -231,12 +238,40 @@ class Manifest:
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     digests: tuple[str, ...] = field(default=(), compare=False)
     lists: Mapping[str, tuple[JsonObject, ...]] = field(default=EMPTY)
+    package: str = field(default="", compare=False)
+    words: tuple[str, ...] = field(default=(), compare=False)
 
-    def purpose(self, plugin: str) -> str:
-        """Return what a plugin of this name is for: what its source says of it, else how its instructions begin."""
+    def said(self, plugin: str) -> str:
+        """Return what its source says a plugin of this name is for: its description, else how its instructions begin.
+
+        It is what is pinned of a server (A4).
+        """
         if says_more(self.description, plugin):
             return self.description
         return first_sentence(self.instructions) or self.description
+
+    def purpose(self, plugin: str) -> tuple[str, DescribedBy]:
+        """Return what a plugin of this name is for, and who says so, empty where nobody says more than its name.
+
+        What the source says of itself comes before what its package is described as, and instructions come last, since
+        they are about how something is used.
+        """
+        texts: tuple[tuple[str, DescribedBy], ...] = (
+            (self.description, "itself"),
+            (self.package, "package"),
+            (first_sentence(self.instructions), "itself"),
+        )
+        stated = next(((text, by) for text, by in texts if says_more(text, plugin)), None)
+        return stated or (self.description or self.package, "")
+
+    def with_first_known(self, plugin: str, before: Manifest | None) -> Manifest:
+        """Return the manifest with what is known of the package and of words since an earlier one."""
+        names = [tool.name for tool in self.tools]
+        kept = before.words if before is not None else ()
+        still = {word for name in names for word in tool_words(plugin, [name])}
+        words = kept if still.intersection(kept) else tool_words(plugin, names)
+        package = (before.package if before is not None else "") or self.package
+        return replace(self, package=package, words=words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +297,8 @@ class Plugin:
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         unreviewed: what differs from its pins, and waits until a person has looked (A4).
         place: where the configuration names it.
+        described_by: who says what its description says; nothing where that is no more than its name.
+        words: the commonest words of its tools' names, as they were first known.
     """
 
     name: str
@@ -280,6 +317,8 @@ class Plugin:
     by_category: bool = False
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     place: Place | None = None
+    described_by: DescribedBy = ""
+    words: tuple[str, ...] = ()
 
     def variant(self, key: str) -> Variant:
         """Return what is known of the plugin under these overrides."""
@@ -320,13 +359,16 @@ class Plugin:
             if tool.name in fresh or tool.name in others
         )
         variant = Variant(tools=names, stale=stale)
+        described = (self.description, self.described_by) if self.description else manifest.purpose(self.name)
         return replace(
             self,
             tools=kept + tuple(fresh.values()),
             variants=Frozen({**self.variants, key: variant}),
             parameters=manifest.parameters or self.parameters,
             secrets=self.secrets | manifest.secrets,
-            description=self.description or manifest.purpose(self.name),
+            description=described[0],
+            described_by=described[1],
+            words=self.words or manifest.words,
             offers=manifest.offers,
             unreviewed=manifest.unreviewed,
         )

@@ -23,7 +23,7 @@ from pegboard.core.surface.hinted import (
     number_of_tools,
     unseen_plugins,
 )
-from pegboard.core.surface.purposes import purposes
+from pegboard.core.surface.purposes import Purpose, clipped, purposes
 
 Count = Callable[[str], int]
 Shorten = Callable[[str], str]
@@ -172,7 +172,7 @@ def _of_plugins(
     about, names = Hinted(toolkits=toolkits, plugins=plugins).about, _group_names(toolkits, plugins)
     if not names:
         return ShownHints()
-    known: Mapping[str, str] = purposes(permissions, loadout) if plugins else EMPTY
+    known: Mapping[str, Purpose] = purposes(permissions, loadout) if plugins else EMPTY
     if room.tokens is None or len(names) * _LEAST <= room.tokens:
         for limit in (None, *_PURPOSE_CHARACTERS):
             lines = tuple(_group_lines(permissions, toolkits, plugins, known, limit))
@@ -189,16 +189,16 @@ def _group_lines(
     permissions: CompiledPermissions,
     toolkits: Iterable[Toolkit],
     plugins: Iterable[Plugin],
-    known: Mapping[str, str],
+    known: Mapping[str, Purpose],
     limit: int | None,
 ) -> Iterator[str]:
     """Yield a line on each, its text of at most ``limit`` characters; with None that of a toolkit is whole."""
     if limit is None:
         yield from _toolkit_lines(permissions, toolkits, str)
     else:
-        yield from _toolkit_lines(permissions, toolkits, lambda text: _clipped(first_sentence(text), limit))
+        yield from _toolkit_lines(permissions, toolkits, lambda text: clipped(first_sentence(text), limit))
     for plugin in plugins:
-        yield _line(plugin.name, _clipped(known[plugin.name], limit or _PURPOSE_CHARACTERS[0]))
+        yield _line(plugin.name, known[plugin.name].within(limit or _PURPOSE_CHARACTERS[0]))
 
 
 def _as_many(names: tuple[str, ...], room: _Room, finds: str) -> tuple[str, ...]:
@@ -243,14 +243,6 @@ def hints_since(
 
 
 # -- lines -----------------------------------------------------------------------------------------
-
-
-def _clipped(text: str, limit: int) -> str:
-    """Return a text of at most so many characters, cut between words where there are any."""
-    if len(text) <= limit:
-        return text
-    whole = text[:limit].rpartition(" ")[0]
-    return f"{(whole or text[: limit - 1]).rstrip(' ,;:…')}…"
 
 
 def _line(name: str, text: str) -> str:

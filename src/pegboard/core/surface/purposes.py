@@ -2,64 +2,63 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
 
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
-from pegboard.core.model.naming import first_sentence, one_line, says_more, words_of
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.naming import first_purpose, says_more
+from pegboard.core.model.tool_words import tool_words, words_text
+from pegboard.core.model.tools import DescribedBy, Plugin, Tool
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import reachable
 
-NAMES: Final = 4
-"""How many names of tools stand for a plugin that nobody described."""
-_SHORT: Final = 8
-"""Up to about so many characters a name's length does not count."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a plugin is for: a text, or the commonest words of its tools' names; and who says so."""
+
+    text: str = ""
+    words: tuple[str, ...] = ()
+    described_by: DescribedBy = ""
+
+    def within(self, limit: int) -> str:
+        """Return it in at most so many characters."""
+        return clipped(self.text or words_text(self.words, limit), limit)
 
 
 @once_per_permissions
-def purposes(permissions: CompiledPermissions, loadout: str | None) -> Mapping[str, str]:
+def purposes(permissions: CompiledPermissions, loadout: str | None) -> Mapping[str, Purpose]:
     """Return what each plugin is for under an active loadout, by its name, on one line.
 
-    It is the first sentence of its description; where that says no more than the name, the most distinct of its tools'
-    names, else what its first tool is for. Only what is within reach counts (P9). Where nothing is known it is empty.
+    It is the first sentence of its description; where that says no more than the name, what its only tool is for, else
+    the commonest words of its tools' names. Only what is within reach counts (P9), and no other plugin.
     """
-    described = {p.name: first_sentence(p.description) for p in permissions.world.catalog.plugins.values()}
-    bare: dict[str, list[Tool]] = {name: [] for name, text in described.items() if not says_more(text, name)}
+    plugins = permissions.world.catalog.plugins.values()
+    bare: dict[str, list[Tool]] = {
+        plugin.name: [] for plugin in plugins if not says_more(plugin.description, plugin.name)
+    }
     for tool in reachable(permissions, State(loadout=loadout)) if bare else ():
         if tool.plugin in bare:
             bare[tool.plugin].append(tool)
-    times = Counter(word for tools in bare.values() for word in {w for tool in tools for w in words_of(tool.name)})
-    return described | {name: _of_tools(name, tools, times) for name, tools in bare.items() if tools}
+    return {plugin.name: purpose_of(plugin, bare.get(plugin.name, ())) for plugin in plugins}
 
 
-def _of_tools(plugin: str, tools: Sequence[Tool], times: Counter[str]) -> str:
-    names = _distinct_names(plugin, tools, times)
-    return names if says_more(names, plugin) else first_sentence(tools[0].description) or names
+def purpose_of(plugin: Plugin, tools: Sequence[Tool]) -> Purpose:
+    """Return what a plugin is for, whose description says it, or these tools do."""
+    text = first_purpose(plugin.description)
+    if not tools or says_more(plugin.description, plugin.name):
+        return Purpose(text=text, described_by=plugin.described_by)
+    words = tool_words(plugin.name, [tool.name for tool in tools])
+    first_known = tuple(word for word in plugin.words if word in words)
+    described = first_purpose(tools[0].description)
+    if described and (len(tools) == 1 or not words):
+        return Purpose(text=described, described_by="tools")
+    return Purpose(text="" if words else text, words=first_known or words, described_by="tools" if words else "")
 
 
-def _distinct_names(plugin: str, tools: Sequence[Tool], times: Mapping[str, int]) -> str:
-    """Return the names whose words run through the plugin and not through others, each with words of its own."""
-    words = [frozenset(words_of(tool.name)) for tool in tools]
-    within = Counter(word for of_one in words for word in of_one)
-    worth = {word: count / times[word] for word, count in within.items() if word not in plugin.casefold()}
-    chosen: list[int] = []
-    while len(chosen) < min(NAMES, len(tools)):
-        rest = [place for place in range(len(tools)) if place not in chosen]
-        best = max(rest, key=lambda place: _gain(tools[place], words[place], worth))
-        chosen.append(best)
-        worth |= dict.fromkeys(words[best] & worth.keys(), 0.0)
-    more = ", …" if len(tools) > NAMES else ""
-    return ", ".join(one_line(_without(plugin, tools[place].name)) for place in chosen) + more
-
-
-def _gain(tool: Tool, words: frozenset[str], worth: Mapping[str, float]) -> float:
-    return sum(worth.get(word, 0.0) for word in words) / (len(tool.name) + _SHORT)
-
-
-def _without(plugin: str, name: str) -> str:
-    """Return the name of a tool without that of its plugin in front."""
-    rest = re.sub(rf"^{re.escape(plugin)}[_\-./ ]+", "", name, flags=re.IGNORECASE)
-    return rest or name
+def clipped(text: str, limit: int) -> str:
+    """Return a text of at most so many characters, cut between words where there are any."""
+    if len(text) <= limit:
+        return text
+    whole = text[:limit].rpartition(" ")[0]
+    return f"{(whole or text[: limit - 1]).rstrip(' ,;:…')}…"

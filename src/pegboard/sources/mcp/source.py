@@ -162,6 +162,8 @@ class McpSource:
                 if error.code != METHOD_NOT_FOUND:
                     raise
                 tools = []  # a server of prompts or resources only
+            from pegboard.sources.mcp.transports.server_process import described_package
+
             self._tools[spec.name, self.fingerprint(spec)] = len(tools)
             about = live.client.server_info
             live.newest = manifest_of(
@@ -170,6 +172,7 @@ class McpSource:
                 description=about.description or about.title if about is not None else None,
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
+                package=await asyncio.to_thread(described_package, spec),
             )
             return live.newest
 

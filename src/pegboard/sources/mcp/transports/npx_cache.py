@@ -33,7 +33,7 @@ def remove_half_installed(
 
     What somebody installs right now is left alone, unless it is ``ours``, and has been killed.
     """
-    folder = _folder(command, args, env)
+    folder = installation_folder(command, args, env)
     if folder is None or not _is_half(folder) or not (ours or not _is_being_installed(folder)):
         return False
     return _removed(folder)
@@ -41,15 +41,15 @@ def remove_half_installed(
 
 def remove_broken(command: str | None, args: Sequence[str], env: Mapping[str, str], printed: Iterable[str]) -> bool:
     """Remove the packages that a command of npx starts, if what it printed says that parts of them are missing."""
-    folder = _folder(command, args, env)
+    folder = installation_folder(command, args, env)
     text = "\n".join(printed)
     broken = folder is not None and f"_npx/{folder.name}/" in text and any(lack in text for lack in _LACKS)
     return folder is not None and broken and not _is_being_installed(folder) and _removed(folder)
 
 
-def _folder(command: str | None, args: Sequence[str], env: Mapping[str, str]) -> Path | None:
+def installation_folder(command: str | None, args: Sequence[str], env: Mapping[str, str]) -> Path | None:
     """Return the folder into which npx installs the packages of a command, or None where it is not known."""
-    packages = _packages(command, args)
+    packages = packages_of(command, args)
     named = next((value for name, value in env.items() if name.casefold() == "npm_config_cache"), "")
     home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text, as the environment has it
     if not packages:
@@ -58,7 +58,7 @@ def _folder(command: str | None, args: Sequence[str], env: Mapping[str, str]) ->
     return Path(named or Path(home) / ".npm") / "_npx" / digest
 
 
-def _packages(command: str | None, args: Sequence[str]) -> list[str]:
+def packages_of(command: str | None, args: Sequence[str]) -> list[str]:
     """Return the packages that a command of npx installs, none where that is not sure."""
     program = PurePath(command or "").name.casefold().removesuffix(".cmd")
     words = list(args)

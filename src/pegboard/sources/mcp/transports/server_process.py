@@ -41,6 +41,13 @@ def environment(spec: ServerSpec) -> dict[str, str]:
     return {**get_default_environment(), **ours, **spec.env}
 
 
+def described_package(spec: ServerSpec) -> str:
+    """Return how the package of a server is described, as far as that is found on this machine."""
+    from pegboard.sources.mcp.transports.package_descriptions import package_description
+
+    return package_description(spec.command, spec.args, environment(spec))
+
+
 async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
     """Return how a server is started; what was left half installed of it has been removed."""
     if spec.fetched:

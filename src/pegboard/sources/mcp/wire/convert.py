@@ -33,13 +33,15 @@ def manifest_of(
     description: str | None,
     instructions: str | None,
     offers: frozenset[str] | None = None,
+    package: str = "",
 ) -> Manifest:
-    """Return what a server says of itself."""
+    """Return what a server says of itself, and how its package is described."""
     return Manifest(
         tools=tuple(tool_of(plugin, raw) for raw in tools),
         description=description or "",
         instructions=instructions or "",
         offers=offers,
+        package=package,
     )
 
 
