@@ -18,8 +18,24 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
+MEMORY = "/dev/shm"
+
+
+def roomy_memory() -> str | None:
+    """Return the folder in memory where programs may run and there is room for what tests write; None without one."""
+    if not os.access(MEMORY, os.W_OK):
+        return None
+    found = os.statvfs(MEMORY)
+    return MEMORY if not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > 2_000_000_000 else None
+
+
+# Stores and kept files wait several times for the disk from their first opening to their closing; thousands are made.
+_FOLDER = roomy_memory()
+if _FOLDER is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _FOLDER)
+
 # What a run of the tests counts or keeps stays out of the user's own folders.
-_CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-")
+_CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-", dir=_FOLDER)
 os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = _CACHE.name
 
 
@@ -60,7 +76,7 @@ def run_python(example: Example) -> None:
 
 def enter_empty_folder(namespace: dict[str, Any]) -> None:
     stack = namespace[FOLDER] = ExitStack()
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_FOLDER))
     stack.enter_context(chdir(folder))
     namespace[RUNNER] = stack.enter_context(asyncio.Runner())
 

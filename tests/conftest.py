@@ -34,20 +34,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORY = "/dev/shm"
-
-
-def memory_is_roomy() -> bool:
-    """Return whether there is a folder in memory in which programs may run, with room for what tests write."""
-    if not os.access(MEMORY, os.W_OK):
-        return False
-    found = os.statvfs(MEMORY)
-    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize > 2_000_000_000
-
-
-# A store in a file waits eight times for the disk from its first opening to its closing, and thousands are made.
-if memory_is_roomy():
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 def installed(variable: str, usual: str) -> Path:

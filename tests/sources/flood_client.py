@@ -1,12 +1,13 @@
-"""Call a server that floods its callers; print how each call ended, and what the process took, as JSON.
+"""Call servers that flood their callers; print how each call ended, and what the process took, as JSON.
 
-Arguments: 1 where calls go around the SDK, else 0; the server as JSON, the tools as JSON.
+The argument is JSON: by the name of a job, whether calls go around the SDK, the server, and its tools.
 Another server is called meanwhile.
 """
 
 import asyncio
 import json
 import sys
+from typing import Any
 
 from mcp_helpers import call, peak, plain, text
 
@@ -15,12 +16,18 @@ from pegboard.errors import PegboardError
 from pegboard.sources.mcp import McpSource
 
 
-async def main(fast_path: str, server: str, tools: str) -> None:
-    source = McpSource(fast_path=fast_path == "1")
-    spec = ServerSpec(**json.loads(server))
-    ended: dict[str, list[object]] = {}
+async def main(jobs: str) -> None:
+    ended = {name: await outcomes(*job) for name, job in json.loads(jobs).items()}
+    print(json.dumps({"peak": peak(), "ended": ended}))
+
+
+async def outcomes(fast_path: bool, server: dict[str, Any], tools: list[str]) -> dict[str, list[str]]:
+    """Return how the call of each tool ended, and the answer of the other server."""
+    source = McpSource(fast_path=fast_path)
+    spec = ServerSpec(**server)
+    ended: dict[str, list[str]] = {}
     await call(source, plain(), "pid")
-    for tool in json.loads(tools):
+    for tool in tools:
         flood = asyncio.create_task(call(source, spec, tool))
         meanwhile = text(await call(source, plain(), "echo", text="meanwhile"))
         try:
@@ -28,8 +35,8 @@ async def main(fast_path: str, server: str, tools: str) -> None:
         except PegboardError as error:
             ended[tool] = [error.message, error.hint, meanwhile]
     await source.aclose()
-    print(json.dumps({"peak": peak(), "ended": ended}))
+    return ended
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main(sys.argv[1]))

@@ -458,7 +458,8 @@ async def main(if_possible: bool) -> None:
         await source.retain([])
     await source.aclose()
 
-asyncio.run(main(sys.argv[3] == "if_possible"))
+for if_possible in (False, True):
+    asyncio.run(main(if_possible))
 """
 
 
@@ -468,19 +469,15 @@ def test_without_kernel_support_a_server_is_unavailable_or_runs_with_a_warning(
 ) -> None:
     "A7: where the kernel cannot, the reason is said; `if_possible` runs it, and says so once (P6)."
 
-    def ran(how: str) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-c", HIDING, str(tmp_path), str(SERVERS / "reaching_server.py"), how]
-        hiding = [sys.executable, str(SERVERS / "without_landlock.py"), hidden, *program]
-        return subprocess.run(hiding, capture_output=True, text=True, check=True)
-
-    strict = ran("")
-    assert (
-        f"Server 'one' is not available: it is to be confined, and cannot be: this kernel has {lacks}" in strict.stdout
-    )
-    assert "`if_possible: true` under `confine` in `servers: one` runs it unconfined there." in strict.stdout
-    lenient = ran("if_possible")
-    assert lenient.stdout.splitlines() == ["['reach']", "['reach']"]
-    assert lenient.stderr.count("server 'one' RUNS UNCONFINED, with all that its user may") == 1
+    program = [sys.executable, "-c", HIDING, str(tmp_path), str(SERVERS / "reaching_server.py")]
+    hiding = [sys.executable, str(SERVERS / "without_landlock.py"), hidden, *program]
+    ran = subprocess.run(hiding, capture_output=True, text=True, check=True)
+    *strict, first, second = ran.stdout.splitlines()
+    reason = f"Server 'one' is not available: it is to be confined, and cannot be: this kernel has {lacks}"
+    assert [reason in line for line in strict] == [True, True]
+    assert "`if_possible: true` under `confine` in `servers: one` runs it unconfined there." in strict[0]
+    assert first == second == "['reach']"
+    assert ran.stderr.count("server 'one' RUNS UNCONFINED, with all that its user may") == 1
 
 
 @pytest.fixture
@@ -489,29 +486,22 @@ def repository(inside: Path) -> Path:
     return inside
 
 
-@pytest.mark.parametrize("read", [(), ("~/.gitconfig",)])
-async def test_published_servers_answer_confined_as_they_do_by_themselves(
-    source: McpSource, repository: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, read: tuple[str, ...]
+async def test_a_published_server_answers_confined_as_it_does_by_itself(
+    source: McpSource, repository: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     "A7: also git, which ends where its user's settings are there and may not be read: it does without them."
     (outside / ".gitconfig").write_text("[user]\n\tname = Ada\n")
     monkeypatch.setenv("HOME", str(outside))
-    granted = tuple(each.replace("~", str(outside)) for each in read)
-    confine = Confinement(write=(str(repository),), read=granted, network=(), folder=str(repository))
-    asked: dict[str, tuple[str, dict[str, Any]]] = {
-        "git": ("git_status", {"repo_path": str(repository)}),
-        "time": ("convert_time", {"source_timezone": "UTC", "time": "12:30", "target_timezone": "Asia/Tokyo"}),
-    }
-    for name, (tool, arguments) in asked.items():
-        if name == "time" and read:
-            continue
-        alone = ServerSpec(name=name, command=sys.executable, args=("-m", f"mcp_server_{name}"))
-        confined = replace(alone, name=f"{name}-confined", confine=confine)
-        lists = [(await source.describe(spec, {})).tools for spec in (alone, confined)]
-        assert [replace(tool, plugin=name) for tool in lists[1]] == list(lists[0])
-        said = [await call(source, spec, tool, **arguments) for spec in (alone, confined)]
-        assert not said[0].is_error
-        assert (said[0].content, said[0].structured) == (said[1].content, said[1].structured)
+    alone = ServerSpec(name="git", command=sys.executable, args=("-m", "mcp_server_git"))
+    own = (await source.describe(alone, {})).tools
+    said = await call(source, alone, "git_status", repo_path=str(repository))
+    assert not said.is_error
+    for name, read in {"without": (), "with": (str(outside / ".gitconfig"),)}.items():
+        confine = Confinement(write=(str(repository),), read=read, network=(), folder=str(repository))
+        confined = replace(alone, name=name, confine=confine)
+        assert [replace(tool, plugin="git") for tool in (await source.describe(confined, {})).tools] == list(own)
+        answer = await call(source, confined, "git_status", repo_path=str(repository))
+        assert (answer.content, answer.structured) == (said.content, said.structured)
 
 
 async def test_caches_of_two_servers_are_apart(source: McpSource, inside: Path) -> None:

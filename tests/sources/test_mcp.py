@@ -394,22 +394,6 @@ def test_the_sdk_is_imported_only_when_a_server_is_needed() -> None:
     assert done.stdout.strip() == "False"
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> str:
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Begin"], check=True)
-    return str(tmp_path)
-
-
-async def test_the_published_git_server_works(source: McpSource, repository: str) -> None:
-    spec = ServerSpec(name="git", command=sys.executable, args=("-m", "mcp_server_git"))
-    assert "git_log" in [tool.name for tool in (await source.describe(spec, {})).tools]
-    result = await call(source, spec, "git_log", repo_path=repository)
-    assert not result.is_error
-    assert "Begin" in text(result)
-
-
 async def test_the_published_time_server_works(source: McpSource) -> None:
     spec = ServerSpec(name="time", command=sys.executable, args=("-m", "mcp_server_time"))
     assert "get_current_time" in [tool.name for tool in (await source.describe(spec, {})).tools]

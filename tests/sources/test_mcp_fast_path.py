@@ -112,6 +112,7 @@ async def test_calls_go_around_the_sdk_and_all_else_through_it(both: Both, spec:
         assert (await wire_id(source, spec) >= OURS) == (source is both.around)
 
 
+@pytest.mark.parametrize("era", [()], indirect=True)
 def test_nothing_of_the_fast_path_is_imported_where_it_is_off(web: ServerSpec) -> None:
     code = f"""
 import asyncio, sys

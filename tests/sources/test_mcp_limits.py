@@ -20,6 +20,7 @@ from pegboard.sources.mcp import McpSource
 
 MOST = 200  # MiB of memory
 FOUR = 4 * 1024 * 1024
+THIRTY_TWO = 8 * FOUR
 CLIENT = Path(__file__).parent / "flood_client.py"
 HINT = "Raise `limits: {message: ...}` in `servers: flood` if its messages have to be larger."
 
@@ -41,17 +42,31 @@ def stdio(**fields: Any) -> ServerSpec:
     return ServerSpec(name="flood", command=sys.executable, args=args, **fields)
 
 
-def outcomes(spec: ServerSpec, *tools: str, fast_path: bool) -> dict[str, list[str]]:
+Outcomes = dict[str, dict[str, list[str]]]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
     """Return how calls ended that were made in a process of their own, which stayed small."""
-    server = {"name": spec.name, "command": spec.command, "args": spec.args, "url": spec.url}
-    server = json.dumps({**server, "transport": spec.transport, "message_limit": spec.message_limit})
-    command = [sys.executable, str(CLIENT), str(int(fast_path)), server, json.dumps(tools)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    with web(message_limit=FOUR) as http, web("sse", message_limit=FOUR) as sse:
+        jobs = {
+            **{f"web {way}": (way == "fast", http, (*BODIES, *EVENTS, "echo")) for way in WAYS},
+            **{f"stdio {way}": (way == "fast", stdio(message_limit=FOUR), (*LINES, "echo")) for way in WAYS},
+            "sse": (False, sse, ("event",)),
+            "head": (True, replace(http, message_limit=THIRTY_TWO), ("head",)),
+        }
+        given = {name: (fast, _as_json(spec), tools) for name, (fast, spec, tools) in jobs.items()}
+        command = [sys.executable, str(CLIENT), json.dumps(given)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout)
     assert report["peak"] < MOST
-    assert {meanwhile for *_, meanwhile in report["ended"].values()} == {"meanwhile"}
-    return {tool: ended[:2] for tool, ended in report["ended"].items()}
+    assert {meanwhile for ended in report["ended"].values() for *_, meanwhile in ended.values()} == {"meanwhile"}
+    return {job: {tool: each[:2] for tool, each in ended.items()} for job, ended in report["ended"].items()}
+
+
+def _as_json(spec: ServerSpec) -> dict[str, Any]:
+    return {name: getattr(spec, name) for name in ("name", "command", "args", "url", "transport", "message_limit")}
 
 
 def too_large(tool: str, limit: str = "4MiB") -> list[str]:
@@ -60,35 +75,32 @@ def too_large(tool: str, limit: str = "4MiB") -> list[str]:
 
 BODIES = ("gzip", "deflate", "raw_deflate", "refused", "refused_text", "chunked", "unframed")
 EVENTS = ("event", "data", "event_gzip")
+LINES = ("line", "named_line")
+WAYS = ("fast", "sdk")
 
 
-@pytest.mark.both_paths
-def test_a_body_or_an_event_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_body_or_an_event_over_the_limit_fails_its_call_and_costs_no_memory(outcomes: Outcomes, way: str) -> None:
     """G8: 300 MB of zeros in gzip or deflate, a body without end, with and without its length, also of an error.
 
     So does an event: one line, or many, without end; 300 MB in gzip.
     """
-    with web(message_limit=FOUR) as spec:
-        ended = outcomes(spec, *BODIES, *EVENTS, "echo", fast_path=fast_path)
-    assert ended == {**{tool: too_large(tool) for tool in (*BODIES, *EVENTS)}, "echo": ["result", "None"]}
+    expected = {**{tool: too_large(tool) for tool in (*BODIES, *EVENTS)}, "echo": ["result", "None"]}
+    assert outcomes[f"web {way}"] == expected
 
 
-@pytest.mark.both_paths
-def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(outcomes: Outcomes, way: str) -> None:
     """G8: what is printed without end ends the process; the next call starts it again."""
-    tools = ("line", "named_line")
-    ended = outcomes(stdio(message_limit=FOUR), *tools, "echo", fast_path=fast_path)
-    assert ended == {**{tool: too_large(tool) for tool in tools}, "echo": ["result", "None"]}
+    assert outcomes[f"stdio {way}"] == {**{tool: too_large(tool) for tool in LINES}, "echo": ["result", "None"]}
 
 
-def test_an_event_of_the_older_transport_over_the_limit_fails_its_call_and_costs_no_memory() -> None:
-    with web("sse", message_limit=FOUR) as spec:
-        assert outcomes(spec, "event", fast_path=False) == {"event": too_large("event")}
+def test_an_event_of_the_older_transport_over_the_limit_fails_its_call_and_costs_no_memory(outcomes: Outcomes) -> None:
+    assert outcomes["sse"] == {"event": too_large("event")}
 
 
-def test_a_head_without_end_fails_its_call_and_costs_no_memory() -> None:
-    with web() as spec:
-        [(message, _)] = outcomes(spec, "head", fast_path=True).values()
+def test_a_head_without_end_fails_its_call_and_costs_no_memory(outcomes: Outcomes) -> None:
+    [(message, _)] = outcomes["head"].values()
     assert message.startswith("Server 'flood' went away during the call of 'head': ")
 
 

@@ -212,8 +212,9 @@ def _forget(folder: str, modules: Mapping[str, ModuleType]) -> None:
     for name, module in modules.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]
+    below = os.path.join(folder, "")  # noqa: PTH118 - of hundreds of folders, each time a plugin is closed
     for path in sys.path_importer_cache.copy():
-        if Path(path).is_relative_to(folder):
+        if path == folder or path.startswith(below):
             sys.path_importer_cache.pop(path, None)
 
 
