@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
 from pegboard.stores.sql.database import insert, key_of
+from pegboard.stores.sql.old_requests import OldRequests
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.cleaning import Cleaning
@@ -35,8 +36,7 @@ class PendingRecords:
 
     def __init__(self, cleaning: Cleaning) -> None:
         self._cleaning = cleaning
-        self.decisions = MOST_PENDING
-        """How many decisions were stored since it was looked whether they are too many; at first that is not known."""
+        self.old: Final = OldRequests()
         self.rows: list[PendingRecord] = []
         self._pending_size = 0
 
@@ -65,8 +65,8 @@ class PendingRecords:
         return len(self.take(max(0, len(self.rows) - MOST_PENDING)))
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
-        """Count the decisions that are stored now, and remove some old records where it is time to."""
-        self.decisions += sum([not call for _, _, call in taken])
+        """Remove some old records where it is time to."""
+        self.old.written(len(taken))
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:

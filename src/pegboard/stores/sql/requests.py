@@ -28,17 +28,14 @@ if TYPE_CHECKING:
     from pegboard.stores.sql.database import Database, Row, Transaction
 
 AT_ONCE: Final = 256
-"""How many old rows are removed, or lose their details, at once: some milliseconds."""
+"""How many records lose their details, or in memory are removed, at once: some milliseconds."""
 
 _FIELDS: Final = AuditRecord._fields
 _LINE: Final = ", ".join(_FIELDS)
 _NUMBERS: Final = CallNumbers._fields
-_REMOVE: Final = "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request WHERE "
-_OVER: Final = f"{_REMOVE}kept_until <= ? ORDER BY kept_until LIMIT ?)"
-_ALL_BUT: Final = f"{_REMOVE}id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"  # noqa: S608
-_DECISIONS_BUT: Final = (
-    f"{_REMOVE}kept_until IS NULL AND id <="  # noqa: S608 - constants
-    " (SELECT id FROM main.request WHERE kept_until IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)"
+_ALL_BUT: Final = (
+    "DELETE FROM main.request WHERE id IN (SELECT id FROM main.request"
+    " WHERE id <= (SELECT max(id) FROM main.request) - ? ORDER BY id LIMIT ?)"
 )
 _EMPTY: Final = "UPDATE main.request SET details_until = NULL, size = 0, details = '' WHERE "
 _DETAILS: Final = "SELECT id, size FROM main.request WHERE details_until IS NOT NULL ORDER BY details_until LIMIT ?"
@@ -64,8 +61,7 @@ class StoredRequests(StoreBase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.decisions_kept = 100_000
-        self._cleaning.pieces.extend((self._remove_over, self._remove_details, self._remove_surplus))
+        self._cleaning.pieces.extend((self._remove_details, self._remove_surplus, self._records.old.remove_some))
 
     @property
     def lasts(self) -> bool:
@@ -93,10 +89,6 @@ class StoredRequests(StoreBase):
         self._records.add(entry, details, True)
         self._batches.schedule()
 
-    async def _remove_over(self, transaction: Transaction) -> bool:
-        """Remove calls whose days are over."""
-        return await transaction.changed(_OVER, int(time.time()), AT_ONCE) == AT_ONCE
-
     async def _remove_details(self, transaction: Transaction) -> bool:
         """Remove the details of decisions whose days are over, and those that end first where all are too much."""
         if await transaction.changed(_DETAILS_OVER, int(time.time()), AT_ONCE) == AT_ONCE:
@@ -114,17 +106,10 @@ class StoredRequests(StoreBase):
         return surplus > 0
 
     async def _remove_surplus(self, transaction: Transaction) -> bool:
-        """Remove the oldest decisions where there are too many; in memory calls are as many at most."""
-        keep = self.decisions_kept
-        if not self._db.lasts:
-            return await transaction.changed(_ALL_BUT, keep, AT_ONCE) == AT_ONCE
-        stored = self._records.decisions
-        if stored <= keep // 20:  # going over as many as are kept takes a few milliseconds
+        """Remove the oldest records in memory, calls too, where there are too many."""
+        if self._db.lasts:
             return False
-        more = await transaction.changed(_DECISIONS_BUT, keep, AT_ONCE) == AT_ONCE
-        if not more:
-            self._records.decisions -= stored  # what was stored since may be more again
-        return more
+        return await transaction.changed(_ALL_BUT, self._records.old.decisions_kept, AT_ONCE) == AT_ONCE
 
     async def _written_rows(self, sql: str, *values: Any) -> list[Row]:
         """Return the rows of a query once what waits is written."""

@@ -64,7 +64,6 @@ INDEXES: Final = {
     "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
     "use_by_time": "use (at)",
     "request_of_session": "request (of_session)",
-    "request_by_end": "request (kept_until)",
     "request_details": "request (details_until, size) WHERE details_until IS NOT NULL",
 }
 COUNTERS: Final = ("others", "permissions", "pins", "states")

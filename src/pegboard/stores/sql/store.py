@@ -47,7 +47,7 @@ class SqlStore(
 
     def __init__(self, database: Database, *, audit_keep: int = 100_000) -> None:
         super().__init__(database)
-        self.decisions_kept = audit_keep
+        self._records.old.decisions_kept = audit_keep
 
     async def open(self) -> None:
         """Make the tables where they are missing; raises ``StoreError`` as the database says."""
@@ -68,6 +68,7 @@ class SqlStore(
     async def remove_old(self) -> None:
         """Remove the records and counts whose time is over; raises ``StoreError``."""
         await self._batches.flush()
+        self._records.old.is_due = True
         await self._cleaning.clean()
 
     def _forget(self, kind: str, key: str | None) -> None:
