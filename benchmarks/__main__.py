@@ -63,6 +63,7 @@ PROGRAMS = (
     "calls",
     "console",
     "dialogues",
+    "everyday",
     "gateway",
     "install",
     "keystrokes",

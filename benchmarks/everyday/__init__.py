@@ -4,3 +4,7 @@
 whether each tool reads or writes. ``develop/`` and ``kept/`` hold one half each of the requests, with the tools that
 do each, and of the small talk that needs none. The kept half is not to be looked at while ranking is changed.
 """
+
+from benchmarks.everyday.program import main
+
+__all__ = ["main"]
