@@ -101,3 +101,34 @@ async def test_a_slow_start_delays_no_other_server(hasty: McpSource, tmp_path: P
     assert state(hasty, "slow")["state"] == "starting"
     await waiting
     assert ready in ([], ["plain"])
+
+
+@pytest.mark.parametrize("how", ["load", "call"])
+async def test_a_server_that_a_request_waits_for_starts_before_the_others(tmp_path: Path, how: str) -> None:
+    """G8: what is fetched in the background keeps nobody waiting, however many servers that are."""
+    source, there = McpSource(spawns=1), tmp_path / "there"
+    first, other, wanted = (
+        plain("--wait-for", str(there if name == "first" else tmp_path / "never"), "--log", str(log), name=name)
+        for name in ("first", "other", "wanted")
+        if (log := tmp_path / name)
+    )
+    asked = [asyncio.create_task(source.describe(first, EMPTY))]
+    await until(lambda: happened(tmp_path / "first").count("initialize") == 1)
+    asked.append(asyncio.create_task(source.describe(other, EMPTY)))
+    await until(lambda: "other" in starting(source))
+    if how == "load":  # what names a server waits for the one that asks it already
+        asked.append(asyncio.create_task(source.describe(wanted, EMPTY)))
+        source.need("wanted")
+    else:
+        asked.append(asyncio.create_task(source.call(wanted, EMPTY, ECHO, {"text": "x"}, CallContext())))
+    await until(lambda: "wanted" in starting(source))
+    there.touch()
+    await until(lambda: "start" in happened(tmp_path / "wanted"))
+    assert happened(tmp_path / "other") == []
+    for task in asked:
+        task.cancel()
+    await source.aclose()
+
+
+def starting(source: McpSource) -> set[str]:
+    return {one["name"] for one in source.states() if one["state"] == "starting"}

@@ -46,6 +46,7 @@ from pegboard.ports.sources import (
     OtherDefinitionError,
     ScopedSource,
     Source,
+    SourceWithTurns,
     TakeList,
 )
 from pegboard.ports.stores import (
@@ -174,6 +175,7 @@ __all__ = [
     "SessionKey",
     "SessionStore",
     "Source",
+    "SourceWithTurns",
     "StateChange",
     "Store",
     "StoredPermissions",

@@ -93,6 +93,19 @@ class ListReader(Protocol):
 
 
 @runtime_checkable
+class SourceWithTurns(Protocol):
+    """A source of which only so many plugins begin to start at once."""
+
+    def need(self, plugin: str) -> None:
+        """Let a plugin begin to start before those that no request waits for.
+
+        Args:
+            plugin: Its name.
+        """
+        ...
+
+
+@runtime_checkable
 class ScopedSource(Protocol):
     """A source that keeps objects or connections for each scope of calls (G9)."""
 

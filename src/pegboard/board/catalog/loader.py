@@ -29,7 +29,7 @@ from pegboard.core.model.tools import (
     variant_key,
 )
 from pegboard.errors import NeedsLoginError, PegboardError, ToolUnavailableError
-from pegboard.ports import CodeSource, ListReader, ManifestStore, Source
+from pegboard.ports import CodeSource, ListReader, ManifestStore, Source, SourceWithTurns
 
 log = logging.getLogger("pegboard")
 
@@ -277,6 +277,8 @@ class CatalogLoader:
         for want in wants:
             if self.missing(want, retry=retry, confirm=confirm):
                 (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
+                if wait is None:
+                    self._need(want.plugin)
         if not (near or far):
             return False
         if wait is None:
@@ -286,6 +288,12 @@ class CatalogLoader:
         await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
         self._late |= {task for task in near | far if not task.done()}
         return True
+
+    def _need(self, plugin: str) -> None:
+        """Let a plugin begin to start before those that no request waits for."""
+        source = self.source_of(self.specs[plugin])
+        if isinstance(source, SourceWithTurns):
+            source.need(plugin)
 
     async def refresh(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""

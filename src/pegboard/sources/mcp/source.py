@@ -81,7 +81,7 @@ class McpSource:
             learn=learn or masker.learn,
             start_timeout=start_timeout,
             patience=patience if start_timeout is None else inf,
-            spawns=asyncio.Semaphore(spawns),
+            spawns=spawns,
             monotonic=monotonic,
             asks=asks,
             fast_path=fast_path,
@@ -98,6 +98,10 @@ class McpSource:
         self._take_list: TakeList | None = None
         self._one_owner = OneOwner()
         self.offering = ServerLists(self, self._run, mask=self._settings.mask, check_every=check_every)
+
+    def need(self, plugin: str) -> None:
+        """Let a server begin to start before those that no request waits for."""
+        self._settings.needed.add(plugin)
 
     def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
         """Keep the files that this returns from every server that is confined and started from now on (P10)."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
     from pegboard.ports.calls import Progress
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
+    from pegboard.sources.mcp.wire.upstream_call import Call
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -68,6 +69,7 @@ class Connection:
         self._live: OpenConnection | None = None
         self._starting: asyncio.Task[OpenConnection | Fault] | None = None
         self._began_at = 0.0
+        self._turn_began_at: float | None = None
         self._overdue = False
         self._late_fault: Fault | None = None
         self._installed_anew = False
@@ -90,10 +92,11 @@ class Connection:
         """Return whether it is being started."""
         return self._starting is not None
 
-    async def up(self, report: Progress | None = None) -> OpenConnection:
+    async def up(self, made: Call | None = None) -> OpenConnection:
         """Return the connection, started if it is not up; callers at the same time share one start.
 
-        ``report`` is told how long the start takes. Raises ``ToolUnavailableError`` where it cannot be started, is not
+        The call that was ``made``, if it is one, is told how long the start takes, and has it begin before those that
+        no call waits for. Raises ``ToolUnavailableError`` where it cannot be started, is not
         tried again yet, or takes longer than a request waits; then the start goes on, and who asked is told of its end.
         """
         if (live := self.live) is not None:
@@ -109,10 +112,12 @@ class Connection:
             if pause and fault is not None:
                 raise fault.error(self.spec, again_in=pause)
             self._begin()
+        if made is not None and self._turn_began_at is None:
+            self._settings.needed.add(self.spec.name)
         while True:
             starting = self._starting
             assert starting is not None
-            await self._wait_for(starting, report)
+            await self._wait_for(starting, made.progress if made is not None else None)
             outcome = await asyncio.shield(starting)
             if not isinstance(outcome, Fault):
                 return outcome
@@ -129,28 +134,34 @@ class Connection:
         while not starting.done():
             if now() >= until:
                 self._overdue = True
+                goes_on = f"It goes on, for {limit:g} s in all (`start` in `{self.spec.section}`)"
                 raise ToolUnavailableError(
                     f"{self.spec.label} is not available: {self._still_starting()}.",
-                    hint=f"It goes on, for {limit:g} s in all (`start` in `{self.spec.section}`): call again later.",
+                    hint=f"{'It will start' if self._turn_began_at is None else goes_on}: call again later.",
                     location=self.spec.place,
                 )
             await asyncio.wait([starting], timeout=min(until - now(), every))
             if report is not None and not starting.done():
-                took = now() - self._began_at
-                await report(took, limit, f"{self.spec.label}: {self._still_starting()}")
+                await report(self._start_took(), limit, f"{self.spec.label}: {self._still_starting()}")
 
     def _still_starting(self) -> str:
         """Return in words that the start goes on, for how long, and what was printed last."""
-        what = "installing" if self.spec.fetched else "starting"
-        took = asyncio.get_running_loop().time() - self._began_at
+        if self._turn_began_at is None:
+            return "it waits for its turn to start, after other servers"
+        what, took = "installing" if self.spec.fetched else "starting", self._start_took()
         lines = list(self._last.stderr) if self._last is not None else []
         said = f"; its last line on standard error: {lines[-1]}" if lines else ""
         return self.mask(f"it is still {what}, for {took:.0f} s so far{said}")
+
+    def _start_took(self) -> float:
+        """Return for how many seconds the start goes on, without what it has waited for its turn."""
+        return 0.0 if self._turn_began_at is None else asyncio.get_running_loop().time() - self._turn_began_at
 
     def _begin(self, after: Collection[asyncio.Task[Any]] = ()) -> None:
         """Begin to start, once these tasks have ended."""
         self.history.changed()
         self._began_at = asyncio.get_running_loop().time()
+        self._turn_began_at = None
         self._overdue = False
         self._starting = asyncio.create_task(self._start(after), context=contextvars.Context())
 
@@ -159,7 +170,9 @@ class Connection:
             if after:
                 await asyncio.wait(after, timeout=_STOPPED_WITHIN)
                 self.history.forget_failures()
-            async with _turn_to_start(self._settings):
+            async with self._settings.turns.turn(self.spec.name, min(_TURN, self._settings.patience)):
+                self._settings.needed.discard(self.spec.name)
+                self._turn_began_at = asyncio.get_running_loop().time()
                 outcome = await self._try_eras()
         finally:
             if self._starting is asyncio.current_task():
@@ -448,20 +461,6 @@ class Connection:
         if not self.history.failing:
             return "idle"
         return "backing_off" if self.history.pause else "down"
-
-
-@asynccontextmanager
-async def _turn_to_start(settings: SourceSettings) -> AsyncGenerator[None]:
-    """Wait for one's turn to start; it ends after some seconds, so that a slow start delays no other server."""
-    spawns = settings.spawns
-    await spawns.acquire()
-    release = asyncio.get_running_loop().call_later(min(_TURN, settings.patience), spawns.release)
-    try:
-        yield
-    finally:
-        if release.when() > asyncio.get_running_loop().time() and not release.cancelled():
-            release.cancel()
-            spawns.release()
 
 
 def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:

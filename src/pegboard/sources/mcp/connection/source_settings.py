@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.transports.launch import Launches
 
 
@@ -19,21 +19,28 @@ class SourceSettings:
     ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
     names of those that have been reported to print what is no message, ``launches`` is how
     processes are started. ``start_timeout`` goes before the time that each server may take to start; ``patience`` is
-    how long a request waits for a start that goes on. ``learn`` is handed each value that is read for a server, to be
-    masked from then on.
+    how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
+    that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
+    be masked from then on.
     """
 
     mask: Callable[[str], str]
     learn: Callable[[str, str], None]
     start_timeout: float | None = None
     patience: float = 45.0
-    spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    spawns: int = 4
+    needed: set[str] = field(default_factory=set[str])
+    turns: StartTurns = field(init=False)
     monotonic: Callable[[], float] = time.monotonic
     fast_path: bool = True
     asks: bool = True
     handshake_only: set[str] = field(default_factory=set[str])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
+
+    def __post_init__(self) -> None:
+        """Begin without a server that starts."""
+        self.turns = StartTurns(self.spawns, self.needed)
 
     def start_limit(self, spec: ServerSpec) -> float:
         """Return how long the start of a server may take, in seconds."""

@@ -71,7 +71,7 @@ async def run(
     tries = 0
     while True:
         tries += 1
-        live = connection.live or await connection.up(made.progress if made is not None else None)
+        live = connection.live or await connection.up(made)
         if tool is not None and connection.reads is not None and not live.lists(tool):
             live = await _on_listed(connection, spec, tool)
         if made is not None:
