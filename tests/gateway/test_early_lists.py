@@ -164,3 +164,43 @@ async def test_early_lists_over_http_are_those_of_the_sdk(tmp_path: Path, token:
             assert (early.status_code, late.status_code) == (200, 200)
             assert early.headers["content-type"] == late.headers["content-type"]
             assert early.content == late.content
+
+
+LIST_WITHOUT_THE_SDK = """
+import asyncio, json, sys
+from functools import partial
+from pegboard import Pegboard
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify
+from pegboard.gateway.fast.lazy_app import LazyApp
+
+async def main(path, body, headers):
+    sent = []
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+    async def send(message):
+        sent.append(message)
+    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
+    async with Pegboard.open(path) as board:
+        rules = Authenticator(board=board, host="127.0.0.1")
+        identified = partial(identify, authenticator=rules, origins=OriginCheck(None, host=rules.host))
+        await LazyApp(board, identified, lambda: None, lambda: None, asyncio.Event())(scope, receive, send)
+    print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
+
+asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))
+"""
+
+
+@pytest.mark.parametrize("method", LISTS)
+async def test_a_first_list_of_each_kind_over_http_needs_no_sdk(tmp_path: Path, method: str) -> None:
+    """G8: nor a server, where it is kept."""
+    config, log = with_log(tmp_path, "one")
+    await first_listed(config)
+    log.unlink()
+    body, headers = modern_request(method)
+    command = [sys.executable, "-c", LIST_WITHOUT_THE_SDK, str(config), json.dumps(body), json.dumps(headers)]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    said, _ = await process.communicate()
+    assert said.decode().split(maxsplit=1) == ["200", "[]\n"]
+    assert started(log) == 0

@@ -91,43 +91,6 @@ async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method
     assert early.content == late.content
 
 
-LIST_WITHOUT_THE_SDK = """
-import asyncio, json, sys
-from functools import partial
-from pegboard import Pegboard
-from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify
-from pegboard.gateway.fast.lazy_app import LazyApp
-
-async def main(path, body, headers):
-    sent = []
-    async def receive():
-        return {"type": "http.request", "body": body, "more_body": False}
-    async def send(message):
-        sent.append(message)
-    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
-    async with Pegboard.open(path) as board:
-        rules = Authenticator(board=board, host="127.0.0.1")
-        identified = partial(identify, authenticator=rules, origins=OriginCheck(None, host=rules.host))
-        await LazyApp(board, identified, lambda: None, lambda: None, asyncio.Event())(scope, receive, send)
-    print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
-
-asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))
-"""
-
-
-async def test_the_first_list_over_http_needs_no_sdk(config: Path) -> None:
-    """G8: importing it takes longer than all the rest of a start."""
-    body, headers = modern_request("tools/list")
-    arguments = [str(config), json.dumps(body), json.dumps(headers)]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", LIST_WITHOUT_THE_SDK, *arguments, stdout=asyncio.subprocess.PIPE
-    )
-    said, _ = await process.communicate()
-    assert said.decode().split(maxsplit=1) == ["200", "[]\n"]
-
-
 WITHOUT_HEAVY_MODULES = """
 import sys
 from importlib.machinery import PathFinder

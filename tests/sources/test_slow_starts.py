@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp_helpers import happened, plain, state, text, until
@@ -112,7 +113,7 @@ async def test_a_server_that_a_request_waits_for_starts_before_the_others(tmp_pa
         for name in ("first", "other", "wanted")
         if (log := tmp_path / name)
     )
-    asked = [asyncio.create_task(source.describe(first, EMPTY))]
+    asked: list[asyncio.Task[Any]] = [asyncio.create_task(source.describe(first, EMPTY))]
     await until(lambda: happened(tmp_path / "first").count("initialize") == 1)
     asked.append(asyncio.create_task(source.describe(other, EMPTY)))
     await until(lambda: "other" in starting(source))
