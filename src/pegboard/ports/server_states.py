@@ -112,7 +112,7 @@ class Restartable(Protocol):
         ...
 
     def activity(self) -> ServerActivity:
-        """Return counts that differ once :meth:`connections` or :meth:`printed` have something new, at next to no cost."""
+        """Return counts that grow once :meth:`connections` or :meth:`printed` have something new; it costs nothing."""
         ...
 
     async def restart(self, spec: PluginSpec) -> None:

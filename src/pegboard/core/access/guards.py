@@ -136,12 +136,12 @@ def _readings(value: str) -> tuple[str, ...]:
     ('2024-01 and more',)
     """
     found: dict[str, None] = {}
-    for text in _decoded(value):
+    for text in decoded(value):
         found.update(dict.fromkeys(_normal(text)))
     return tuple(found)
 
 
-def _decoded(value: str) -> Iterator[str]:
+def decoded(value: str) -> Iterator[str]:
     """Yield a text and what decoding it makes of it, round by round."""
     yield value
     for _ in range(_ROUNDS if "%" in value else 0):

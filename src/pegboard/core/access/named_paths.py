@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, Final, Literal, cast
-from urllib.parse import unquote
 
+from pegboard.core.access.guards import decoded
 from pegboard.core.access.patch_paths import patched_paths
 from pegboard.core.model.tools import EMPTY, JsonObject
 
@@ -27,8 +27,6 @@ _MOST_JSON: Final = 50
 """In how many lines of a text JSON may begin."""
 _JSON: Final = re.compile(r"^\s*(?=[{\[])", re.MULTILINE)
 _DECODER: Final = json.JSONDecoder()
-_ROUNDS: Final = 4
-"""How often a text is decoded that hides percent signs behind percent signs."""
 _SWEEPING: Final = frozenset(
     (
         *("clone", "copy", "cp", "delete", "extract", "link", "move", "mv", "purge", "remove", "rename", "rm", "rmdir"),
@@ -159,22 +157,11 @@ def path_forms(text: str) -> tuple[str, ...]:
     if not text or len(text) > _LONGEST or "\0" in text:
         return ()
     found: dict[str, None] = {}
-    for plain in _decoded(text):
+    for plain in decoded(text):
         bare = plain.strip().strip("\"'`").removeprefix("@")
         for form in (plain, bare, bare.replace("\\", "/")):
             found.update(dict.fromkeys(_parts_of(form)))
     return tuple(form for form in found if form)
-
-
-def _decoded(text: str) -> Iterator[str]:
-    """Yield a text and what decoding it makes of it, round by round."""
-    yield text
-    for _ in range(_ROUNDS if "%" in text else 0):
-        plain = unquote(text)
-        if plain == text:
-            return
-        yield plain
-        text = plain
 
 
 def is_script(text: str) -> bool:
