@@ -220,7 +220,7 @@ def _counted(store: Any, start: int, quarter: list[PastCall]) -> None:
 def _parts(path: Path) -> Iterator[Row]:
     """Yield how many rows the large tables have."""
     with closing(sqlite3.connect(path)) as file:
-        for table in ("request", "request_count"):
+        for table in ("request", "request_session", "request_names", "request_count"):
             ((rows,),) = file.execute(f"SELECT count(*) FROM {table}")
             yield {"what": f"rows of {table}", "found": f"{rows:,}"}
 
@@ -258,7 +258,7 @@ async def _took(ask: Callable[[], Awaitable[object]]) -> str:
 def _while_removed(path: Path) -> list[Row]:
     """Return how long calls take while the records of all calls are removed, and while none is."""
     with closing(sqlite3.connect(path)) as file:
-        file.execute("UPDATE request SET kept_until = 1")
+        file.execute("UPDATE request SET at = 0, days = 1")
         file.commit()
         ((rows,),) = file.execute("SELECT count(*) FROM request")
         during, without = asyncio.run(_called(path, file))
@@ -280,7 +280,7 @@ async def _called(path: Path, file: sqlite3.Connection) -> tuple[list[float], li
         await _calls(session, 10)  # the first import what they need
         while True:
             during += await _calls(session, 50)
-            ((left,),) = file.execute("SELECT count(*) FROM request WHERE kept_until = 1")
+            ((left,),) = file.execute("SELECT count(*) FROM request WHERE at = 0")
             if not left:
                 return during, await _calls(session, len(during))
 

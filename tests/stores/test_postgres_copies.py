@@ -94,7 +94,7 @@ async def test_s2_a_copy_of_a_server_is_of_one_moment(url: str, filled: Postgres
     "fault",
     [
         CopiedRecord("switch", ["agent", "new", 1], 8),
-        CopiedRecord("request", [1, 1, 1, *[None] * 19], 8),
+        CopiedRecord("request", [1, 1, 1, *[None] * 13], 8),
         CopiedRecord("session", ["a", "b", "c", 2**70, 1.0, ""], 8),
         CopiedRecord("session", ["a", "b", b"\xff", 1, 1.0, ""], 8),
         CopiedRecord("numbering", ["nothing", 1], 8),

@@ -15,6 +15,8 @@ from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreBusyError
 from pegboard.stores.sql import SqliteStore
 
+SUBJECTS = "SELECT subject FROM request JOIN request_names AS names ON names.id = of_names ORDER BY request.id"
+
 
 async def until(condition: str, path: Path, *, within: float) -> None:
     """Wait until a query of the file returns a true value."""
@@ -123,7 +125,7 @@ async def test_calls_are_in_the_file_within_50_ms(store: SqliteStore) -> None:
         store.record_later(ENTRY._replace(subject=str(number)))
     assert in_file(store.path, "SELECT count(*) FROM request") == [(0,)]
     await until("SELECT count(*) = 3 FROM request", store.path, within=0.5)
-    assert in_file(store.path, "SELECT subject FROM request ORDER BY id") == [("0",), ("1",), ("2",)]
+    assert in_file(store.path, SUBJECTS) == [("0",), ("1",), ("2",)]
     store.record_later(ENTRY._replace(subject="again"))
     await until("SELECT count(*) = 4 FROM request", store.path, within=0.5)
 
@@ -155,7 +157,7 @@ def test_calls_recorded_without_a_running_loop_are_written_by_the_next_operation
 
     asyncio.run(in_a_loop_that_ends_at_once())
     asyncio.run(store.save(KEY, "text", expected=0))
-    assert in_file(path, "SELECT subject FROM request ORDER BY id") == [("git/log",), ("second",)]
+    assert in_file(path, SUBJECTS) == [("git/log",), ("second",)]
     store.record_later(ENTRY._replace(subject="third"))
     asyncio.run(store.aclose())
     assert in_file(path, "SELECT count(*) FROM request") == [(3,)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from killed_writers import ONE, writers
+from test_store_contract import ENTRY
 
 from pegboard.errors import StoreBusyError
 from pegboard.ports import AuditFilter, CountRecord, CountSums, CountUnit
@@ -93,17 +94,14 @@ async def test_a_sum_that_no_number_holds_stops_nothing(store: SqliteStore) -> N
 
 async def test_a_damaged_record_is_counted_and_stops_nothing(store: SqliteStore) -> None:
     """X4: not in the trail, nor what is kept of a call."""
+    await store.record(ENTRY._replace(subject="tool"))
     with closing(sqlite3.connect(store.path)) as file:
-        file.execute(
-            "INSERT INTO request (of_session, at, kind, principal, agent, session, turn, subject, decision, reason,"
-            " outcome, arguments, by, size, details) VALUES (0, 'no time', 'call', 'ada', 'assistant', 'thread', 1,"
-            " 'tool', 'allowed', '', 'ok', '', '', 0, x'ff')"
-        )
+        file.execute("UPDATE request SET at = 'no time', details = x'ff'")
         file.commit()
     for wanted in (AuditFilter(text="TOOL"), AuditFilter()):
         part = await store.part(wanted)
         assert (part.records, part.damaged, part.next) == ([], 1, None)
-    details = await store.call_details(1)
+    details = await store.call_details((await store.part(AuditFilter())).newest)
     assert details is not None
     assert details.text == ""
 

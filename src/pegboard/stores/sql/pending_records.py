@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
-from pegboard.stores.sql.database import insert, key_of
+from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails
 from pegboard.stores.sql.old_requests import OldRequests
+from pegboard.stores.sql.request_rows import (
+    ADD,
+    ADD_IF_KNOWN,
+    ADD_NAMES,
+    ADD_SESSION,
+    names_row,
+    request_row,
+    session_row,
+)
 
 if TYPE_CHECKING:
     from pegboard.stores.sql.cleaning import Cleaning
-    from pegboard.stores.sql.database import Transaction
+    from pegboard.stores.sql.database import Database, Transaction
 
 MOST_PENDING: Final = 100_000
 """How many are pending at most while they cannot be written; the oldest are dropped."""
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_MICROSECOND: Final = timedelta(microseconds=1)
+_FEW: Final = 4
+"""Of how many records it is tried first whether their names are stored, where no message has to be sent for that."""
 _NO_DETAILS: Final = CallDetails()
-_COLUMNS: Final = (
-    "of_session", *AuditRecord._fields, *CallNumbers._fields, "kept_until", "details_until", "size", "details",
-)  # fmt: skip
-_INSERT: Final = insert("request", _COLUMNS)
-_SECOND: Final = 1_000_000
-_DAY: Final = 86_400
 PendingRecord = tuple[AuditRecord, CallDetails, bool]
 """A record, what is kept beside it, and whether it is a call, which goes with its days."""
 
@@ -34,8 +34,9 @@ PendingRecord = tuple[AuditRecord, CallDetails, bool]
 class PendingRecords:
     """The records that are not written yet."""
 
-    def __init__(self, cleaning: Cleaning) -> None:
-        self._cleaning = cleaning
+    def __init__(self, database: Database, cleaning: Cleaning) -> None:
+        self._tries_few: Final = not database.answers_get_lost
+        self._cleaning: Final = cleaning
         self.old: Final = OldRequests()
         self.rows: list[PendingRecord] = []
         self._pending_size = 0
@@ -66,34 +67,18 @@ class PendingRecords:
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
         """Remove some old records where it is time to."""
-        self.old.written(len(taken))
+        self.old.written(len(taken), sum([len(details.text) for _, details, _ in taken]))
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
         """Write records in their order."""
         await transaction.in_order()
-        await transaction.many(_INSERT, [request_row(*one) for one in taken])
-
-
-@lru_cache(maxsize=1024)
-def session_number(principal: str, agent: str, session: str) -> int:
-    """Return a number of a session that an index finds quickly; another session may have the same."""
-    return int.from_bytes(bytes.fromhex(key_of(principal, agent, session))[:4], signed=True)
-
-
-def microseconds(at: datetime) -> int:
-    """Return a moment in microseconds since the epoch."""
-    return (at - EPOCH) // _MICROSECOND
-
-
-def request_row(record: AuditRecord, details: CallDetails, call: bool) -> tuple[Any, ...]:
-    """Return the values of a row, in the order of its columns."""
-    moment, kind, principal, agent, session, turn, subject, decision, reason, duration, *rest = record
-    (queued, waited, upstream, sent, received), text, days = details
-    at = microseconds(moment)
-    until = at // _SECOND + days * _DAY
-    times = [None if one is None else round(one * 1000) for one in (duration, queued, waited, upstream)]  # microseconds
-    return (
-        session_number(principal, agent, session), at, kind, principal, agent, session, turn, subject, decision, reason,
-        times[0], *rest, *times[1:], sent, received, until if call else None, until if text else None, len(text), text,
-    )  # fmt: skip
+        rows, done = [request_row(*one) for one in taken], 0
+        if self._tries_few and len(rows) <= _FEW:
+            while done < len(rows) and await transaction.changed(ADD_IF_KNOWN, *rows[done]):
+                done += 1
+        if done < len(rows):
+            records = [record for record, _, _ in taken[done:]]
+            await transaction.many(ADD_SESSION, dict.fromkeys(map(session_row, records)))
+            await transaction.many(ADD_NAMES, dict.fromkeys(map(names_row, records)))
+            await transaction.many(ADD, rows[done:])

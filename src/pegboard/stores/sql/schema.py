@@ -46,10 +46,11 @@ _TABLES: Final = {
     "accepted": "configuration text, text text, PRIMARY KEY (configuration)",
     "sealed": "kind text, key text, version int, expires_at real?, sealed bytes, place text, PRIMARY KEY (kind, key)",
     "use": "id id, at real, principal text, agent text, need text, tool text, UNIQUE (principal, agent, need, tool)",
+    "request_session": f"id id, key bytes, {_SESSION}, UNIQUE (key)",
+    "request_names": "id id, key bytes, kind text, subject text, decision text, outcome text, by text, UNIQUE (key)",
     "request": (
-        f"id id, of_session int, at int, kind text, {_SESSION}, turn int, subject text, decision text, reason text,"
-        " duration int?, outcome text, arguments text, by text, queued int?, waited int?, upstream int?, sent int?,"
-        " received int?, kept_until int?, details_until int?, size int, details text"
+        "id id, of_session int, of_names int, at int, days int, turn int, reason text, arguments bytes, duration int?,"
+        " queued int?, waited int?, upstream int?, sent int?, received int?, size int?, details text?"
     ),
     "request_count": (
         f"unit int, start int, key int, {_SESSION}, server text, tool text, outcome text, {_counts(Counts._fields)},"
@@ -64,7 +65,6 @@ INDEXES: Final = {
     "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
     "use_by_time": "use (at)",
     "request_of_session": "request (of_session)",
-    "request_details": "request (details_until, size) WHERE details_until IS NOT NULL",
 }
 COUNTERS: Final = ("others", "permissions", "pins", "states")
 NOT_COPIED: Final = frozenset({"lease", "replica", "batch"})

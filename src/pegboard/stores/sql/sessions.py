@@ -12,10 +12,13 @@ from pegboard.stores.sql.database import ChangedMeanwhileError, Database, Row, T
 
 SESSION: Final = ("principal", "agent", "session")
 OF_SESSION: Final = "principal = ? AND agent = ? AND session = ?"
-_LOAD: Final = f"SELECT text, version, updated_at FROM main.session WHERE {OF_SESSION}"  # noqa: S608 - constants
+_LOAD: Final = f"SELECT version, updated_at, text FROM main.session WHERE {OF_SESSION}"  # noqa: S608 - constants
 _ADD: Final = f"{insert('session', (*SESSION, 'version', 'updated_at', 'text'))} ON CONFLICT DO NOTHING"
 _CHANGE: Final = f"UPDATE main.session SET version = ?, updated_at = ?, text = ? WHERE {OF_SESSION} AND version = ?"  # noqa: S608
 _REMOVE: Final = f"DELETE FROM main.session WHERE {OF_SESSION} AND version = ?"  # noqa: S608 - constants
+
+_StateRow = tuple[int, float, str]
+"""Version, time of the change, text."""
 
 
 def of_session(key: SessionKey) -> tuple[str, str, str]:
@@ -111,7 +114,7 @@ class Sessions(StoreBase):
                 raise ChangedMeanwhileError
             transaction.announce(states=[own])
 
-        return (0 if state is None else state.version) if await self._save(swap, [own], [state], audit) else None
+        return (0 if state is None else state[0]) if await self._save(swap, [own], [state], audit) else None
 
     async def save_together(
         self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
@@ -129,13 +132,13 @@ class Sessions(StoreBase):
 
         if not await self._save(swap, keys, states, audit):
             return None
-        return [0 if state is None else state.version for state in states]
+        return [0 if state is None else state[0] for state in states]
 
     async def _save(
         self,
         swap: Callable[[Transaction], Awaitable[None]],
         keys: Sequence[str],
-        states: Sequence[StoredState | None],
+        states: Sequence[_StateRow | None],
         audit: Sequence[AuditRecord],
     ) -> bool:
         """Return whether the states are stored; remember them."""
@@ -151,14 +154,14 @@ class Sessions(StoreBase):
             self._note(keys, states, mark if self._db.hears else None)
         return True
 
-    def _next_state(self, text: str, found: int) -> StoredState:
+    def _next_state(self, text: str, found: int) -> _StateRow:
         now = self._db.clock()
-        return StoredState(text=text, version=self._next_version(found, now), updated_at=now)
+        return self._next_version(found, now), now, text
 
-    def _note(self, keys: Sequence[str], states: Sequence[StoredState | None], mark: object | None) -> None:
+    def _note(self, keys: Sequence[str], states: Sequence[_StateRow | None], mark: object | None) -> None:
         if self._remembered is not None:
             for key, state in zip(keys, states, strict=True):
-                self._remembered.end(key, mark, state)
+                self._remembered.end(key, mark, None if state is None else _stored(*state))
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -177,17 +180,20 @@ class Sessions(StoreBase):
 
 
 def _state(rows: Sequence[Row]) -> StoredState | None:
-    return StoredState(text=rows[0][0], version=rows[0][1], updated_at=rows[0][2]) if rows else None
+    return _stored(*rows[0]) if rows else None
 
 
-async def _swapped(transaction: Transaction, key: SessionKey, state: StoredState | None, expected: int) -> bool:
+def _stored(version: int, updated_at: float, text: str) -> StoredState:
+    return StoredState(text=text, version=version, updated_at=updated_at)
+
+
+async def _swapped(transaction: Transaction, key: SessionKey, state: _StateRow | None, expected: int) -> bool:
     """Return whether the state was of the expected version (0: not stored), and is stored or removed now."""
     own = key.principal, key.agent, key.session
     if state is None and not expected:
         return not await transaction.rows(_LOAD, *own)
     if state is None:
         return await transaction.changed(_REMOVE, *own, expected) == 1
-    row = state.version, state.updated_at, state.text
     if not expected:
-        return await transaction.changed(_ADD, *own, *row) == 1
-    return await transaction.changed(_CHANGE, *row, *own, expected) == 1
+        return await transaction.changed(_ADD, *own, *state) == 1
+    return await transaction.changed(_CHANGE, *state, *own, expected) == 1

@@ -36,6 +36,7 @@ TYPES: Final = {
     "real": "REAL NOT NULL",
     "real?": "REAL",
     "text": "TEXT NOT NULL",
+    "text?": "TEXT",
     "bytes": "BLOB NOT NULL",
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
 }
