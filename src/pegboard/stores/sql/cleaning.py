@@ -30,6 +30,7 @@ class Cleaning:
         self._db: Final = database
         self.pieces: Final[list[Removal]] = []
         self._task: asyncio.Task[None] | None = None
+        self._running: Final = asyncio.Lock()
         self._rows = 0
         self._next = 0.0
 
@@ -41,11 +42,12 @@ class Cleaning:
 
     async def clean(self) -> None:
         """Remove all that is over now; raises ``StoreError`` where nothing can be written."""
-        for piece in self.pieces:
-            more = True
-            while more:
-                more = await self._db.write(piece, "cleaning")
-                await asyncio.sleep(PAUSE if more else 0)
+        async with self._running:  # some of them know where they were
+            for piece in self.pieces:
+                more = True
+                while more:
+                    more = await self._db.write(piece, "cleaning")
+                    await asyncio.sleep(PAUSE if more else 0)
 
     async def stop(self) -> None:
         """End what goes on in the background."""
