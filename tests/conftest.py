@@ -8,7 +8,7 @@ and `tests/sources/test_mcp_fast_path.py`, which have both paths within one test
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +41,12 @@ def installed(variable: str, usual: str) -> Path:
     if not path.exists():
         pytest.fail(f"{path} is missing: run `make pytest` once, or set {variable}", pytrace=False)
     return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in no docstring of a test: there are none, and each worker would look for seconds."""
+    return [found for found in (yield) if type(found).__name__ != "DoctestModule"]
 
 
 def pytest_collection_finish() -> None:

@@ -89,10 +89,11 @@ async def test_files_are_listed_found_and_read(quickstart):
     assert (info.structured["lines"], info.structured["bytes"]) == (3, 14)
 
 
-@pytest.mark.parametrize("path", ["../secret.txt", "escape/secret.txt", "/etc/passwd", "src/../../secret.txt"])
-@pytest.mark.parametrize("tool", ["read_file", "file_info", "count_words", "csv_rows", "query_data", "git_blame"])
-async def test_nothing_outside_the_current_folder_is_read(quickstart, tool, path):
-    assert "outside of the current folder" in await quickstart.refusal(tool, path=path)
+async def test_nothing_outside_the_current_folder_is_read(quickstart):
+    paths = ("../secret.txt", "escape/secret.txt", "/etc/passwd", "src/../../secret.txt")
+    for tool in ("read_file", "file_info", "count_words", "csv_rows", "query_data", "git_blame"):
+        for path in paths:
+            assert "outside of the current folder" in await quickstart.refusal(tool, path=path), (tool, path)
 
 
 async def test_long_answers_are_cut_with_a_way_to_go_on(quickstart, tmp_path):

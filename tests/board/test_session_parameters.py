@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,13 @@ def lights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("lights")
-@pytest.mark.parametrize("wrong", ["User", "user-agent", "zzz", 5, "", ["user"]])
-async def test_a_misspelt_scope_opens_no_session(wrong: Any) -> None:
+async def test_a_misspelt_scope_opens_no_session() -> None:
     """P5: else what must not be reached from a narrow scope is loaded; the right scopes are listed."""
+    scopes: list[Any] = ["User", "user-agent", "zzz", 5, "", ["user"]]
     async with Pegboard.open(CONFIG) as board:
-        with pytest.raises(UsageError, match=r"`worker_scope` is .* which is not shared, user or user_agent\."):
-            await board.session(agent="a", session_id="s", worker_scope=wrong)
+        for wrong in scopes:
+            with pytest.raises(UsageError, match=r"`worker_scope` is .* which is not shared, user or user_agent\."):
+                await board.session(agent="a", session_id="s", worker_scope=wrong)
         narrow = await board.session(agent="a", session_id="s", worker_scope="user")
         assert [item.status for item in (await narrow.load("home")).items] == ["scope_incompatible"]
 
@@ -52,14 +54,14 @@ def test_a_board_that_blocks_refuses_a_misspelt_scope() -> None:
 
 
 @pytest.mark.usefixtures("lights")
-@pytest.mark.parametrize("name", ["agent", "session_id", "principal", "sub_app", "client", "host"])
-@pytest.mark.parametrize("wrong", [5, b"ada", ["ada"]])
-async def test_a_value_of_another_type_opens_no_session(name: str, wrong: Any) -> None:
+async def test_a_value_of_another_type_opens_no_session() -> None:
     """S1: nothing is stored under a name that no other process finds again."""
+    names, values = ("agent", "session_id", "principal", "sub_app", "client", "host"), (5, b"ada", ["ada"])
     async with Pegboard.open(CONFIG) as board:
-        given: dict[str, Any] = {"agent": "a", "session_id": "s", name: wrong}
-        with pytest.raises(UsageError, match=f"`{name}` is of the type '{type(wrong).__name__}', not a "):
-            await board.session(**given)
+        for name, wrong in product(names, values):
+            given: dict[str, Any] = {"agent": "a", "session_id": "s", name: wrong}
+            with pytest.raises(UsageError, match=f"`{name}` is of the type '{type(wrong).__name__}', not a "):
+                await board.session(**given)
 
 
 WRONG: list[tuple[str, Callable[[Any], Awaitable[object]]]] = [
@@ -80,17 +82,15 @@ WRONG: list[tuple[str, Callable[[Any], Awaitable[object]]]] = [
 
 
 @pytest.mark.usefixtures("lights")
-@pytest.mark.parametrize(("text", "use"), WRONG)
-async def test_a_session_refuses_a_value_that_can_mean_nothing(
-    text: str, use: Callable[[Any], Awaitable[object]]
-) -> None:
+async def test_a_session_refuses_a_value_that_can_mean_nothing() -> None:
     """S10: by an error that names the parameter, and nothing is loaded."""
     async with Pegboard.open(CONFIG) as board:
         session = await board.session(agent="a", session_id="s")
-        with pytest.raises(PegboardError, match=re.escape(text)) as refused:
-            await use(session)
-        assert refused.value.code == "usage"
-        assert not (await session.surface()).find("dim")
+        for text, use in WRONG:
+            with pytest.raises(PegboardError, match=re.escape(text)) as refused:
+                await use(session)
+            assert refused.value.code == "usage", text
+            assert not (await session.surface()).find("dim"), text
 
 
 @pytest.mark.parametrize(

@@ -169,19 +169,19 @@ def clone(
 
 
 @pytest.mark.parametrize("clone", ["pegboard.yaml", ".mcp.json"], indirect=True)
-@pytest.mark.parametrize(("command", "arguments"), list(commands()), ids=lambda value: str(value).replace(" ", "-"))
 def test_no_command_runs_imports_or_sends_anything_of_a_folder_that_is_not_accepted(
-    clone: Clone, command: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+    clone: Clone, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """P11: each command of the command line, those to come among them."""
-    code = main([*command.split(), *arguments])
-    said = capsys.readouterr()
-    clone.assert_untouched()
-    assert SECRET not in said.out + said.err
-    if command not in NO_CONFIGURATION:
-        assert code == 4, said.err
-        assert "pegboard accept" in said.out + said.err
-        assert "--config" in said.out + said.err
+    for command, arguments in commands():
+        code = main([*command.split(), *arguments])
+        said = capsys.readouterr()
+        clone.assert_untouched()
+        assert SECRET not in said.out + said.err, command
+        if command not in NO_CONFIGURATION:
+            assert code == 4, (command, said.err)
+            assert "pegboard accept" in said.out + said.err, command
+            assert "--config" in said.out + said.err, command
 
 
 @pytest.mark.parametrize("clone", [".mcp.json"], indirect=True)

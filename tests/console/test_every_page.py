@@ -8,14 +8,14 @@ from starlette.datastructures import URL
 
 from pegboard.console.pages.all_pages import PAGES
 
-from .browser import broken_words, findings, opened
+from .browser import BROKEN, findings, opened
 from .running import Console, running
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 WIDTHS = (400, 1_000, 1_440, 1_920)
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours."""
-ROOM = (*COLOURS, "target-size", "scrollable-region-focusable")
+ROOM = ("target-size", "scrollable-region-focusable")
 """Those that look at where things stand."""
 LAYOUTS: dict[int, tuple[str, ...]] = {400: ROOM, 1_440: ()}
 """The widths at which axe-core looks at a page, with its rules; without any, all."""
@@ -26,6 +26,7 @@ COVERED = """[...document.querySelectorAll("main table")].flatMap((table) => {
   return covers ? [table.rows[1].textContent.trim().slice(0, 40)] : [];
 })"""
 """Gives the first rows that stand below the head of their table."""
+SEEN = f"({{broken: {BROKEN}, covered: {COVERED}, whole: document.documentElement.scrollWidth <= innerWidth}})"
 CONFIG = """
 store: "memory:"
 record: {{arguments: true, results: 4kB}}
@@ -171,10 +172,10 @@ async def faults(page: Page, axe_core: str) -> list[str]:
         await page.set_viewport_size({"width": width, "height": 900})
         if width in LAYOUTS:
             found += [f"{width} light: {one}" for one in await findings(page, axe_core, only=LAYOUTS[width])]
-        found += [f"{width}: the word {word} is broken" for word in await broken_words(page)]
-        found += [f"{width}: the row {row} is covered" for row in await page.evaluate(COVERED)]
-        if not await page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
-            found.append(f"{width}: it is wider than the window")
+        seen = await page.evaluate(SEEN)
+        found += [f"{width}: the word {word} is broken" for word in seen["broken"]]
+        found += [f"{width}: the row {row} is covered" for row in seen["covered"]]
+        found += [] if seen["whole"] else [f"{width}: it is wider than the window"]
     await page.emulate_media(color_scheme="dark")
     return found + [f"dark: {one}" for one in await findings(page, axe_core, only=COLOURS)]
 

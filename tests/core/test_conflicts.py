@@ -57,12 +57,12 @@ def test_other_settings_are_not_equal(left: dict[str, Any], right: dict[str, Any
     assert not equal(SQL, right, left)
 
 
-@pytest.mark.parametrize("value", ["", "x", "9" * 5000, "1e999", None, [], {}, True, float("inf")])
-@pytest.mark.parametrize("kind", [*TYPES, "unheard"])
-def test_normalising_never_raises(kind: str, value: object) -> None:
+def test_normalising_never_raises() -> None:
     """T5: what cannot be read as the type stays as it is."""
-    assert equal(SQL, {kind: value}, {kind: value})
-    assert set(normalised(SQL, {kind: value})) == {kind}
+    for kind in (*TYPES, "unheard"):
+        for value in ("", "x", "9" * 5000, "1e999", None, [], {}, True, float("inf")):
+            assert equal(SQL, {kind: value}, {kind: value}), (kind, value)
+            assert set(normalised(SQL, {kind: value})) == {kind}, (kind, value)
 
 
 def static_and_toolkit(

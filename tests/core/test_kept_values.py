@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,13 +16,13 @@ SECRET = "hunter22-and-more"
 MASKER = Masker([SECRET, "ab", "multi\nline secret of two lines"])
 
 
-@pytest.mark.parametrize("most", range(1, 60))
-def test_x5_no_part_of_a_secret_is_left_wherever_the_cut_falls(most: int) -> None:
+def test_x5_no_part_of_a_secret_is_left_wherever_the_cut_falls() -> None:
     text = f"login {SECRET} then {SECRET}{SECRET} at https://ada:pass-word@host/x"
-    found, cut = kept_text(MASKER, text, most)
-    assert cut == (most < len(text))
-    assert len(found) <= most
-    assert not any(part in found for part in (SECRET[:4], SECRET[-4:], "pass", "ada"))
+    for most in range(1, 60):
+        found, cut = kept_text(MASKER, text, most)
+        assert cut == (most < len(text))
+        assert len(found) <= most
+        assert not any(part in found for part in (SECRET[:4], SECRET[-4:], "pass", "ada")), most
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.integers(1, 80))
@@ -51,12 +52,18 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    "value",
-    [nested(1_000_000), [[]] * 1_000_000, {str(at): at for at in range(100_000)}, "x" * 50_000_000, 10**5_000],
-    ids=["depth", "width", "keys", "text", "number"],
-)
-def test_x4_however_large_a_value_is_what_is_kept_is_small_and_quick(value: Any) -> None:
+LARGE: dict[str, Callable[[], Any]] = {
+    "depth": lambda: nested(1_000_000),
+    "width": lambda: [[]] * 1_000_000,
+    "keys": lambda: {str(at): at for at in range(100_000)},
+    "text": lambda: "x" * 50_000_000,
+    "number": lambda: 10**5_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_x4_however_large_a_value_is_what_is_kept_is_small_and_quick(name: str) -> None:
+    value = LARGE[name]()
     started = time.process_time()
     kept = kept_json(MASKER, {"value": value}, 4_000)
     assert time.process_time() - started < 0.2

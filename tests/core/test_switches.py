@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import pytest
 from builders import codes, known, permissions_of, permitted, plugin, tool, toolkit, world
 
 from pegboard.core.model.leases import LeaseReason
@@ -35,36 +34,26 @@ def by_the_text_of_p2(
     return on and (granted or True in said or own is True)
 
 
-@pytest.mark.parametrize("granted", [True, False], ids=["granted", "not granted"])
-@pytest.mark.parametrize("default_on", ["on", "tool off", "plugin off"])
-@pytest.mark.parametrize("own_tool", BOOLEANS)
-@pytest.mark.parametrize("own_plugin", BOOLEANS)
-@pytest.mark.parametrize("second", BOOLEANS)
-@pytest.mark.parametrize("first", BOOLEANS)
-def test_switches_decide_as_p2_says(
-    first: bool | None,
-    second: bool | None,
-    own_plugin: bool | None,
-    own_tool: bool | None,
-    default_on: str,
-    granted: bool,
-) -> None:
+def test_switches_decide_as_p2_says() -> None:
     """P2, SJ4, SJ5, SJ6, SJ7, SJ8, SJ9: every combination of two toolkits, plugin, tool, default and grant."""
-    item = tool("github/read", default_on=default_on != "tool off")
-    held = world(
-        plugin("github", item, default_on=default_on != "plugin off"),
-        toolkits=[toolkit("one", "github"), toolkit("two", "tool:read")],
-    )
-    written = {"one": first, "two": second, "github": own_plugin, "tool:read": own_tool}
-    switches = {name: value for name, value in written.items() if value is not None}
-    tools = ["github"] if granted else []
-    expected = by_the_text_of_p2((first, second), own_plugin, own_tool, default_on == "on", granted)
-    from_file = permissions_of(held, tools=tools, switches=switches)
-    assert (permitted(from_file) == {"github/read"}) is expected
-    stored = permissions_of(
-        held, tools=tools, stored=switches, switches={name: not on for name, on in switches.items()}
-    )
-    assert permitted(stored) == permitted(from_file)
+    for default_on in ("on", "tool off", "plugin off"):
+        item = tool("github/read", default_on=default_on != "tool off")
+        held = world(
+            plugin("github", item, default_on=default_on != "plugin off"),
+            toolkits=[toolkit("one", "github"), toolkit("two", "tool:read")],
+        )
+        for *said, granted in product(*[BOOLEANS] * 4, (True, False)):
+            first, second, own_plugin, own_tool = said
+            names = ("one", "two", "github", "tool:read")
+            switches = {name: value for name, value in zip(names, said, strict=True) if value is not None}
+            tools = ["github"] if granted else []
+            expected = by_the_text_of_p2((first, second), own_plugin, own_tool, default_on == "on", bool(granted))
+            from_file = permissions_of(held, tools=tools, switches=switches)
+            assert (permitted(from_file) == {"github/read"}) is expected, (default_on, said, granted)
+            stored = permissions_of(
+                held, tools=tools, stored=switches, switches={name: not on for name, on in switches.items()}
+            )
+            assert permitted(stored) == permitted(from_file), (default_on, said, granted)
 
 
 def test_a_toolkit_that_is_on_brings_members_that_are_off_by_default() -> None:

@@ -19,17 +19,13 @@ from pegboard.gateway import serving
 from pegboard.operators.pins import OperatorPins
 
 from .clients import ERAS, HERE, Connected, connected
-from .written_changes import KINDS, Written, lists, written_changes
+from .written_changes import KINDS, lists, written_changes
 
 SERVER = HERE.parent / "servers" / "listed_server.py"
 DIALECTS = ("pegboard", "toolkits", "invokeother", "discovery")
 CHANGES = written_changes()
 pytestmark = pytest.mark.timeout(400)
 TOKEN = "root-root-root-root-root"
-
-
-def names(one: Written) -> str:
-    return f"{one.kind.replace(' ', '-')}-{one.number}"
 
 
 class Everything:
@@ -151,11 +147,6 @@ async def console(board: Pegboard) -> str:
     return "\n".join(answer.text.partition("<h2>Tools</h2>")[2] or answer.text for answer in answers)
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
-    return asyncio.run(gather(tmp_path_factory.mktemp("changes")))
-
-
 def test_there_are_sixty_changes_of_twelve_kinds() -> None:
     """A4: each is one that the pin sees."""
     assert len(CHANGES) == 60
@@ -163,14 +154,15 @@ def test_there_are_sixty_changes_of_twelve_kinds() -> None:
     assert all((one.mark in json.dumps(one.after)) or not one.marked or one.mark in one.after_name for one in CHANGES)
 
 
-@pytest.mark.parametrize("one", CHANGES, ids=names)
-def test_no_model_and_no_list_has_a_change_that_nobody_has_seen(everything: Everything, one: Written) -> None:
+async def test_no_model_and_no_list_has_a_change_that_nobody_has_seen(tmp_path: Path) -> None:
     """A4: in no dialect, era, search, hint, load, call, resource, list of the console; one command has its diff."""
+    everything = await gather(tmp_path)
     assert len(everything.given) == 2 * len(DIALECTS) * len(ERAS) + 2 * len(DIALECTS) + 1
-    for where, text in everything.given.items():
-        assert one.mark not in text.replace("<wbr>", ""), where
-    tool = f"{one.server}/{one.after_name}"
-    assert everything.statuses[tool] == ("changed" if one.name == one.after_name else "new")
-    assert everything.diffs[tool]
-    if one.marked:
-        assert one.mark in everything.diffs[tool].replace("<U+00AD>", "")
+    for one in CHANGES:
+        for where, text in everything.given.items():
+            assert one.mark not in text.replace("<wbr>", ""), (where, one)
+        tool = f"{one.server}/{one.after_name}"
+        assert everything.statuses[tool] == ("changed" if one.name == one.after_name else "new"), one
+        assert everything.diffs[tool], one
+        if one.marked:
+            assert one.mark in everything.diffs[tool].replace("<U+00AD>", ""), one

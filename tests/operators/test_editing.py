@@ -312,27 +312,27 @@ async def test_a_mark_moves_no_secret_to_who_sees_some_agents(editing: Editing) 
     assert refused.value.code == "unknown_mark"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "say ${CARL_TOKEN} now",
-        "${env:CARL_TOKEN}",
-        "${CARL_TOKEN:-none}",
-        "${TEAM:-${CARL_TOKEN}}",
-        "of ${TEAM} and ${CARL_TOKEN}",
-        "${keyring:carl}",
-        "${cmd:cat ~/.ssh/id}",
-    ],
-)
+READS_A_VARIABLE = [
+    "say ${CARL_TOKEN} now",
+    "${env:CARL_TOKEN}",
+    "${CARL_TOKEN:-none}",
+    "${TEAM:-${CARL_TOKEN}}",
+    "of ${TEAM} and ${CARL_TOKEN}",
+    "${keyring:carl}",
+    "${cmd:cat ~/.ssh/id}",
+]
+
+
 @pytest.mark.parametrize("path", [("agents", "ada", "role"), ("toolkits", "new", "description"), ("agents", "ada")])
-async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path: tuple[str, ...], value: str) -> None:
+async def test_no_variable_is_read_by_who_sees_some_agents(variables: Path, path: tuple[str, ...]) -> None:
     """X5, A5: a description or a role is read; what another operator's token stands in does not get there."""
     async with Pegboard.open(variables) as board:
         editing = Editing(board.services, board.editable)
-        given = {"role": value} if path[-1] == "ada" else value
-        with pytest.raises(UsageError) as refused:
-            await editing.propose(ADA, [ConfigurationChange(path=path, value=given)])
-        assert refused.value.code == "every_agent_required"
+        for value in READS_A_VARIABLE:
+            given = {"role": value} if path[-1] == "ada" else value
+            with pytest.raises(UsageError) as refused:
+                await editing.propose(ADA, [ConfigurationChange(path=path, value=given)])
+            assert refused.value.code == "every_agent_required", value
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import asdict, is_dataclass
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -105,24 +106,21 @@ def names(hits: tuple[SearchHit, ...]) -> list[str]:
     return [hit.name for hit in hits]
 
 
-@pytest.mark.parametrize("agent", ["assistant", "postman", "kits"])
-@pytest.mark.parametrize("query", QUERIES)
-async def test_f5_the_hits_are_those_of_the_model_in_its_order_with_its_scores(
-    board: Pegboard, agent: str, query: str
-) -> None:
+async def test_f5_the_hits_are_those_of_the_model_in_its_order_with_its_scores(board: Pegboard) -> None:
     await board.ready("remote")
-    found = await searched(board, agent, query)
-    session = await board.session(agent=agent, session_id="new")
-    of_model = await session.search(query, limit=20)
-    assert [(hit.kind, hit.name, hit.plugin, hit.score, hit.sentence) for hit in found.hits] == [
-        (result.kind, result.name, result.plugin, result.score, result.sentence.replace(SECRET, "***"))
-        for result in of_model.results
-    ]
-    assert [hit.standing for hit in found.hits] == [result.status for result in of_model.results]
-    assert all(hit.permitted for hit in found.hits)
-    for hit in (*found.hits, *found.rest):
-        assert hit.score is not None
-        assert sum(part.value for part in hit.parts) == pytest.approx(hit.score, abs=6e-5)
+    for number, (agent, query) in enumerate(product(("assistant", "postman", "kits"), QUERIES)):
+        found = await searched(board, agent, query)
+        session = await board.session(agent=agent, session_id=f"new-{number}")
+        of_model = await session.search(query, limit=20)
+        assert [(hit.kind, hit.name, hit.plugin, hit.score, hit.sentence) for hit in found.hits] == [
+            (result.kind, result.name, result.plugin, result.score, result.sentence.replace(SECRET, "***"))
+            for result in of_model.results
+        ], (agent, query)
+        assert [hit.standing for hit in found.hits] == [result.status for result in of_model.results], (agent, query)
+        assert all(hit.permitted for hit in found.hits)
+        for hit in (*found.hits, *found.rest):
+            assert hit.score is not None
+            assert sum(part.value for part in hit.parts) == pytest.approx(hit.score, abs=6e-5)
 
 
 async def test_a_session_counts_with_its_loadout_its_messages_and_its_past_use(board: Pegboard) -> None:
