@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -184,12 +184,32 @@ def test_no_command_runs_imports_or_sends_anything_of_a_folder_that_is_not_accep
             assert "--config" in said.out + said.err, command
 
 
+Here = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Return what runs the command in this process, at a terminal or at none."""
+
+    def here(*arguments: str, terminal: Terminal | None = None) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            if terminal is not None:
+                patch.setattr(person, "TERMINAL", terminal.name)
+            code = main(list(arguments))
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, said.out, said.err)
+
+    return here
+
+
 @pytest.mark.parametrize("clone", [".mcp.json"], indirect=True)
 @pytest.mark.parametrize("words", [[], INSTALL, [*INSTALL, "--no-check"]], ids=" ".join)
-def test_init_takes_no_servers_over_from_a_file_that_is_not_accepted(clone: Clone, words: list[str]) -> None:
+def test_init_takes_no_servers_over_from_a_file_that_is_not_accepted(
+    clone: Clone, here: Here, words: list[str]
+) -> None:
     """P11: what it writes counts as accepted, so it asks first; nothing is written where nobody can be asked."""
     before = {path: path.read_bytes() for path in clone.folder.iterdir() if path.is_file()}
-    done = ran("init", *words)
+    done = here("init", *words)
     assert (done.returncode, "pegboard accept" in done.stderr) == (4, True), done.stderr
     assert {path: path.read_bytes() for path in clone.folder.iterdir() if path.is_file()} == before
     clone.assert_untouched()
@@ -254,9 +274,9 @@ def test_what_one_user_accepts_runs_for_that_user_alone(
     assert f"Bearer {SECRET}" in [sent.get("Authorization") for sent in clone.requests]
 
 
-def test_check_lists_what_waits(clone: Clone) -> None:
+def test_check_lists_what_waits(clone: Clone, here: Here) -> None:
     """P11: for people and for scripts."""
-    people, scripts = ran("check"), ran("check", "--json")
+    people, scripts = here("check"), here("check", "--json")
     assert (people.returncode, scripts.returncode) == (4, 4)
     assert f"waits: servers.evil: run touch {clone.marker}\n" in people.stdout
     found = json.loads(scripts.stdout)
@@ -265,7 +285,7 @@ def test_check_lists_what_waits(clone: Clone) -> None:
     clone.assert_untouched()
 
 
-def test_what_is_listed_hides_no_code_and_no_line(clone: Clone) -> None:
+def test_what_is_listed_hides_no_code_and_no_line(clone: Clone, here: Here) -> None:
     """P11, X5: a secret is masked, a word that can be code is not."""
     server = {
         "command": "sh", "args": ["-c", "token=x\nfake: line", "--token", "a-secret-1", "--key", "a; touch b"],
@@ -278,7 +298,7 @@ def test_what_is_listed_hides_no_code_and_no_line(clone: Clone) -> None:
         "three": {"command": "x" * 900},
     }
     (clone.folder / "pegboard.yaml").write_text(json.dumps({"servers": servers}))
-    done = ran("check")
+    done = here("check")
     assert done.returncode == 4, done.stderr
     assert "waits: servers.one: run sh -c 'token=x\\nfake: line' --token '***' --key 'a; touch b'\n" in done.stdout
     for line in (
@@ -295,21 +315,21 @@ def test_what_is_listed_hides_no_code_and_no_line(clone: Clone) -> None:
     assert len(long) < 550
 
 
-def test_a_configuration_that_is_named_is_accepted(clone: Clone) -> None:
+def test_a_configuration_that_is_named_is_accepted(clone: Clone, here: Here) -> None:
     """P11: to name it is to accept it."""
-    assert ran("tools", "--config", "pegboard.yaml").returncode == 0
+    assert here("tools", "--config", "pegboard.yaml").returncode == 0
     assert clone.marker.exists()
     assert f"Bearer {SECRET}" in [sent.get("Authorization") for sent in clone.requests]
 
 
-def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, tmp_path: Path) -> None:
+def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, here: Here, tmp_path: Path) -> None:
     """P10, P11: a command, code, a reference, an address, a hook: none runs, and the rest of the edit counts."""
     ran_by = {name: tmp_path / f"{name}-ran" for name in ("command", "module", "reference", "hook")}
     plain = {"store": "sqlite:///s.db", "agents": {"default": {"tools": ["calculator"], "discoverable": ["*"]}}}
     repository(clone.origin, {"pegboard.yaml": json.dumps(plain)})
     pull(clone)
     with Terminal("y") as terminal:
-        assert ran("tools", terminal=terminal).returncode == 0
+        assert here("tools", terminal=terminal).returncode == 0
     brought = {
         "servers": {
             "command": {"command": "touch", "args": [str(ran_by["command"])]},
@@ -327,20 +347,20 @@ def test_what_a_pull_brings_to_an_accepted_folder_waits(clone: Clone, tmp_path: 
     }
     repository(clone.origin, {"pegboard.yaml": json.dumps({**plain, **brought, "agents": agents}), **modules})
     pull(clone)
-    surface = ran("surface", "--json")
+    surface = here("surface", "--json")
     assert {"add", "compare_files"} <= {tool["name"] for tool in json.loads(surface.stdout)["tools"]}, surface.stderr
     assert "waits for a person, and counts once `pegboard accept`" in surface.stderr
-    ran("tools")
-    assert ran("check", "--probe").stdout.count(": this widens and waits.") >= 5
+    here("tools")
+    assert here("check", "--probe").stdout.count(": this widens and waits.") >= 5
     assert [name for name, marker in ran_by.items() if marker.exists()] == []
-    assert "waiting " in ran("doctor").stdout
-    strict = ran("serve", "--strict", "--port", "0")
+    assert "waiting " in here("doctor").stdout
+    strict = here("serve", "--strict", "--port", "0")
     assert (strict.returncode, "`pegboard accept`" in strict.stderr) == (4, True), strict.stderr
     with Terminal("y") as terminal:
-        accepted = ran("accept", terminal=terminal)
+        accepted = here("accept", terminal=terminal)
     assert accepted.stdout.startswith("accepted: "), accepted.stderr
-    ran("surface")
-    ran("tools")
+    here("surface")
+    here("tools")
     assert [name for name, marker in ran_by.items() if not marker.exists()] == []
 
 
@@ -349,7 +369,7 @@ def pull(clone: Clone) -> None:
 
 
 def test_a_store_that_the_folder_brings_accepts_nothing(
-    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    clone: Clone, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P10, P11: neither the folder itself, nor what a pull brings; nothing that it says counts.
 
@@ -357,24 +377,24 @@ def test_a_store_that_the_folder_brings_accepts_nothing(
     """
     text = (clone.folder / "pegboard.yaml").read_text()
     become(tmp_path / "stranger", monkeypatch)
-    assert ran("tools", "--config", "pegboard.yaml").returncode == 0  # the store calls every command accepted now
+    assert here("tools", "--config", "pegboard.yaml").returncode == 0  # the store calls every command accepted now
     clone.marker.unlink()
     shipped = (clone.folder / "shipped.db").read_bytes()
     become(tmp_path / "user", monkeypatch)
-    assert (ran("tools").returncode, clone.marker.exists()) == (4, False)
+    assert (here("tools").returncode, clone.marker.exists()) == (4, False)
     plain = "store: sqlite:///shipped.db\nagents: {default: {discoverable: ['*']}}\n"
     (clone.folder / "pegboard.yaml").write_text(plain)
     with Terminal("y") as terminal:
-        assert is_not_own(ran("tools", "--json", terminal=terminal))
+        assert is_not_own(here("tools", "--json", terminal=terminal))
     without_store(clone)
-    assert ran("tools").returncode == 0
+    assert here("tools").returncode == 0
     (clone.folder / "pegboard.yaml").write_text(text)
-    assert ran("tools").returncode == 0
+    assert here("tools").returncode == 0
     without_store(clone)
     (clone.folder / "shipped.db").write_bytes(shipped)  # as a pull may
-    assert is_not_own(ran("tools", "--json"))
+    assert is_not_own(here("tools", "--json"))
     for words in (["--config", "pegboard.yaml"], []):
-        assert ran("tools", *words).returncode == 0
+        assert here("tools", *words).returncode == 0
         assert not clone.marker.exists()
 
 
@@ -388,35 +408,36 @@ def without_store(clone: Clone) -> None:
         file.unlink()
 
 
-def test_a_link_to_an_accepted_configuration_is_not_accepted(clone: Clone, tmp_path: Path) -> None:
+def test_a_link_to_an_accepted_configuration_is_not_accepted(
+    clone: Clone, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """P11: what counts is where it was found."""
     with Terminal("y") as terminal:
-        assert ran("accept", terminal=terminal).returncode == 0
+        assert here("accept", terminal=terminal).returncode == 0
     clone.marker.unlink(missing_ok=True)
     below = clone.folder / "below"
     below.mkdir()
     (below / "pegboard.yaml").symlink_to(clone.folder / "pegboard.yaml")
-    done = subprocess.run(
-        [INSTALLED, "tools"], cwd=below, capture_output=True, text=True, start_new_session=True, check=False
-    )
+    monkeypatch.chdir(below)
+    done = here("tools")
     assert (done.returncode, clone.marker.exists()) == (4, False), done.stderr
 
 
-def test_an_edit_between_the_question_and_the_first_start_is_asked_about_again(clone: Clone) -> None:
+def test_an_edit_between_the_question_and_the_first_start_is_asked_about_again(clone: Clone, here: Here) -> None:
     """P11: what was read at the terminal is accepted, not the name of the file."""
     with (clone.folder / "pegboard.yaml").open("a") as file:
         file.write("# edited\n")
     accept_text(clone.folder / "pegboard.yaml", digest="0" * 32)
-    assert ran("tools").returncode == 4
+    assert here("tools").returncode == 4
     clone.assert_untouched()
 
 
-def test_what_init_writes_is_accepted(clone: Clone) -> None:
+def test_what_init_writes_is_accepted(clone: Clone, here: Here) -> None:
     """P11: its user has just asked for it."""
     (clone.folder / "pegboard.yaml").unlink()
-    assert ran("tools").returncode == 0  # the quickstart
-    assert ran("init").returncode == 0
-    done = ran("check")
+    assert here("tools").returncode == 0  # the quickstart
+    assert here("init").returncode == 0
+    done = here("check")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     (clone.folder / "pegboard.yaml").write_text("agents: {default: {tools: [file]}}")
-    assert ran("tools").returncode == 4
+    assert here("tools").returncode == 4
