@@ -332,7 +332,7 @@ def listed(command: list[str], variables: Mapping[str, str], home: Path) -> dict
             stdout=subprocess.PIPE,
             stderr=file,
             cwd=home,
-            env={**os.environ, "HOME": str(home), **variables},
+            env={**os.environ, "HOME": str(home), "PYTHONHASHSEED": "0", **variables},
         )
     try:
         conversation = Conversation(process)
@@ -389,11 +389,13 @@ def written(document: Mapping[str, Any]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write the catalogs; return 1 where a server did not list its tools."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.everyday.collecting", description=__doc__)
-    parser.add_argument("servers", nargs="*", metavar="SERVER", choices=SERVERS, default=list(SERVERS))
+    parser.add_argument("servers", nargs="*", metavar="SERVER", help="all of them by default")
     options = parser.parse_args(arguments)
+    if unknown := set(options.servers) - SERVERS.keys():
+        parser.error(f"no such server: {', '.join(sorted(unknown))}; known are {', '.join(SERVERS)}")
     CATALOGS.mkdir(exist_ok=True)
     failed = False
-    for name in options.servers:
+    for name in options.servers or SERVERS:
         try:
             document = collected(name)
         except CollectingError as error:
