@@ -1,4 +1,4 @@
-"""`pegboard add` and `pegboard remove`: a server for all clients of a user, and away from them again (G12)."""
+"""`pegboard add`, `update` and `remove`: a server for all clients of a user, and away from them again (G12)."""
 
 import asyncio
 import json
@@ -12,9 +12,12 @@ from command_serving import serving, url_in
 from command_support import Run, misfits, put
 from mcp import Client
 from test_install_shared import CONFIG, CURSOR, GIT, TIME, WINDSURF, installed, placed
+from test_install_starts import began, program, programs
 
 from pegboard.cli import person
 from terminals import Terminal
+
+__all__ = ["programs"]
 
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 COMMAND = ("--", sys.executable, str(SERVER))
@@ -75,17 +78,20 @@ def test_the_first_server_makes_the_configuration(run: Run) -> None:
 
 @pytest.mark.parametrize("answer", [None, "no"])
 def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
-    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str | None
+    run: Run, programs: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None
 ) -> None:
-    """A5: who says nothing, or no, changes nothing."""
+    """A5, P10: who says nothing, or no, changes nothing, and nothing was started before they were asked."""
     placed(CURSOR, git=GIT)
     installed(run, "cursor")
     before = CONFIG.read_text()
-    with Terminal(answer) as terminal:
-        monkeypatch.setattr(person, "TERMINAL", terminal.name)
-        ran = run("add", "extra", "--no-check", "--json", *COMMAND)
-    assert ran.json["error"]["code"] == ("needs_operator" if answer is None else "declined")
-    assert CONFIG.read_text() == before
+    command = ("--", program(programs, "extra"))
+    for asked in (("add", "extra"), ("update", "git")):
+        with Terminal(answer) as terminal:
+            monkeypatch.setattr(person, "TERMINAL", terminal.name)
+            ran = run(*asked, "--json", *command)
+        assert ran.json["error"]["code"] == ("needs_operator" if answer is None else "declined")
+        assert (CONFIG.read_text(), began(programs)) == (before, [])
+    assert run("update", "git", "--description", "The history").code == 0
     assert run("remove", "git").code == 0
 
 
@@ -151,3 +157,62 @@ def test_what_is_served_has_the_server_at_once(run: Run) -> None:
         gateway.until("the edited pegboard.yaml is in use now")
         assert "waits for a person" not in gateway.seen
         assert "second__echo" in asyncio.run(loaded(url))
+
+
+UPDATED = {
+    "name": str, "config": str, "changed": bool, "agents": [str], "tools": (int, type(None)), "needs_login": bool,
+    "keyring": [str],
+}  # fmt: skip
+KEPT = """\
+# mine
+servers:
+  git:  # the history
+    command: a
+    args: [b]
+    env: {LEVEL: high, MODE: fast}   # loud
+    prefix: g
+agents: {default: {discoverable: [git]}}
+"""
+
+
+def test_of_a_server_what_is_named_changes_and_everything_else_stays(run: Run) -> None:
+    """G12: its secrets go where those of an added one go; a server of another kind keeps nothing of the old kind."""
+    put(str(CONFIG), KEPT)
+    ran = run("update", "git", "--env", "A_TOKEN=s3cret-of-mine-1", "--env", "MODE=", "--json", *COMMAND)
+    assert (ran.code, misfits(ran.json, UPDATED), ran.json["changed"], ran.json["tools"]) == (0, [], True, 13)
+    server = written()["servers"]["git"]
+    assert (server["command"], server["args"], server["prefix"]) == (sys.executable, [str(SERVER)], "g")
+    assert (list(server["env"]), server["env"]["LEVEL"]) == (["LEVEL", "A_TOKEN"], "high")
+    assert "s3cret-of-mine-1" not in CONFIG.read_text() + ran.out + ran.err
+    assert all(comment in CONFIG.read_text() for comment in ("# mine", "# the history"))
+    assert run("update", "git", "--description", "Reads: the history").code == 0
+    assert written()["servers"]["git"] == {**server, "description": "Reads: the history"}
+    before = CONFIG.read_text()
+    again = run("update", "git", "--no-check", "--json", "--env", "LEVEL=high")
+    assert (again.json["changed"], CONFIG.read_text()) == (False, before)
+    assert run("update", "git", "--no-check", "--header", "X-Team: a", "http://127.0.0.1:9/mcp").code == 0
+    assert written()["servers"]["git"] == {
+        "url": "http://127.0.0.1:9/mcp",
+        "headers": {"X-Team": "a"},
+        "prefix": "g",
+        "description": "Reads: the history",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("gti", "--description", "x"), 1, "Did you mean 'git'?"),
+        (("git",), 2, "There is nothing to change."),
+        (("git", "--header", "X: 1"), 2, "--header is for an address"),
+        (("git", "--env", "X"), 2, "Write --env NAME=VALUE"),
+        (("git", "--", "no-such-command"), 1, "git is not changed, since it does not come up"),
+    ],
+)
+def test_what_cannot_be_changed_is_one_clear_error_and_nothing_changes(
+    run: Run, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    put(str(CONFIG), KEPT)
+    ran = run("update", *arguments)
+    assert (ran.code, message in ran.err, ran.out) == (code, True, ""), ran.err
+    assert CONFIG.read_text() == KEPT

@@ -50,7 +50,7 @@ toolkits:
 agents:
   default: {{tools: [stranger], allowed_toolkits: [kit], initial_toolkits: [kit], discoverable: ["*"]}}
 """
-NO_CONFIGURATION = {"schema", "init", "add", "remove", "secret set", "secret list", "secret delete"}
+NO_CONFIGURATION = {"schema", "init", "add", "remove", "update", "secret set", "secret list", "secret delete"}
 """The commands that need no configuration, do without one that is not accepted, or are about the user's own."""
 GIVEN = {
     "call": ["one", "{}"],

@@ -162,6 +162,43 @@ def test_codex_names_variables_and_refers_to_none_in_text(writer: Writer) -> Non
     assert "s3cret" in found.secrets
 
 
+LIMITED = {"command": "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "limits"),
+    [
+        (".codex/config.toml", '[mcp_servers.git]\ncommand = "x"\nstartup_timeout_ms = 1500\n', (1.5, 60)),
+        ("opencode.json", {"mcp": {"git": {"type": "local", "command": ["x"], "timeout": 5000}}}, (5, 60)),
+        (
+            "opencode.json",
+            {"mcp": {"servers": {"git": {"command": ["x"], "timeout": {"startup": 9000, "request": 4000}}}}},
+            (9, 4),
+        ),
+        ("opencode.json", {"mcp": {"timeout": {"startup": 8000}, "servers": {"git": {"command": ["x"]}}}}, (8, 60)),
+        (".mcp.json", {"mcpServers": {"git": {**LIMITED, "timeout": 90_000}}}, (60, 90)),
+        (".mcp.json", {"mcpServers": {"git": {**LIMITED, "timeout": 500}}}, (60, 60)),
+    ],
+)
+def test_the_limits_of_a_client_are_taken_over_in_its_own_unit(
+    writer: Writer, name: str, text: str | dict[str, Any], limits: tuple[float, float]
+) -> None:
+    """G8: that of a start and that of a request; Claude Code ignores less than a second."""
+    git = servers(writer, text, name).specs["git"]
+    assert (git.start, git.timeout) == limits
+
+
+def test_claude_code_says_in_its_environment_or_settings_how_long_a_start_may_take(writer: Writer) -> None:
+    """G8: the nearest settings count; a server that says so itself goes before them."""
+    text = {"mcpServers": {"git": LIMITED, "own": {**LIMITED, "start": 7}, "docs": {"url": "http://127.0.0.1:9/mcp"}}}
+    found = servers(writer, text, ".mcp.json", MCP_TIMEOUT="20000").specs
+    assert [found[name].start for name in ("git", "own", "docs")] == [20, 7, 60]
+    writer.file(json.dumps({"env": {"MCP_TIMEOUT": "30000"}}), "home/.claude/settings.json")
+    assert servers(writer, text, ".mcp.json", MCP_TIMEOUT="20000").specs["git"].start == 30
+    writer.file(json.dumps({"env": {"MCP_TIMEOUT": "45000"}}), ".claude/settings.local.json")
+    assert servers(writer, text, ".mcp.json").specs["git"].start == 45
+
+
 def test_gemini_filters_trusts_and_refers_in_its_own_way(writer: Writer) -> None:
     text = {
         "mcpServers": {

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded, system_user, warnings_to
+from pegboard.cli.common import DONE, Options, guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
+from pegboard.cli.given_server import entry_of, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.plain_in_files import Moved, moved_secrets
 from pegboard.cli.rendering import Printer, plural
-from pegboard.cli.server_starts import Start, StartPair, compare_starts
+from pegboard.cli.server_starts import Start
 from pegboard.cli.written_servers import confined_lines, held_servers
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.clients.merging import with_server
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import ServerSpec
-from pegboard.errors import ConfigError, UsageError
 from pegboard.mcp_extra import require
 
 EXAMPLE = "pegboard add git -- uvx mcp-server-git"
-_WEB: Final = ("http://", "https://")
 
 
 def add(
@@ -52,22 +50,21 @@ def add(
 ) -> int:
     """Add a server for all of your clients.
 
-    It is started once and asked for its tools. Adding one is a person's to decide: you are asked at the terminal.
+    Adding one is a person's to decide: you are asked at the terminal. It is then started once and asked for its tools.
     """
     path = config or user_configuration()
 
     async def added(printer: Printer) -> int:
-        entry = _entry(target, env or (), header or ())
+        entry = entry_of(target, env or (), header or ())
         require("`pegboard add`")
         printer.masker = Masker(secrets_in({name: entry}))
         held = held_servers({name: entry}, path, (), confine=confine)
         file = opened_configuration(path)
         text = with_server(file.text, name, held.servers[name], agent=agent, file=path.name)
         file.usable(text)
-        start = None if no_check else await _started(printer, file, text, name)
-        about = [f"It runs: {' '.join(target)}" if "command" in entry else f"It is at {target[0]}"]
-        question = f"Add {name} to {path}?"
+        question, about = f"Add {name} to {path}?", [printer.masker.text(runs_line(entry))]
         by = await require_operator(file.tokens, "configure", question, about=about) or system_user()
+        start = None if no_check else await started_once(printer, file, text, name, fails="added")
         kept = await moved_secrets(held.servers, path, keyring=keyring, ask=not as_json, stays_in="")
         try:
             final = with_server(file.text, name, kept.servers[name], agent=agent, file=path.name)
@@ -80,44 +77,6 @@ def add(
     return guarded(Options(as_json=as_json), added)
 
 
-def _entry(target: Sequence[str], env: Sequence[str], headers: Sequence[str]) -> dict[str, Any]:
-    """Return the server that the arguments describe; raises ``UsageError`` where they describe none."""
-    if len(target) == 1 and target[0].startswith(_WEB):
-        if env:
-            raise UsageError("--env is for a command; an address has --header.")
-        pairs = dict(_pair(text, ":", "--header 'NAME: VALUE'") for text in headers)
-        return {"url": target[0], **({"headers": pairs} if pairs else {})}
-    if headers:
-        raise UsageError("--header is for an address; a command has --env.")
-    command, *args = target
-    pairs = dict(_pair(text, "=", "--env NAME=VALUE") for text in env)
-    return {"command": command, **({"args": args} if args else {}), **({"env": pairs} if pairs else {})}
-
-
-def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
-    name, found, value = text.partition(sign)
-    if not found or not name.strip():
-        raise UsageError(f"Write {form}.")
-    return name.strip(), value.strip() if sign == ":" else value
-
-
-async def _started(printer: Printer, file: EditedConfiguration, text: str, name: str) -> Start:
-    """Start the server once; raises ``ConfigError`` where it does not come up."""
-    configuration = file.usable(text)
-    spec = configuration.specs[name]
-    assert isinstance(spec, ServerSpec)
-    with warnings_to(printer):
-        pair = StartPair(name=name, as_client=None, through=spec)
-        (start,) = await compare_starts([pair], configuration, None, printer, "")
-    if start.fault:
-        raise ConfigError(
-            f"{name} is not added, since it does not come up: {start.fault}",
-            code="server_not_started",
-            hint="Correct that, and try again; --no-check does without this check.",
-        )
-    return start
-
-
 def _reported(
     printer: Printer, file: EditedConfiguration, name: str, start: Start | None, lines: Sequence[str], kept: Moved
 ) -> int:
@@ -126,7 +85,7 @@ def _reported(
         "name": name,
         "config": str(file.path),
         "agents": agents,
-        "tools": None if start is None or start.wants_login else start.tools,
+        "tools": tools_of(start),
         "needs_login": start is not None and start.wants_login,
         "keyring": list(kept.names),
     }

@@ -23,6 +23,7 @@ SUMMARIES: Final = {
     "init": "Write a pegboard.yaml, or put Pegboard into a client.",
     "add": "Add a server for all of your clients.",
     "remove": "Take a server away from all of your clients.",
+    "update": "Change a server of all of your clients.",
     "check": "Report everything that is wrong with the configuration.",
     "doctor": "Check the store, replicas and clocks, or start one server.",
     "accept": "Accept a configuration found here, or edits that widen.",

@@ -16,8 +16,9 @@ from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.config.saving import create_whole, read_whole, replace_whole
 from pegboard.configuration_source import registered
+from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import EMPTY
-from pegboard.errors import ConfigError
+from pegboard.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
@@ -47,6 +48,15 @@ class EditedConfiguration:
         """Return the names of its servers."""
         found = self.value.get("servers")
         return list(found) if is_mapping(found) else []
+
+    def server(self, name: str) -> Mapping[str, Any]:
+        """Return a server as it is written; raises ``UsageError`` where there is none of this name."""
+        found = self.value["servers"].get(name) if name in self.servers else None
+        if found is None:
+            known = self.servers
+            hint = did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else "It has no servers.")
+            raise UsageError(f"There is no server '{name[:60]}' in {self.path}.", code="unknown_name", hint=hint)
+        return found if is_mapping(found) else EMPTY
 
     @property
     def tokens(self) -> Sequence[Token]:

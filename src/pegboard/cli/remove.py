@@ -12,8 +12,7 @@ from pegboard.cli.edited_configuration import opened_configuration, user_configu
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
 from pegboard.config.clients.merging import without_server
-from pegboard.core.model.naming import did_you_mean
-from pegboard.errors import ConfigError, UsageError
+from pegboard.errors import ConfigError
 
 EXAMPLE = "pegboard remove git"
 
@@ -33,10 +32,7 @@ def remove(
 
     async def removed(printer: Printer) -> int:
         file = opened_configuration(path)
-        known = file.servers
-        if name not in known:
-            hint = did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else "It has no servers.")
-            raise UsageError(f"There is no server '{name[:60]}' in {path}.", code="unknown_name", hint=hint)
+        file.server(name)
         agents = file.agents_with(name)
         text = without_server(file.text, name, file=path.name)
         try:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pegboard.config.clients.claude_code import settings_files, settings_in
 from pegboard.config.clients.client import ClientScope
-from pegboard.config.documents import json_text
-from pegboard.config.documents.document import UnreadableError, display_path, is_list, is_mapping, read_text
+from pegboard.config.documents.document import display_path, is_list, is_mapping
 from pegboard.config.location import Machine
 from pegboard.core.model.selectors import EXCLUDE, INCLUDE
 
@@ -57,9 +57,7 @@ def claude_rules(servers: Mapping[str, Any], machine: Machine, scope: ClientScop
         scope: whose servers they are; the rules of a project are not about those of the user.
         folder: the folder of the project.
     """
-    places = [machine.home / ".claude" / "settings.json"]
-    if scope != "user":
-        places += [folder / ".claude" / name for name in ("settings.json", "settings.local.json")]
+    places = settings_files(machine, folder, personal=scope == "user")
     by_name = {_SAFE.sub("_", name): name for name in servers}
     return [rule for place in places for rule in _rules_in(place, by_name)]
 
@@ -84,13 +82,7 @@ def denied(rules: list[ClaudeRule], filters: Mapping[str, dict[str, Any]]) -> di
 
 
 def _rules_in(path: Path, by_name: Mapping[str, str]) -> Iterator[ClaudeRule]:
-    file = display_path(path)
-    try:
-        if not path.is_file():
-            return
-        permissions = json_text.compose(read_text(path, file=file), file).value.get("permissions")
-    except (UnreadableError, OSError):
-        return
+    file, permissions = display_path(path), settings_in(path).get("permissions")
     for kind in _KINDS:
         rules = permissions.get(kind) if is_mapping(permissions) else None
         for text in rules if is_list(rules) else ():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.config.location import Machine
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY
 
@@ -55,6 +56,22 @@ def plain_entry(entry: Server, _references: References) -> Server:
     return entry
 
 
+def from_milliseconds(value: Any) -> Any:
+    """Return a limit of a client in seconds; what is no number as it is.
+
+    >>> from_milliseconds(5000), from_milliseconds(1500), from_milliseconds("5s")
+    (5, 1.5, '5s')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return value // 1000 if value % 1000 == 0 else value / 1000
+
+
+def no_limit(_value: Mapping[str, Any], _machine: Machine) -> float | None:
+    """Return nothing: this client has no limit for the start of every server."""
+    return None
+
+
 def never_client_only(_entry: Mapping[str, Any], _found: Server) -> str:
     """Return nothing: what this client can start, anybody can."""
     return ""
@@ -87,7 +104,8 @@ class McpClient:
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
     ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
     it as most clients write it; ``client_only_reason`` gets both, and says why only this client can start it, or
-    nothing; ``entry`` completes the entry under which Pegboard itself is put in.
+    nothing; ``entry`` completes the entry under which Pegboard itself is put in. ``start_limit`` gets what is in the
+    file, and returns within how many seconds this client wants every server to have started.
     """
 
     name: str
@@ -101,6 +119,7 @@ class McpClient:
     translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
     client_only_reason: Callable[[Mapping[str, Any], Server], str] = never_client_only
     entry: Callable[[Server, References], Server] = plain_entry
+    start_limit: Callable[[Mapping[str, Any], Machine], float | None] = no_limit
 
     def server(self, entry: Any) -> Any:
         """Return one server as most clients write it."""

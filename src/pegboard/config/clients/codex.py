@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, from_milliseconds, with_texts
 from pegboard.config.documents.document import is_list, is_mapping
 
 _BEARER: Final = "bearer_token_env_var"
@@ -18,8 +18,8 @@ _RESOURCE: Final = "oauth_resource"
 def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     if (scopes := entry.get("scopes")) is not None and (oauth := _pairs(found.get("oauth"))) is not None:
         found["oauth"] = {**oauth, "scopes": scopes}
-    if "start" not in found and isinstance(limit := entry.get(_START_MS), int | float):
-        found["start"] = limit / 1000
+    if "start" not in found and (limit := entry.get(_START_MS)) is not None:
+        found["start"] = from_milliseconds(limit)
     found = with_texts(found, lambda text: text.replace("${", "$${"))
     headers, env, referred = (_pairs(part) for part in (found.get("headers"), found.get("env"), entry.get(_HEADERS)))
     if headers is None or env is None or referred is None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, Spot, as_written
+from pegboard.config.clients.claude_code import CLAUDE_CODE
+from pegboard.config.clients.client import McpClient, Spot, as_written
 from pegboard.config.clients.codex import CODEX
 from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
@@ -22,19 +23,6 @@ PEGBOARD: Final = McpClient(
 ANY: Final = McpClient(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
 
 
-def _in_claude_code(entry: Server, _references: References) -> Server:
-    """Return the entry with the mark that keeps its tools in view: Claude Code defers all others."""
-    return {**entry, "alwaysLoad": True}
-
-
-CLAUDE_CODE: Final = McpClient(
-    name="claude-code",
-    title="Claude Code",
-    project=(".mcp.json",),
-    user=("~/.claude.json",),
-    marker="projects",
-    entry=_in_claude_code,
-)
 CLIENTS: Final[Mapping[str, McpClient]] = {
     client.name: client
     for client in (

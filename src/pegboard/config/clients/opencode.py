@@ -9,20 +9,38 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, texts_in, with_texts
+from pegboard.config.clients.client import McpClient, References, Server, from_milliseconds, texts_in, with_texts
+from pegboard.config.documents.document import is_mapping
+from pegboard.config.location import Machine
 
 _VALUE: Final = re.compile(r"\{(env|file):([^{}]+)\}")
 _BESIDE: Final = re.compile(r"\{file:(?![/~])")
 _TYPES: Final = ("local", "remote")
-_OF_A_START: Final = "timeout"
-"""It says how long the list of tools may take, not a call."""
+_LIMIT: Final = "timeout"
+"""In version 1 it says in milliseconds how long a start and its list of tools may take, in version 2 also a request."""
 
 
 def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
-    found = with_texts({key: value for key, value in found.items() if key != _OF_A_START}, _referring)
+    limits = _limits(found.get(_LIMIT))
+    found = with_texts({key: value for key, value in found.items() if key != _LIMIT} | limits, _referring)
     if found.get("type") in _TYPES:
         del found["type"]
     return found
+
+
+def _limits(limit: Any) -> dict[str, Any]:
+    """Return our own limits for what opencode says."""
+    if not is_mapping(limit):
+        return {} if limit is None else {"start": from_milliseconds(limit)}
+    ours = {"startup": "start", "request": "timeout"}
+    return {ours[key]: from_milliseconds(value) for key, value in limit.items() if key in ours}
+
+
+def _start_limit(value: Mapping[str, Any], _machine: Machine) -> float | None:
+    """Return the limit of version 2 that is for every server."""
+    every = value.get("mcp")
+    limit = _limits(every.get(_LIMIT)).get("start") if is_mapping(every) else None
+    return limit if isinstance(limit, int | float) else None
 
 
 def _referring(text: str) -> str:
@@ -56,4 +74,5 @@ OPENCODE: Final = McpClient(
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,
+    start_limit=_start_limit,
 )

@@ -42,7 +42,7 @@ class ServerFile:
     ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those of the current
     folder's own project (Claude Code) before those of the user. ``project`` is the name of that project, None where it
     has none; ``elsewhere`` are those of the others that have some. ``unconfinable`` says why this system cannot confine
-    what the client runs in a sandbox.
+    what the client runs in a sandbox. ``start`` is within how many seconds the client wants each to have started.
     """
 
     spot: Spot
@@ -53,6 +53,7 @@ class ServerFile:
     project: str | None = None
     elsewhere: tuple[str, ...] = ()
     unconfinable: str = ""
+    start: float | None = None
 
     @property
     def label(self) -> str:
@@ -70,13 +71,19 @@ class ServerFile:
         return replace(found, unavailable={**found.unavailable, **self._client_only_servers(found)})
 
     def _client_file(self) -> ParsedClientFile:
-        value: Any = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
+        value: Any = {name: self._server(entry) for name, entry in self.entries.items()}
         for key in reversed(self.root):
             value = {key: value}
         if (beside := _at(self.document.value, (*self.root[:-1], "sandbox"))) is not None:
             holding: Any = _at(value, self.root[:-1])
             holding["sandbox"] = beside
         return client_file(self.document, value, self.root, folder=self.spot.folder)
+
+    def _server(self, entry: Any) -> Any:
+        found = self.spot.client.server(entry)
+        if self.start is None or not is_mapping(found) or "command" not in found:
+            return found
+        return {"start": self.start, **found}
 
     def sandboxed(self) -> Mapping[str, str]:
         """Return the servers that the client runs in a sandbox: why no confinement keeps it, nothing where one does."""
@@ -156,6 +163,7 @@ def server_file(text: str, document: Document, path: Path, machine: Machine, spo
         entries={**(own or {}), **project},
         project=here,
         elsewhere=elsewhere,
+        start=spot.client.start_limit(value, machine),
     )
 
 
