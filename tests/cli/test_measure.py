@@ -12,6 +12,7 @@ import pytest
 from command_support import Run, misfits
 
 from acceptance import accept_found
+from pegboard.config.clients.known import CLIENTS
 from pegboard.config.documents import document
 from pegboard.support.own_folder import folder_of
 
@@ -22,11 +23,13 @@ TIME = {"command": str(BIN / "mcp-server-time"), "args": ["--local-timezone", "E
 GIT = {"command": str(BIN / "mcp-server-git")}
 COST = {"git": (12, 1137), "time": (2, 268)}
 """Tools and o200k tokens of name, description and input schema, at the pinned versions."""
-AMOUNT = {"tools": int, "tokens": int, "share": float}
+AMOUNT = {"tools": int, "tokens": int, "sent": int, "share": float}
+READ = {"on": str, "at": [str]}
+IN_CLIENT = {"sends": str, "condition": str, "read": READ, "direct": AMOUNT, "pegboard": AMOUNT, "saved": int}
 SHAPE = {
     "file": str, "client": str, "window": int,
-    "servers": [{"name": str, "tools": int, "tokens": int, "share": float, "status": str, "message": str}],
-    "direct": AMOUNT, "pegboard": AMOUNT, "saved": int, "plain_secrets": [dict],
+    "servers": [{"name": str, "tools": int, "tokens": int, "sent": int, "share": float, "status": str, "message": str}],
+    **IN_CLIENT, "clients": [{"client": str, **IN_CLIENT}], "plain_secrets": [dict],
 }  # fmt: skip
 
 
@@ -69,8 +72,7 @@ def test_f4_real_servers_cost_what_was_measured_before_and_nothing_is_written(ru
     ran = run("measure", ".mcp.json", "--json")
     assert (ran.code, misfits(ran.json, SHAPE)) == (0, [])
     assert {name: (row["tools"], row["tokens"]) for name, row in by_name(ran.json).items()} == COST
-    assert ran.json["direct"] == {"tools": 14, "tokens": 1405, "share": 0.007}
-    assert ran.json["saved"] == 1405 - ran.json["pegboard"]["tokens"]
+    assert (ran.json["direct"]["tools"], ran.json["direct"]["tokens"]) == (14, 1405)
     assert (ran.json["file"], ran.json["client"], ran.json["window"]) == (".mcp.json", "claude-code", 200_000)
     assert list(everything_below(folder)) == before
 
@@ -79,14 +81,60 @@ def test_f4_pegboard_instead_costs_what_its_own_gateway_lists(run: Run) -> None:
     write(Path(".mcp.json"), {"time": TIME})
     instead = run("measure", "--json").json["pegboard"]
     assert instead["tools"] == 5
-    assert 200 < instead["tokens"] < 500
+    assert 200 < instead["tokens"] < instead["sent"] < 500
+
+
+def test_f4_each_client_is_judged_by_what_it_sends_itself(run: Run) -> None:
+    """Definitions of all tools, their names, or a line on each server; below 30 tools Copilot CLI defers none."""
+    write(Path("servers.json"), {"git": GIT, "time": TIME, "many": plain("--tools", "60")})
+    found = run("measure", "servers.json", "--client", "all", "--json").json
+    cost = {one["client"]: one for one in found["clients"]}
+    assert [*cost] == [*CLIENTS]
+    whole = cost["windsurf"]["direct"]
+    assert whole["tokens"] <= whole["sent"], "what servers say of their use is sent, too"
+    sent = {name: one["direct"]["sent"] for name, one in cost.items()}
+    assert sent["codex"] < sent["cursor"] == sent["vscode"] == sent["copilot-cli"] < sent["zed"] == whole["sent"]
+    assert [one["sends"] for one in (cost["codex"], cost["cursor"], cost["zed"])] == ["servers", "names", "definitions"]
+    assert all(one["saved"] == one["direct"]["sent"] - one["pegboard"]["sent"] for one in cost.values())
+    assert cost["claude-code"]["pegboard"]["sent"] == cost["zed"]["pegboard"]["sent"], "its entry keeps all in view"
+    assert cost["cursor"]["pegboard"]["sent"] < cost["cursor"]["pegboard"]["tokens"]
+
+    write(Path("few.json"), {"git": GIT, "time": TIME})
+    few = run("measure", "few.json", "--client", "copilot-cli", "--json").json
+    assert (few["sends"], few["direct"]["sent"]) == ("definitions", 1405)
+
+
+def test_f4_where_pegboard_saves_nothing_it_says_so(run: Run) -> None:
+    write(Path(".cursor/mcp.json"), {"time": TIME})
+    accept_found()
+    ran = run("measure", ".cursor/mcp.json")
+    assert "Cursor sends the names of tools with every request" in ran.out
+    assert "Pegboard would save no tokens here" in ran.out
+    assert "It defers Pegboard's 5 tools as well" in ran.out
+
+
+def test_f4_a_server_that_its_entry_keeps_in_view_is_sent_whole(run: Run) -> None:
+    write(Path(".mcp.json"), {"git": GIT, "time": {**TIME, "alwaysLoad": True}})
+    accept_found()
+    found = run("measure", "--json").json
+    rows = by_name(found)
+    assert rows["time"]["sent"] == rows["time"]["tokens"] == COST["time"][1]
+    assert rows["git"]["sent"] < rows["git"]["tokens"]
+    assert found["pegboard"]["tools"] == 5 + COST["time"][0], "what is kept in view is loaded from the start"
+
+
+def test_a_client_that_is_not_known_is_refused(run: Run) -> None:
+    write(Path("servers.json"), {"time": TIME})
+    ran = run("measure", "servers.json", "--client", "curser")
+    assert (ran.code, "Did you mean 'cursor'?" in ran.err) == (2, True)
 
 
 def test_people_get_a_table_the_total_and_what_would_be_saved(run: Run) -> None:
-    write(Path(".cursor/mcp.json"), {"many": plain("--tools", "60")})
+    write(Path(".junie/mcp/mcp.json"), {"many": plain("--tools", "60")})
+    accept_found()
     ran = run("measure", "--window", "10000")
     assert ran.code == 0
-    assert "Cursor: .cursor/mcp.json" in ran.out
+    assert "Junie: .junie/mcp/mcp.json" in ran.out
     assert "total" in ran.out
     assert "with Pegboard" in ran.out
     assert "Pegboard would save" in ran.out

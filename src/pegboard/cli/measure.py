@@ -1,28 +1,30 @@
-"""`pegboard measure`: what the servers of any MCP client cost with every request today."""
+"""`pegboard measure`: what any MCP client sends its model of its servers today, and with Pegboard in front of them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from pegboard.assembly import trial
 from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
+from pegboard.cli.measured import Measured, ServerCost, ServersAsListed, show
 from pegboard.cli.options import JsonOption
-from pegboard.cli.plain_in_files import json_of, lines_of
-from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import require_accepted
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
-from pegboard.config.clients.known import every_spot
+from pegboard.config.clients.known import CLIENTS, every_spot
 from pegboard.config.clients.server_files import read, read_standard_input
 from pegboard.config.location import Machine
 from pegboard.core.model.delivery import GATEWAY
+from pegboard.core.model.known_clients import ANY_CLIENT, ListedServer, known_client
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import serialised
 from pegboard.errors import ConfigError, UsageError
@@ -37,35 +39,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
 WINDOW: Final = 200_000
-TIMEOUT: Final = 30.0
-"""How long a server may take to start, and then to list its tools, in seconds."""
+PATIENCE: Final = 200.0
+"""How long a server is waited for that may take its own time to start, in seconds: it may be installed first."""
 SPAWNS: Final = 4
-COLUMNS = (
-    TableColumn("server"),
-    TableColumn("tools", "right"),
-    TableColumn("tokens", "right"),
-    TableColumn("share", "right"),
-    TableColumn("state", flexible=True),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCost:
-    """What one server puts into every request; ``status`` is ok, failed or off."""
-
-    name: str
-    tools: int = 0
-    tokens: int = 0
-    status: str = "ok"
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
-    """How many tools, and tokens of their schemas, go into every request."""
-
-    tools: int
-    tokens: int
+EVERY_CLIENT: Final = "all"
 
 
 def measure(
@@ -76,22 +53,28 @@ def measure(
             help="A client's configuration; - for standard input. [default: the first found, here, then in your home]",
         ),
     ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="NAME", help="Of which client, or all. [default: whose file it is]"),
+    ] = None,
     window: Annotated[int, typer.Option("--window", metavar="TOKENS", help="The model's context window.")] = WINDOW,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="How long a server may take to start.")
-    ] = TIMEOUT,
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="How long a start may take. [default: each server's own]"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Measure what MCP servers cost in every request today.
+    """Measure what an MCP client sends of its servers with every request, and what it would send with Pegboard.
 
-    It starts them, counts the tokens of their tools and shows what Pegboard would send instead.
+    It starts them and counts the tokens of their tools, and of what the client sends of these.
     Nothing is written and nothing is changed.
     """
 
     async def measured(printer: Printer) -> int:
-        if window < 1 or not timeout > 0:
+        if window < 1 or (timeout is not None and not timeout > 0):
             raise UsageError("--window and --timeout must be more than 0.")
         require("`pegboard measure`")
+        _require_known(client)
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
         _require_accepted(chosen, machine, named=file is not None)
@@ -102,8 +85,8 @@ def measure(
         with warnings_to(printer):
             async with _opened(servers, masker, timeout) as bench:
                 rows = await _rows(bench, servers, printer)
-                instead = await _instead(bench.board)
-                _show(printer, chosen, rows, instead, window=window)
+                listed = await _listed(bench.board, servers)
+                show(printer, chosen, _of_client(rows, listed, client or chosen.spot.client.name), listed, window)
         for other in others:
             printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
         for name in chosen.elsewhere:
@@ -111,6 +94,14 @@ def measure(
         return DONE if any(row.status == "ok" for row in rows) else REFUSED
 
     return guarded(Options(as_json=as_json), measured)
+
+
+def _require_known(client: str | None) -> None:
+    """Raise ``UsageError`` where this is no client."""
+    if client is None or client in (EVERY_CLIENT, *CLIENTS):
+        return
+    hint = did_you_mean(client, CLIENTS) or f"There are: {', '.join(CLIENTS)}, {EVERY_CLIENT}."
+    raise UsageError(f"There is no client '{client}'.", code="unknown_client", hint=hint)
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
@@ -168,7 +159,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def _opened(servers: CompiledServers, masker: Masker, timeout: float) -> AsyncGenerator[Bench]:
+async def _opened(servers: CompiledServers, masker: Masker, timeout: float | None) -> AsyncGenerator[Bench]:
     """Open a board that keeps everything in memory; leave no server behind."""
     from pegboard.sources.mcp import McpSource
 
@@ -177,12 +168,16 @@ async def _opened(servers: CompiledServers, masker: Masker, timeout: float) -> A
         learn=masker.learn,
         spawns=SPAWNS,
         start_timeout=timeout,
+        patience=PATIENCE,
         asks=False,
         store=MemoryStore(),  # with one it is known what wants a login
     )
     board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
-    specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
+    specs = {
+        name: replace(spec, timeout=min(spec.timeout, spec.timeout if timeout is None else timeout))
+        for name, spec in servers.specs.items()
+    }
     try:
         await board.adopt(servers.world(), specs, masker=masker)
         yield bench
@@ -234,92 +229,35 @@ def _row(board: Board, servers: CompiledServers, name: str) -> ServerCost:
     )
 
 
-async def _instead(board: Board) -> Amount:
-    """Return what a gateway in front of these servers lists, its instructions included."""
+async def _listed(board: Board, servers: CompiledServers) -> ServersAsListed:
+    """Return the servers that have answered, and what a gateway in front of these lists."""
     session = await board.session(session_id="measure", host=GATEWAY)
     surface = await session.surface(loaded=False)
-    tools = [out.tool for out in surface.tools]
-    text = board.services.counter.count(await session.instructions())
-    return Amount(tools=len(tools), tokens=board.services.prices(tools) + text)
-
-
-# -- showing ---------------------------------------------------------------------------------------
-
-
-def _show(printer: Printer, file: ServerFile, rows: Sequence[ServerCost], instead: Amount, *, window: int) -> None:
-    direct = Amount(tools=sum(row.tools for row in rows), tokens=sum(row.tokens for row in rows))
-    saved = direct.tokens - instead.tokens
-    failed = [row for row in rows if row.status == "failed"]
-    if printer.as_json:
-        printer.document(
-            {
-                "file": file.label,
-                "client": file.spot.client.name,
-                "window": window,
-                "servers": [_row_json(row, window) for row in rows],
-                "direct": _amount_json(direct, window),
-                "pegboard": _amount_json(instead, window),
-                "saved": None if failed else saved,
-                "plain_secrets": json_of(file),
-            }
-        )
-        return
-    printer.heading(f"{file.spot.client.title}: {file.label}")
-    cells = [_cells(row, window) for row in rows]
-    sums = (("total", direct, "sent with every request"), ("with Pegboard", instead, "instead"))
-    total, front = (
-        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), message)
-        for name, amount, message in sums
+    instead = ListedServer(
+        name="pegboard",
+        tools=[out.tool for out in surface.tools],
+        instructions=await session.instructions(),
+        in_view=True,
     )
-    printer.table(COLUMNS, [*cells, ("", "", "", "", ""), total, front])
-    printer.say()
-    printer.say(_verdict(direct, saved, window))
-    if failed:
-        printer.say(f"{plural(len(failed), 'server')} could not be measured, and count in no figure:")
-        for row in failed:
-            printer.say(f"  {row.name}: {row.message}")
-    for line in lines_of(file):
-        printer.say(line)
-
-
-def _verdict(direct: Amount, saved: int, window: int) -> str:
-    if not direct.tools:
-        return "There is nothing to save: no tools could be counted."
-    if saved <= 0:
-        return "These servers are small: Pegboard would save no tokens here."
-    rate = f"{saved / direct.tokens:.0%}"
-    return (
-        f"Pegboard would save {saved:,} tokens of every request, {rate} of what the tools take "
-        f"({_percent(saved, window)} of a window of {window:,}), with every tool still in reach."
+    names = [name for name in servers.specs if not board.world.catalog.plugins[name].variant("").unavailable]
+    return ServersAsListed(
+        servers=[_as_listed(board, servers, name) for name in names],
+        instead=instead,
+        count=board.services.counter.count,
     )
 
 
-def _cells(row: ServerCost, window: int) -> tuple[str, ...]:
-    state = f"{row.status}: {row.message}" if row.message and row.status != "failed" else row.status
-    if row.status != "ok":
-        return row.name, "-", "-", "-", state
-    return row.name, str(row.tools), f"{row.tokens:,}", _percent(row.tokens, window), state
+def _as_listed(board: Board, servers: CompiledServers, name: str) -> ListedServer:
+    plugin = board.world.catalog.plugins[name]
+    shown = [replace(tool, wire=tool.name) for tool in plugin.tools if servers.lets_through(name, tool.name)]
+    return ListedServer(name=name, tools=shown, instructions=plugin.instructions, in_view=name in servers.in_view)
 
 
-def _percent(tokens: int, window: int) -> str:
-    return f"{tokens / window:.1%}"
-
-
-def _row_json(row: ServerCost, window: int) -> Mapping[str, Any]:
-    return {
-        "name": row.name,
-        "tools": row.tools,
-        "tokens": row.tokens,
-        "share": _share(row.tokens, window),
-        "status": row.status,
-        "message": row.message,
-    }
-
-
-def _amount_json(amount: Amount, window: int) -> Mapping[str, Any]:
-    return {"tools": amount.tools, "tokens": amount.tokens, "share": _share(amount.tokens, window)}
-
-
-def _share(tokens: int, window: int) -> float:
-    """Return the part of the window, from 0."""
-    return round(tokens / window, 4)
+def _of_client(rows: Sequence[ServerCost], listed: ServersAsListed, client: str) -> Measured:
+    """Return what each server costs in a client, and what all of them do; for all clients as in one not known."""
+    known = known_client(client)
+    own = {server.name: server for server in listed.servers}
+    # The number of all tools decides whether a client defers: each server counts as it does among the others.
+    alone = replace(known, from_tools=0) if known.defers(sum(len(one.tools) for one in own.values())) else ANY_CLIENT
+    costed = [replace(row, sent=listed.amount(alone, [own[row.name]]).sent) if row.name in own else row for row in rows]
+    return Measured(client=client, rows=costed, cost=listed.cost(known), all_clients=client not in CLIENTS)

@@ -32,7 +32,8 @@ class CompiledServers:
     """The servers of a client's file that can be started, and why others cannot.
 
     ``off`` says why a server of the file is not started; ``filters`` let only some of a server's
-    tools through; ``guessed`` names the inputs of a server that a placeholder stands for.
+    tools through; ``guessed`` names the inputs of a server that a placeholder stands for. ``in_view`` are the servers
+    whose tools the client is to load always.
     """
 
     specs: Mapping[str, ServerSpec] = field(default=EMPTY)
@@ -40,11 +41,13 @@ class CompiledServers:
     filters: Mapping[str, Mapping[str, Any]] = field(default=EMPTY)
     guessed: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     toolkits: Mapping[str, Toolkit] = field(default=EMPTY)
+    in_view: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     def world(self) -> World:
         """Return a world in which one agent may load every server; it has no catalog yet."""
-        agent = Agent(name="default", allowed_toolkits=tuple(self.toolkits))
+        initial = tuple(name for name in self.toolkits if name in self.in_view)
+        agent = Agent(name="default", allowed_toolkits=tuple(self.toolkits), initial_toolkits=initial)
         return World(toolkits=self.toolkits, loadouts=BUILT_IN, agents={agent.name: agent})
 
     def lets_through(self, server: str, tool: str) -> bool:
@@ -60,6 +63,7 @@ class CompiledServers:
             filters={**others.filters, **self.filters},
             guessed={**others.guessed, **self.guessed},
             toolkits={**others.toolkits, **self.toolkits},
+            in_view=(*self.in_view, *others.in_view),
             secrets=self.secrets | others.secrets,
         )
 
@@ -152,6 +156,7 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
             filters=client.filters,
             guessed={name: names for name, (_, names) in filled.items() if names},
             toolkits=config.toolkits,
+            in_view=client.in_view,
             secrets=frozenset(expansion.secrets) | secrets_in(dict(file.entries)),
         )
     )

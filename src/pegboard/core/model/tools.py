@@ -299,6 +299,7 @@ class Plugin:
         place: where the configuration names it.
         described_by: who says what its description says; nothing where that is no more than its name.
         words: the commonest words of its tools' names, as they were first known.
+        instructions: how a server says that its tools are used, as clients read it.
     """
 
     name: str
@@ -319,6 +320,7 @@ class Plugin:
     place: Place | None = None
     described_by: DescribedBy = ""
     words: tuple[str, ...] = ()
+    instructions: str = ""
 
     def variant(self, key: str) -> Variant:
         """Return what is known of the plugin under these overrides."""
@@ -369,6 +371,7 @@ class Plugin:
             description=described[0],
             described_by=described[1],
             words=self.words or manifest.words,
+            instructions=manifest.instructions,
             offers=manifest.offers,
             unreviewed=manifest.unreviewed,
         )

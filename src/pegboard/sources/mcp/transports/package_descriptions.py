@@ -105,7 +105,7 @@ def _of_environment(program: Path) -> str:
     for site in program.parent.parent.glob("lib/python*/site-packages"):
         for found in distributions(path=[str(site)]):
             if any(p.name == program.name for p in found.entry_points if p.group == "console_scripts"):
-                return found.metadata["Summary"] if "Summary" in found.metadata else ""
+                return str(found.metadata.json.get("summary", ""))
     return ""
 
 
