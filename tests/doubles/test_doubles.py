@@ -52,6 +52,7 @@ TWINS: dict[str, object] = {
     "Source": FakeSource({}),
     "CodeSource": FakeSource({}),
     "ListReader": FakeSource({}),
+    "SourceWithTurns": FakeSource({}),
     "ScopedSource": FakeSource({}),
     "ConditionalSource": FakeSource({}),
     "Restartable": FakeSource({}),
@@ -107,6 +108,14 @@ async def board(config: Path, source: FakeSource) -> AsyncIterator[Pegboard]:
 def members(port: Any) -> set[str]:
     own = set[str]().union(*(vars(base) for base in port.__mro__ if Protocol in base.__mro__ and base is not Protocol))
     return {name for name in own if not name.startswith("_")}
+
+
+async def test_what_a_load_names_starts_before_what_nobody_waits_for(board: Pegboard, source: FakeSource) -> None:
+    """G8: its server, not those that are asked in the background."""
+    session = await board.session(agent="ada", session_id="one")
+    await session.surface()
+    assert (await session.load("dev")).status == "ok"
+    assert source.needed == ["github"]
 
 
 def test_every_port_has_a_twin() -> None:

@@ -97,11 +97,7 @@ class SourceWithTurns(Protocol):
     """A source of which only so many plugins begin to start at once."""
 
     def need(self, plugin: str) -> None:
-        """Let a plugin begin to start before those that no request waits for.
-
-        Args:
-            plugin: Its name.
-        """
+        """Let a plugin of this name begin to start before those that no request waits for."""
         ...
 
 

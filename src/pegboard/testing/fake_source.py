@@ -63,8 +63,9 @@ class FakeSource:
     >>> source.calls
     []
 
-    ``calls`` is the log of all calls in order, ``restarted`` the names of what was restarted, ``runs`` what was run of
-    the schedules that are ``due``, each with why that failed; ``resources`` is what the plugins offer besides tools.
+    ``calls`` is the log of all calls in order, ``restarted`` the names of what was restarted, ``needed`` of what a load
+    or a call has waited for, ``runs`` what was run of the schedules that are ``due``, each with why that failed;
+    ``resources`` is what the plugins offer besides tools.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class FakeSource:
         """
         self.calls: list[ToolCall] = []
         self.restarted: list[str] = []
+        self.needed: list[str] = []
         self.due: list[DueSchedule] = []
         self.runs: list[tuple[DueSchedule, str]] = []
         self.resources = resources or FakeResources()
@@ -169,6 +171,10 @@ class FakeSource:
 
     def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
         """Do nothing: calls run at once."""
+
+    def need(self, plugin: str) -> None:
+        """Record that a request waits for a plugin."""
+        self.needed.append(plugin)
 
     async def restart(self, spec: PluginSpec) -> None:
         """Record that a plugin was restarted."""
