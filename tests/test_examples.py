@@ -110,11 +110,12 @@ def test_names_of_plugins_are_known_without_the_packages_that_provide_them(
     assert "pegboard-slim[agno]" in item["message"]
 
 
-def test_the_library_example_runs(folder: Path) -> None:
-    said = run(folder, sys.executable, "library.py")
+def test_the_library_example_runs_with_the_wheel_alone_as_with_all_extras(folder: Path, plain_python: Path) -> None:
+    said = run(folder, plain_python, "library.py")
     assert "The mean is 5." in said
     assert "Three times that is 15." in said
     assert said.endswith("numbers is loaded; 6 * 7 = 42\n")
+    assert run(folder, sys.executable, "library.py") == said
 
 
 def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
@@ -124,10 +125,6 @@ def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
         "task: file",
         "delegate: timekeeper, with clock: the time is done",
     ]
-
-
-def test_the_library_example_runs_with_the_wheel_alone(folder: Path, plain_python: Path) -> None:
-    assert run(folder, plain_python, "library.py") == run(folder, sys.executable, "library.py")
 
 
 def test_the_library_section_of_the_readme_runs_with_the_wheel_alone(tmp_path: Path, plain_python: Path) -> None:
@@ -158,18 +155,14 @@ def test_the_members_of_a_team_analyse_data_each_with_tools_of_its_own(folder: P
 
 
 def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(folder: Path) -> None:
-    "S7, S8: five idle turns stay, six go; a fallback is for one turn."
+    "S7, S8, D4: five idle turns stay, six go; a fallback is for one turn; heads of requests are equal byte for byte."
     said = run(folder, sys.executable, "mira_loop.py").splitlines()
     turns = {line.partition(":")[0]: line for line in said if line.startswith("Turn")}
     assert "no_such_tool not found" in said[0]
     assert "summarize_numbers" in turns["Turn 3"]
     assert "summarize_numbers" not in turns["Turn 4"]
     assert ["calculate" in turns[f"Turn {number}"] for number in (6, 7, 8)] == [True, True, False]
-
-
-def test_the_head_of_every_request_of_a_loop_is_the_same_over_loads_turns_and_a_restart(folder: Path) -> None:
-    """D4: tools and system text, byte for byte."""
-    assert run(folder, sys.executable, "mira_loop.py").splitlines()[-1] == "heads of requests: 1"
+    assert said[-1] == "heads of requests: 1"
 
 
 def test_a_switch_at_the_console_binds_a_loop_in_another_process(folder: Path) -> None:

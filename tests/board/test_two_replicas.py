@@ -285,11 +285,15 @@ def plugins(ran: list[str]) -> dict[str, object]:
 
 
 class Worlds(NamedTuple):
-    """A process that is alone, and two replicas; ``runner`` has the loop of all of them."""
+    """A process that is alone, and two replicas; ``runner`` has the loop of all of them.
+
+    ``examples`` is how many conversations are held: each is a hundred statements of SQL.
+    """
 
     alone: World
     replicas: World
     runner: asyncio.Runner
+    examples: int
 
 
 @contextlib.asynccontextmanager
@@ -311,12 +315,14 @@ def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worlds]:
     """Open a board with a store of its own, and two on one store."""
     if request.param == "sqlite":
         both: list[Store] = [SqliteStore(tmp_path / "state.db") for _ in range(2)]
+        examples = 30
     else:
         address = request.getfixturevalue("postgres").address()
         both = [PostgresStore(address) for _ in range(2)]
+        examples = 10
     with asyncio.Runner() as runner:
         alone, replicas = opened(MemoryStore()), opened(*both)
-        yield Worlds(runner.run(alone.__aenter__()), runner.run(replicas.__aenter__()), runner)
+        yield Worlds(runner.run(alone.__aenter__()), runner.run(replicas.__aenter__()), runner, examples)
         for context in (replicas, alone):
             runner.run(context.__aexit__(None, None, None))
 
@@ -343,7 +349,7 @@ async def compare(worlds: Worlds, steps: list[Step]) -> None:
 def test_what_comes_to_which_replica_makes_no_difference(worlds: Worlds) -> None:
     """G14, S1, S2, P4, A2: over every command of a session, of two principals and two agents."""
 
-    @settings(max_examples=30)
+    @settings(max_examples=worlds.examples)
     @given(steps=STEPS)
     def holds(steps: list[Step]) -> None:
         worlds.runner.run(compare(worlds, steps))

@@ -59,11 +59,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def line(folder: Path, plain_python: Path) -> str:
+@pytest.fixture(scope="module")
+def line(plain_python: Path) -> str:
     """Return the line that adds the extra to that installation."""
     program = "from pegboard.support.installed import install_line; print(install_line(extra='mcp'))"
-    return ran(folder, plain_python, "-c", program)[1].strip()
+    return ran(Path.home(), plain_python, "-c", program)[1].strip()
 
 
 def ran(folder: Path, python: Path, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent.parent / "servers" / "login_caller.py"
+from sdk_servers import sdk_command
+
+SCRIPT = "login_caller.py"
 
 
 class Caller:
@@ -40,9 +41,8 @@ class Caller:
 async def started(config: Path, *, env: dict[str, str] | None = None) -> Caller:
     """Return a process that is ready to call."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SCRIPT), str(config), stdin=pipe, stdout=pipe, env={**os.environ, **(env or {})}
-    )
+    command = await asyncio.to_thread(sdk_command, SCRIPT, str(config))
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env={**os.environ, **(env or {})})
     caller = Caller(process)
     await caller.ready()
     return caller

@@ -14,7 +14,7 @@ from pegboard.operators.logins import OperatorLogins
 from pegboard.sources.mcp.login.keeper import LoginGrantKey
 from pegboard.support.backoff import wait_until
 
-EXPIRIES = 300
+EXPIRIES = 25
 PROCESSES = 8
 
 
