@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sdk_servers import pegboard_command
 from terminals import Terminal
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "tutorial.md"
@@ -38,18 +39,23 @@ def rest(line: str) -> str:
 
 @dataclass
 class Reader:
-    """A reader of the tutorial: an empty folder, a terminal, and a gateway in another one."""
+    """A reader of the tutorial: an empty folder, a terminal, and a gateway in another one.
+
+    ``asked`` is whether the next command may ask at the terminal; the others are forked off what has imported them.
+    """
 
     folder: Path
     environment: dict[str, str]
     port: str = PORT
     gateway: subprocess.Popen[str] | None = None
+    asked: bool = True
     ran: list[str] = field(default_factory=list)
 
     def write(self, text: str) -> None:
         named = NAMED_FILE.match(text)
         assert named is not None, f"this block does not say its file: {text[:60]}"
         (self.folder / named[1]).write_text(text.replace(PORT, self.port), encoding="utf-8")
+        self.asked = True
 
     def run(self, command: str, shown: str) -> None:
         self.ran.append(command)
@@ -58,9 +64,14 @@ class Reader:
         assert pattern(shown).fullmatch(printed.replace(self.port, PORT)), f"$ {command}\n{printed}"
 
     def finish(self, arguments: list[str]) -> str:
+        program, *words = arguments
+        command = arguments
+        if program == "pegboard" and not self.asked and not {"accept", "set"}.intersection(words):
+            command = pegboard_command(*words)
+        self.asked = False
         with Terminal("y") as terminal:
             done = subprocess.run(
-                arguments, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60,
+                command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60,
                 start_new_session=True, preexec_fn=terminal.controls(),
             )  # fmt: skip
         assert done.returncode in (0, 1), done.stderr
