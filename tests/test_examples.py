@@ -106,7 +106,7 @@ def test_names_of_plugins_are_known_without_the_packages_that_provide_them(
     call = ["-m", "pegboard", "session", "load", "devops", "--agent", "assistant", "--config", name, "--json"]
     refused = subprocess.run([plain_python, *call], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     item = json.loads(refused.stdout)["items"][0]
-    assert (refused.returncode, item["status"]) == (1, "tool_unavailable")
+    assert (refused.returncode, item["status"]) == (6, "tool_unavailable")
     assert "pegboard-slim[agno]" in item["message"]
 
 

@@ -28,7 +28,7 @@ def test_what_waits_is_accepted_by_the_right_alone_and_on_record(
     for token in ("eve-eve-eve-eve-eve-eve", "nobody"):
         monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", token)
         refused = run("accept", "--json")
-        assert (refused.code, refused.json["error"]["code"]) == (1, "needs_operator")
+        assert (refused.code, refused.json["error"]["code"]) == (4, "needs_operator")
         monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", token)
         assert "waits: agents.ada.permissions.calculator: false → absent\n" in run("accept").err
     monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", "root-root-root-root-root")

@@ -137,7 +137,7 @@ def test_what_grants_a_server_goes_with_it_and_what_else_names_it_keeps_it(run: 
     before = put(str(CONFIG), "servers: {minutes: {command: a}}\nagents: {default: {tools: ['plugin:minutes']}}\n")
     text = before.read_text()
     ran = run("remove", "minutes", "--json")
-    assert (ran.code, ran.json["error"]["code"], CONFIG.read_text()) == (1, "server_in_use", text)
+    assert (ran.code, ran.json["error"]["code"], CONFIG.read_text()) == (3, "server_in_use", text)
 
 
 def test_what_is_served_has_the_server_at_once(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -116,3 +117,23 @@ def test_a_server_that_does_not_start_delays_no_command_about_another(run: Run, 
         ran = run(*command)
         assert "did not answer" not in ran.err, ran.err
     assert not tried.exists()
+    for command in (("tools",), ("search", "echo"), ("surface",)):
+        ran = run(*command)
+        assert ran.code == 0
+        assert "did not answer" not in ran.err, ran.err
+        assert "the tools of slow" in ran.err, "what is missing is named"
+    assert "plain__echo" in run("tools").out
+
+
+def test_a_first_look_asks_all_and_does_not_wait_long_for_the_one_that_says_nothing(run: Run, project: Path) -> None:
+    """G8: what the others have is shown; a server that hangs is named with how long it was waited for."""
+    hangs = {"command": "sh", "args": ["-c", "exec sleep 600"]}
+    plain = {"command": sys.executable, "args": [str(PLAIN)]}
+    document = {"servers": {"slow": hangs, "plain": plain}, "agents": {"default": {"discoverable": ["*"]}}}
+    (project / "pegboard.yaml").write_text(json.dumps(document))
+    ran = run("search", "echo")
+    assert ran.code == 0
+    assert "plain__echo" in ran.out
+    waited = re.search(r"slow did not answer within (\d+) s", ran.err)
+    assert waited is not None
+    assert int(waited[1]) < 20

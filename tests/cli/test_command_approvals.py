@@ -56,14 +56,14 @@ def files(folder: Path) -> Path:
 def waiting(run: Run, *call: str) -> str:
     """Return the id of the approval that a call waits for."""
     ran = run("call", *(call or ("delete_file", '{"path": "victim.txt"}')), "--json")
-    assert (ran.code, ran.json["status"]) == (1, "needs_approval")
+    assert (ran.code, ran.json["status"]) == (4, "needs_approval")
     return ran.json["structured"]["approval"]["id"]
 
 
 def test_a_call_waits_is_shown_is_allowed_and_runs_once(run: Run, files: Path) -> None:
     """T13, A3: each in a process of its own; the file is there until somebody allows the call."""
     asked = run("call", "delete_file", '{"path": "victim.txt"}')
-    assert asked.code == 1
+    assert asked.code == 4
     assert "'delete_file' needs the approval of a person and was not called" in asked.out
     approval = waiting(run)
     assert (files / "victim.txt").exists()
@@ -123,10 +123,10 @@ def test_for_a_session_and_always_are_an_operators_to_give_and_to_take_back(run:
 def test_what_is_wrong_is_answered_with_one_error(run: Run, files: Path) -> None:
     """A2: unknown, used up, of another kind, misspelt."""
     for arguments, code, exit_code in (
-        (("allow", "unheard-of"), "unknown_approval", 1),
-        (("list", "unheard-of"), "unknown_approval", 1),
-        (("refuse", "unheard-of"), "unknown_approval", 1),
-        (("allow", waiting(run, "sign", '{"text": "x"}')), "approval_kind", 1),
+        (("allow", "unheard-of"), "unknown_approval", 3),
+        (("list", "unheard-of"), "unknown_approval", 3),
+        (("refuse", "unheard-of"), "unknown_approval", 3),
+        (("allow", waiting(run, "sign", '{"text": "x"}')), "approval_kind", 3),
         (("allow", waiting(run, "pay", '{"amount": 3}'), "--fields", "[1]"), "usage", 2),
         (("allow", waiting(run, "pay", '{"amount": 3}'), "--fields", '{"cod": 1}'), "bad_fields", 2),
         (("allow", waiting(run), "--by", " "), "usage", 2),

@@ -145,7 +145,7 @@ def test_a_script_gets_one_document_and_nothing_is_opened(run: Run, project: Pat
 
 def test_where_none_runs_it_is_said_which_command_starts_one(run: Run, project: Path) -> None:
     ran = run("console")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (6, "")
     assert ran.err == (
         "pegboard: No console runs for pegboard.yaml. Start it with 'pegboard serve --config pegboard.yaml'.\n"
     )
@@ -171,7 +171,7 @@ def test_what_a_killed_gateway_leaves_behind_is_removed(run: Run, project: Path)
         running.process.send_signal(signal.SIGKILL)
         running.process.wait(timeout=DEADLINE)
         assert len(files(project)) == 1
-        assert run("console", "--no-browser").code == 1
+        assert run("console", "--no-browser").code == 6
         assert files(project) == []
 
 
@@ -183,7 +183,7 @@ def test_a_port_that_nobody_listens_on_has_no_console(run: Run, project: Path) -
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         stale |= {"pid": os.getpid(), "url": f"http://127.0.0.1:{taken.getsockname()[1]}/console"}
     put(str(file), json.dumps(stale), mode=0o600)
-    assert run("console", "--no-browser").code == 1
+    assert run("console", "--no-browser").code == 6
     assert files(project) == []
 
 
@@ -194,7 +194,7 @@ def test_only_this_user_can_read_how_to_get_a_code(run: Run, project: Path) -> N
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
         assert modes == [0o600, 0o700]
         file.chmod(0o644)
-        assert run("console", "--no-browser").code == 1
+        assert run("console", "--no-browser").code == 6
         file.chmod(0o600)
         assert run("console", "--no-browser").code == 0
         for text in ("", "[]", '{"url": 5}', "\xff"):
@@ -211,7 +211,7 @@ def test_something_else_at_the_address_is_one_clear_error(run: Run, project: Pat
         known |= {"pid": os.getpid(), "url": f"http://127.0.0.1:{other.getsockname()[1]}/console"}
         put(str(file), json.dumps(known), mode=0o600)
         ran = run("console", "--json")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "console_failed")
+    assert (ran.code, ran.json["error"]["code"]) == (6, "console_failed")
     assert known["secret"] not in ran.out
 
 

@@ -73,7 +73,7 @@ def test_a_refused_path_and_port_are_said_with_their_lines(run: Run, folder: Pat
     assert "It came up and has 1 tool." in ran.out
     assert f"  writes   {own}" in ran.out
     found = run("doctor", "connects", "--json")
-    assert (found.code, misfits(found.json, DIAGNOSIS)) == (1, [])
+    assert (found.code, misfits(found.json, DIAGNOSIS)) == (6, [])
     assert not found.json["came_up"]
     assert found.json["refused"] == [
         {"kind": "port", "what": "9", "line": f"`confine: {{write: [{own}], network: [80, 9]}}`", "why": None}
@@ -86,15 +86,15 @@ def test_what_is_sound_and_what_is_not_there_are_told_apart(run: Run, folder: Pa
     fine = run("doctor", "fine", "--try")
     assert (fine.code, fine.out.splitlines()[-2:]) == (
         0,
-        ["It says nothing of a refusal.", "Nothing to try: it comes up as it is configured."],
+        ["It reports nothing that was refused to it.", "Nothing to try: it comes up as it is configured."],
     )
     gone = run("doctor", "gone", "--try")
-    assert gone.code == 1
+    assert gone.code == 6
     assert "not confined: the file does not say that it is to be" in gone.out
     assert "the command 'no-such-command' was not found" in gone.out
     assert "confinement is not what keeps it down" in gone.out
     unknown = run("doctor", "goen", "--json")
-    assert (unknown.code, unknown.json["error"]["code"]) == (1, "unknown_name")
+    assert (unknown.code, unknown.json["error"]["code"]) == (3, "unknown_name")
     assert unknown.json["error"]["hint"] == "Did you mean 'gone'?"
 
 
@@ -104,7 +104,7 @@ def test_trials_find_the_least_that_lets_it_come_up(run: Run, folder: Path, outs
     configured(folder, silent=server(DIES.format(str(there)), {"write": ["own"]}))
     before = (folder / "pegboard.yaml").read_text()
     ran = run("doctor", "silent", "--try", "--json")
-    assert ran.code == 1
+    assert ran.code == 6
     assert "Start 'silent' with more than the file gives it? [y/N] y" in terminal.asked
     tried = ran.json["tried"]
     assert tried["line"] == f"`confine: {{write: [{folder / 'own'}], read: [{there}]}}`"
@@ -122,6 +122,6 @@ def test_without_a_person_there_are_no_trials(
     monkeypatch.setattr(person, "TERMINAL", str(folder / "no-terminal"))
     configured(folder, silent=server(DIES.format(str(outside / "below" / "there")), {"write": ["own"]}))
     ran = run("doctor", "silent", "--try")
-    assert ran.code == 1
-    assert "Widening is a person's to decide" in ran.err
+    assert ran.code == 4
+    assert "the right 'configure'" in ran.err
     assert "trial" not in ran.err

@@ -58,10 +58,10 @@ def test_g14_doctor_says_how_store_replicas_clocks_and_key_are(run: Run, served:
     lines = said.out.splitlines()
     titles = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert titles == [
-        "Pegboard", "configuration", "store", "schema", "written", "key", "clock", "replicas",
+        "Pegboard", "configuration", "store", "schema", "writable", "key", "clock", "replicas",
     ]  # fmt: skip
     assert "key            1 secret, opened by the key in PEGBOARD_KEY and by no other." in lines
-    assert "clock          as that of the store" in lines
+    assert "clock          the same as that of the store" in lines
     assert "replicas       2" in lines
     assert re.search(r"^  a1  http://10\.0\.0\.7:8400  Pegboard 0\.1\.0, seen \d+ s ago$", said.out, re.MULTILINE)
     assert lines[-1] == "  Pegboard 0.1.0 and 0.2.0 beside each other: bring all of them to the newest soon."
@@ -116,8 +116,8 @@ class Elsewhere(SqliteCopies):
     [
         (3600.5, "3,600 s behind that of the store: set both by one time server"),
         (-3600.5, "3,600 s ahead of that of the store: set both by one time server"),
-        (MOST_APART - 1, "as that of the store"),
-        (0.0, "as that of the store"),
+        (MOST_APART - 1, "the same as that of the store"),
+        (0.0, "the same as that of the store"),
     ],
 )
 def test_g14_clocks_that_differ_by_more_than_five_seconds_are_said(served: Path, apart: float, said: str) -> None:

@@ -71,7 +71,7 @@ def test_the_shapes_of_other_clients_and_what_they_filter_are_kept(run: Run, fol
 def test_a_file_that_is_there_is_never_replaced_without_force(run: Run, project: Path) -> None:
     before = (project / "pegboard.yaml").read_text()
     refused = run("init", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (1, "file_exists")
+    assert (refused.code, refused.json["error"]["code"]) == (3, "file_exists")
     assert (project / "pegboard.yaml").read_text() == before
     forced = run("init", "--force", "--json")
     copy = Path(forced.json["backup"])

@@ -119,9 +119,9 @@ def test_a_file_that_cannot_be_read_leaves_the_built_in_ones(run: Run, config: P
 
 
 def test_an_unknown_loadout_is_refused_with_what_may_be_meant(run: Run, config: Path) -> None:
-    """L3: exit 1, since the request is not valid."""
+    """L3: and it is refused."""
     ran = run("loadouts", "develper", "--json")
-    assert ran.code == 1
+    assert ran.code == 3
     assert misfits(ran.json, ERROR) == []
     assert (ran.json["error"]["code"], ran.json["error"]["hint"]) == ("unknown_loadout", "Did you mean 'developer'?")
     assert run("loadouts", "develper").err == ("pegboard: There is no loadout 'develper'. Did you mean 'developer'?\n")

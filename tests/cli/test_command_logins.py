@@ -35,7 +35,7 @@ async def logged_in(config: str) -> None:
 
 
 def test_a_server_that_wants_a_login_is_taken_over_and_runs_once_somebody_has_logged_in(run: Run, config: str) -> None:
-    assert run("call", "docs__whoami", "--config", config).code == 1
+    assert run("call", "docs__whoami", "--config", config).code == 5
     asyncio.run(logged_in(config))
     assert run("session", "load", "docs", "--config", config).code == 0
     ran = run("call", "docs__whoami", "--config", config, "--json")
@@ -49,7 +49,7 @@ def test_measure_says_how_a_person_logs_in_and_begins_nothing(run: Run, site: Lo
     put(".cursor/mcp.json", json.dumps({"mcpServers": servers}))
     ran = run("measure", ".cursor/mcp.json", "--json")
     docs, own = (row["message"] for row in ran.json["servers"])
-    assert ran.code == 1
+    assert ran.code == 6
     assert "it wants a login. Log in: `pegboard login docs`." in docs
     assert "Correct `headers`" not in docs
     assert "Correct `headers`" in own
@@ -63,7 +63,7 @@ def test_a_call_of_the_command_shows_no_address_that_dies_with_it(
     """What is to be typed stands in its place, in text and JSON; nothing is begun with the issuer."""
     plain = run("call", "docs__whoami", "--principal", principal)
     ran = run("call", "docs__whoami", "--principal", principal, "--json")
-    assert (plain.code, ran.code, ran.json["status"]) == (1, 1, "needs_login")
+    assert (plain.code, ran.code, ran.json["status"]) == (5, 5, "needs_login")
     assert ran.json["structured"]["login"] == {"server": "docs", "command": f"pegboard login docs{more}"}
     assert f"'docs' wants a login: `pegboard login docs{more}`." in plain.out
     assert "http" not in plain.out + plain.err + ran.out

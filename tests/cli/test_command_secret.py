@@ -144,7 +144,7 @@ def test_a_value_is_deleted_and_where_it_is_still_named_is_said(
     assert (ran.code, ran.out) == (0, "'GH' is deleted. It is still referred to in pegboard.yaml:3:48.\n")
     assert keyring.get_password("pegboard", "GH") is None
     again = run("secret", "delete", "GH", "--json")
-    assert again.code == 1
+    assert again.code == 3
     assert misfits(again.json, ERROR) == []
     assert again.json["error"]["code"] == "unknown_secret"
 
@@ -154,7 +154,7 @@ def test_without_a_keyring_one_error_says_what_to_do(
     folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     ran = given(run, monkeypatch, VALUE.encode(), "secret", *command, "--json")
-    assert ran.code == 1
+    assert ran.code == 6
     assert ran.json["error"]["code"] == "keyring_failed"
     assert "this system has no keyring" in ran.json["error"]["message"]
     assert "${file:PATH}" in ran.json["error"]["hint"]
@@ -331,7 +331,7 @@ def test_init_that_cannot_move_all_changes_nothing(home: Path, run: Run) -> None
     file = installed_file(home)
     before = file.read_bytes()
     ran = run("init", "--no-check", "--install", "cursor", "--keyring", "--json")
-    assert ran.code == 1
+    assert ran.code == 6
     assert ran.json["error"]["code"] == "keyring_failed"
     assert file.read_bytes() == before
     assert not (home / ".config/pegboard/pegboard.yaml").exists()

@@ -55,7 +55,7 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(run: Run, project: Path) -
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ran = run("serve", "--agent", "assistant", "--port", str(taken.getsockname()[1]))
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (6, "")
     assert "is in use" in ran.err
     assert "--port" in ran.err
 

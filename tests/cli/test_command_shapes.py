@@ -96,17 +96,17 @@ def test_explain_json_has_the_four_predicates_and_the_reasons(run: Run, project:
     ("command", "code", "status", "items"),
     [
         (["load", "writing"], 0, "ok", ["loaded"]),
-        (["load", "pad", "nope"], 1, "partial", ["loaded", "not_found"]),
-        (["load", "nope"], 1, "refused", ["not_found"]),
-        (["load", "broken"], 1, "refused", ["not_found"]),
+        (["load", "pad", "nope"], 3, "partial", ["loaded", "not_found"]),
+        (["load", "nope"], 3, "refused", ["not_found"]),
+        (["load", "broken"], 3, "refused", ["not_found"]),
         (["load", "notes"], 0, "ok", ["already_loaded"]),
         (["unload", "writing"], 0, "ok", ["not_loaded"]),
-        (["unload", "notes"], 1, "refused", ["sticky"]),
+        (["unload", "notes"], 3, "refused", ["sticky"]),
         (["fallback"], 0, "ok", ["loaded"]),
         (["end-turn"], 0, "ok", []),
     ],
 )
-def test_s10_session_json_answers_per_name_and_a_partial_one_exits_1(
+def test_s10_session_json_answers_per_name_and_a_partial_one_exits_3(
     run: Run, project: Path, command: list[str], code: int, status: str, items: list[str]
 ) -> None:
     ran = run("session", *command, *AGENT, "--json")
@@ -156,7 +156,7 @@ def test_s1_session_list_has_each_principals_own_and_delete_forgets_one(run: Run
     assert "pad" not in gone.json["loaded"]
     assert [record["principal"] for record in run("session", "list", "--json").json] == ["bob"]
     again = run("session", "delete", "--session", "t1", "--principal", "ada", *AGENT, "--json")
-    assert (again.code, again.json["status"], again.json["items"][0]["status"]) == (1, "refused", "not_found")
+    assert (again.code, again.json["status"], again.json["items"][0]["status"]) == (3, "refused", "not_found")
 
 
 async def remember(*principals: str) -> None:
@@ -191,7 +191,7 @@ def test_session_forget_of_an_agent_that_is_not_configured_and_used_nothing_name
     run: Run, project: Path
 ) -> None:
     ran = run("session", "forget", "--agent", "asistant", "--json")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "unknown_agent")
+    assert (ran.code, ran.json["error"]["code"]) == (3, "unknown_agent")
     assert "assistant" in ran.json["error"]["hint"]
 
 
@@ -200,7 +200,7 @@ def test_p2_a_switch_set_by_one_command_binds_the_next_until_it_is_unset(run: Ru
     ran = run("permissions", "set", "pad", "false", *AGENT, "--json")
     assert (ran.code, ran.json) == (0, {"assistant": {"broken": False, "pad": False}})
     refused = run("call", "pad", '{"text": "x"}', *AGENT, "--json")
-    assert (refused.code, refused.json["status"]) == (1, "not_found")
+    assert (refused.code, refused.json["status"]) == (3, "not_found")
     run("permissions", "set", "broken", "true", *AGENT)
     assert run("permissions", "show", "--json", *AGENT).json == {"assistant": {"broken": True, "pad": False}}
     for name in ("pad", "broken"):
@@ -210,7 +210,7 @@ def test_p2_a_switch_set_by_one_command_binds_the_next_until_it_is_unset(run: Ru
 
 def test_a_switch_for_an_unknown_name_is_refused_with_the_nearest_one(run: Run, project: Path) -> None:
     ran = run("permissions", "set", "writting", "false", *AGENT, "--json")
-    assert ran.code == 1
+    assert ran.code == 3
     assert ran.json["error"]["code"] == "unknown_name"
     assert "writing" in ran.json["error"]["hint"]
 
@@ -244,22 +244,26 @@ def test_call_json_has_content_structure_and_status(run: Run, project: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "status"),
-    [("pad", {"text": 3}, "invalid_arguments"), ("broken", {"reason": "because"}, "error"), ("nope", {}, "not_found")],
+    ("tool", "arguments", "status", "code"),
+    [
+        ("pad", {"text": 3}, "invalid_arguments", 2),
+        ("broken", {"reason": "because"}, "error", 1),
+        ("nope", {}, "not_found", 3),
+    ],
 )
-def test_x2_a_call_that_is_refused_or_fails_exits_1_and_says_why(
-    run: Run, project: Path, tool: str, arguments: dict[str, object], status: str
+def test_x2_a_call_that_is_refused_or_fails_says_why_by_text_and_exit_code(
+    run: Run, project: Path, tool: str, arguments: dict[str, object], status: str, code: int
 ) -> None:
     run("session", "load", "plugin:pads", "--agent", "opener")
     ran = run("call", tool, json.dumps(arguments), "--agent", "opener", "--json")
-    assert (ran.code, ran.json["status"], ran.json["is_error"]) == (1, status, True)
+    assert (ran.code, ran.json["status"], ran.json["is_error"]) == (code, status, True)
     told = run("call", tool, json.dumps(arguments), "--agent", "opener")
-    assert told.code == 1
+    assert told.code == code
     assert f"pegboard: {status}" in told.err
 
 
-def test_x1_a_call_of_a_tool_that_is_not_loaded_answers_with_its_schema(run: Run, project: Path) -> None:
+def test_g12_a_call_of_a_tool_that_is_not_loaded_loads_it_and_runs_it(run: Run, project: Path) -> None:
+    """G12, X1: one command, one step; the load and the call stand in the audit trail."""
     ran = run("call", "pad", '{"text": "x"}', *AGENT, "--json")
-    assert (ran.code, ran.json["status"]) == (1, "not_loaded")
-    assert "inputSchema" in json.dumps(ran.json["content"])
-    assert run("call", "pad", '{"text": "x"}', *AGENT).code == 0
+    assert (ran.code, ran.json["status"]) == (0, "ok")
+    assert [one["kind"] for one in run("audit", *AGENT, "--json").json] == ["call", "load"]

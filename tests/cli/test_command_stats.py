@@ -12,7 +12,7 @@ def called(run: Run) -> None:
     """Call two tools, and one that there is not."""
     for _ in range(2):
         assert run("call", "add_note", '{"text": "milk"}', *AGENT).code == 0
-    assert run("call", "nothing", *AGENT).code == 1
+    assert run("call", "nothing", *AGENT).code == 3
 
 
 def test_f4_stats_say_what_was_called_how_often_and_how_that_went(run: Run, project: Path) -> None:
@@ -38,6 +38,21 @@ def test_f4_stats_as_json_have_the_curves(run: Run, project: Path) -> None:
     assert (found["seconds"], len(found["steps"])) == (3_600, 48)
     assert (found["totals"]["ok"], found["totals"]["refused"]) == (2, 1)
     assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("notes/add_note", "notes", 2)]
+
+
+def test_f4_a_tool_that_was_called_before_it_was_known_is_one_row_and_a_duration_has_two_digits(
+    run: Run, project: Path
+) -> None:
+    """F4: the early call is one that was refused, of no tool."""
+    assert run("call", "later", "{}", "--agent", "opener").code == 3
+    with (project / "pads.py").open("a") as module:
+        module.write("\n\ndef later() -> str:\n    return ''\n")
+    assert run("call", "later", "{}", "--agent", "opener").code == 0
+    found = run("stats", "--json").json
+    assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("later", "pads", 1)]
+    assert found["totals"]["refused"] == 1
+    (row,) = found["tools"]
+    assert row["p50"] == row["p95"] == float(f"{row['p50']:.2g}")
 
 
 @pytest.mark.parametrize("since", ["", "7", "0d", "d", "7m", "401d", "10000h", "58w", "-1d", "٣d"])

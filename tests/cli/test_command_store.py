@@ -290,7 +290,7 @@ def test_a5_a_copy_is_put_in_only_where_a_person_agrees(run: Run, kept: Path, mo
     with Terminal("n") as terminal:
         monkeypatch.setattr(person, "TERMINAL", terminal.name)
         refused = run("store", "import", "copy.jsonl", "--replace", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (1, "declined")
+    assert (refused.code, refused.json["error"]["code"]) == (3, "declined")
     asked_for = " ".join(terminal.asked.split())
     assert "by Pegboard 0.1.0, of a store of the kind sqlite. What the store has is removed: session: 1" in asked_for
     assert f"Let it be the store at {kept / 'state' / 'pegboard.db'}? [y/N]" in asked_for
@@ -332,7 +332,7 @@ def test_a_store_that_has_something_refuses_a_copy_before_anybody_is_asked(
     run("store", "export", "copy.jsonl")
     so_far = terminal.asked
     refused = run("store", "import", "copy.jsonl", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (1, "store_not_empty")
+    assert (refused.code, refused.json["error"]["code"]) == (3, "store_not_empty")
     assert "let --replace remove all of that" in refused.json["error"]["hint"]
     assert terminal.asked == so_far
     assert run("store", "import", "copy.jsonl", "--replace").code == 0
@@ -341,7 +341,7 @@ def test_a_store_that_has_something_refuses_a_copy_before_anybody_is_asked(
 def test_a_file_that_is_there_is_not_written_over(run: Run, kept: Path) -> None:
     (kept / "copy.jsonl").write_text("precious")
     refused = run("store", "export", "copy.jsonl", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (1, "file_exists")
+    assert (refused.code, refused.json["error"]["code"]) == (3, "file_exists")
     assert (kept / "copy.jsonl").read_text() == "precious"
     assert [path.name for path in kept.iterdir() if "part" in path.name] == []
     assert run("store", "export", "-", "--json").code == 2
@@ -356,7 +356,7 @@ def test_check_says_what_the_store_is(run: Run, kept: Path) -> None:
     first, *rest = said.out.splitlines()
     assert first.startswith(f"{kept / 'state' / 'pegboard.db'} (SQLite 3.")
     titles = [line.split(maxsplit=1)[0] for line in rest]
-    assert titles == ["schema", "written", "damage", "size", "records", "sealed"]
+    assert titles == ["schema", "writable", "damage", "size", "records", "sealed"]
     assert "session 1" in said.out
     found = run("store", "check", "--json").json
     assert misfits({**found, "counts": {}, "sealed": {**found["sealed"], "opened": {}}}, CHECK) == []

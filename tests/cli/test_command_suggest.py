@@ -177,7 +177,7 @@ def test_since_excludes_what_is_older(written: Path, run: Run, project: Path) ->
 
 def test_an_agent_that_is_not_there_is_refused(written: Path, run: Run) -> None:
     ran = run("suggest", "--agent", "nobody")
-    assert (ran.code, "There is no agent 'nobody'" in ran.err) == (1, True)
+    assert (ran.code, "There is no agent 'nobody'" in ran.err) == (3, True)
     assert written.exists()
 
 

@@ -66,7 +66,7 @@ def test_a_switch_of_a_tool_whose_server_has_a_manifest_passes_a_strict_check(ru
     servers = {"plain": {"command": sys.executable, "args": [str(SERVER)]}}
     sea(folder, {"echo": False, "plain__echo": False}, servers=servers)
     assert run("check", "--strict").code == 1, "nobody has seen the server yet"
-    assert run("call", "plain__echo", "{}", "--agent", "sea").code == 1
+    assert run("call", "plain__echo", "{}", "--agent", "sea").code == 3
     listed = run("tools", "--json")
     assert "plain__echo" in [tool["name"] for tool in listed.json], listed
     assert run("check", "--strict", "--json").json == {"ok": True, "problems": []}
@@ -79,7 +79,7 @@ def test_a_tool_of_agno_is_switched_by_its_name(run: Run, folder: Path) -> None:
     sea(folder, {})
     assert run("permissions", "set", "read_csv_file", "false", "--agent", "sea").code == 0
     refused = run("permissions", "set", "read_csv_fil", "false", "--agent", "sea")
-    assert (refused.code, "is not a toolkit, plugin or tool" in refused.err) == (1, True)
+    assert (refused.code, "is not a toolkit, plugin or tool" in refused.err) == (3, True)
 
 
 def test_a_switch_that_was_set_before_its_plugin_was_loaded_stands_beside_its_tool(run: Run, folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_command_opens_the_sub_apps_that_the_agent_lists(run: Run, project: 
     assert not run("explain", "pad", *agent, "--json").json["callable"]
     for name in ("more", "no\nsuch", "", "x" * 300):
         refused = run("surface", *agent, "--sub-app", name)
-        assert (refused.code, refused.out) == (1, "")
+        assert (refused.code, refused.out) == (3, "")
         assert refused.err.startswith("pegboard: Agent 'assistant' has no sub-app '")
         assert len(refused.err.splitlines()) == 1
 

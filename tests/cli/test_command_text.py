@@ -48,9 +48,9 @@ def test_f5_explain_of_a_loaded_tool_says_since_when_and_how_to_hang_it_back(run
     assert "pegboard session unload pad --agent assistant --session default --principal ada" in ran.out
 
 
-def test_explain_of_an_unknown_tool_offers_the_nearest_and_exits_1(run: Run, project: Path) -> None:
+def test_explain_of_an_unknown_tool_offers_the_nearest_and_exits_3(run: Run, project: Path) -> None:
     ran = run("explain", "ad_note", *AGENT)
-    assert ran.code == 1
+    assert ran.code == 3
     assert "There is no tool 'ad_note'" in ran.out
     assert "Did you mean 'add_note'" in ran.out
 
@@ -73,7 +73,7 @@ def test_explain_of_a_tool_whose_plugin_is_denied_and_was_never_asked_says_who_d
     assert "Its tools are not known yet" in " ".join(ran.out.split())
     assert ran.out.rstrip().splitlines()[-1].startswith("Next: Take it out of the loadout's `disabled`")
     unknown = run("explain", "list_containers", "--agent", "closed")
-    assert unknown.code == 1
+    assert unknown.code == 3
     assert "The tools of plugin 'docker' are not known yet." in " ".join(unknown.out.split())
 
 
@@ -100,7 +100,7 @@ def test_t5_explain_of_a_conflict_says_what_it_clashes_with(run: Run, folder: Pa
     )
     assert run("session", "load", "one").code == 0
     refused = run("session", "load", "two", "--json")
-    assert (refused.code, refused.json["items"][0]["status"]) == (1, "conflict")
+    assert (refused.code, refused.json["items"][0]["status"]) == (3, "conflict")
     held, missing = run("explain", "count").out, run("explain", "more").out
     assert held.startswith("Agent 'a' can call 'count' now; another toolkit would bring it with other settings.")
     assert missing.startswith("Agent 'a' may use 'more', but it is not loaded, and conflicts with what is loaded")

@@ -129,7 +129,7 @@ def test_without_a_terminal_and_a_token_nothing_is_widened(
     before = run("audit", "--json").json
     for name, command in commands.items():
         ran = run(*command, "--json")
-        assert (ran.code, ran.json["error"]["code"]) == (1, "needs_operator"), name
+        assert (ran.code, ran.json["error"]["code"]) == (4, "needs_operator"), name
         assert misfits(ran.json, ERROR) == []
     assert run("audit", "--json").json == before
     assert waiting(run) == commands["approve"][-1]
@@ -144,8 +144,8 @@ def test_any_answer_but_yes_changes_nothing(
     with Terminal(answer) as terminal:
         monkeypatch.setattr(person, "TERMINAL", terminal.name)
         ran = run("approvals", "allow", approval, "--json")
-    expected = "needs_operator" if answer is None else "declined"
-    assert (ran.code, ran.json["error"]["code"]) == (1, expected)
+    expected = (4, "needs_operator") if answer is None else (3, "declined")
+    assert (ran.code, ran.json["error"]["code"]) == expected
     assert [one["status"] for one in run("approvals", "list", "--json").json] == ["waiting"]
 
 
@@ -169,7 +169,7 @@ def test_a_token_with_the_right_widens_and_is_who_did_it(
         monkeypatch.setenv("PEGBOARD_OPERATOR_TOKEN", f"{owner}-s3cret")
         ran = run(*command, "--json", "--config", str(config))
         may = owner == ("ada" if right == "approve" else "bob")
-        assert ran.code == (0 if may else 1), (owner, ran)
+        assert ran.code == (0 if may else 4), (owner, ran)
         if not may:
             assert ran.json["error"]["code"] == "needs_operator", owner
             assert "s3cret" not in ran.out + ran.err
@@ -184,7 +184,7 @@ def test_a_token_that_is_not_valid_does_not_fall_back_to_the_terminal(
     for given in (b"guessed", b"\xff\xfe", b"a" * 100_000):
         monkeypatch.setitem(os.environb, b"PEGBOARD_OPERATOR_TOKEN", given)
         ran = run("approvals", "allow", approval, "--json")
-        assert (ran.code, ran.json["error"]["code"]) == (1, "needs_operator")
+        assert (ran.code, ran.json["error"]["code"]) == (4, "needs_operator")
     assert terminal.asked == ""
 
 
@@ -225,13 +225,14 @@ def test_the_controlling_terminal_is_asked_and_never_standard_input(run: Run, st
     """A5: a program that writes `y` into the command allows nothing; a person at the terminal does."""
     approval = waiting(run)
     alone = started("approvals", "allow", approval)
-    assert alone.returncode == 1
-    assert alone.stderr.startswith("pegboard: Widening is a person's to decide, and there is no terminal to ask at.")
+    assert alone.returncode == 4
+    assert alone.stderr.startswith("pegboard: A person has to agree to this, and there is no terminal to ask at.")
+    assert "the right 'approve'" in alone.stderr, "what an operator's token has to have"
     with Terminal("n") as terminal:
-        assert started("approvals", "allow", approval, terminal=terminal).returncode == 1
+        assert started("approvals", "allow", approval, terminal=terminal).returncode == 3
     with Terminal(None) as terminal:
         closed = started("approvals", "allow", approval, terminal=terminal)
-    assert (closed.returncode, closed.stderr.startswith("pegboard: The terminal was closed")) == (1, True), closed
+    assert (closed.returncode, closed.stderr.startswith("pegboard: The terminal was closed")) == (4, True), closed
     assert [one["status"] for one in run("approvals", "list", "--json").json] == ["waiting"]
     with Terminal("y") as terminal:
         allowed = started("approvals", "allow", approval, terminal=terminal)

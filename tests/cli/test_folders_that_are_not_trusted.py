@@ -400,7 +400,7 @@ def test_a_store_that_the_folder_brings_accepts_nothing(
 
 def is_not_own(done: subprocess.CompletedProcess[str]) -> bool:
     """Return whether a command is refused for a store that may have come with the folder."""
-    return (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "store_not_own")
+    return (done.returncode, json.loads(done.stdout)["error"]["code"]) == (3, "store_not_own")
 
 
 def without_store(clone: Clone) -> None:

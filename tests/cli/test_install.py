@@ -491,7 +491,7 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
 def test_what_is_not_installed_cannot_be_taken_out(run: Run) -> None:
     placed("cursor")
     ran = run("init", "--uninstall", "cursor", "--json")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "not_installed")
+    assert (ran.code, ran.json["error"]["code"]) == (3, "not_installed")
 
 
 def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
@@ -526,7 +526,7 @@ def test_what_was_taken_out_once_is_not_taken_out_twice(run: Run, client: str) -
         assert run("init", "--no-check", "--install", client).code == 0
         assert run("init", "--uninstall", client).code == 0
         again = run("init", "--uninstall", client, "--json")
-        assert (again.code, again.json["error"]["code"]) == (1, "not_installed")
+        assert (again.code, again.json["error"]["code"]) == (3, "not_installed")
         assert path.read_bytes() == before
         Path("pegboard.yaml").unlink(missing_ok=True)
 
@@ -703,7 +703,7 @@ def test_nothing_in_a_cache_is_written_into_a_client_s_file(
     monkeypatch.setattr(sys, "prefix", str(cached.parents[1].absolute()))
     monkeypatch.setenv("PATH", str(cached.parent.absolute()))
     ran = run("init", "--no-check", "--install", "cursor", "--json")
-    assert (ran.code, ran.json["error"]["code"], path.read_bytes()) == (1, "not_lasting", before)
+    assert (ran.code, ran.json["error"]["code"], path.read_bytes()) == (3, "not_lasting", before)
     assert "uv tool install" in ran.json["error"]["hint"]
     assert not (folder / "pegboard.yaml").exists()
     lasting = put("tools/pegboard", "", 0o755).absolute()

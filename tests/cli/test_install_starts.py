@@ -138,7 +138,7 @@ def test_a_server_that_does_not_come_up_stays_with_the_client_and_the_reason_is_
     cursor(broken=entry)
     before_all = files_in(folder)
     ran = run("init", "--install", "cursor")
-    assert (ran.code, ran.out, files_in(folder)) == (1, "", before_all)
+    assert (ran.code, ran.out, files_in(folder)) == (6, "", before_all)
     assert "left as it is, since none of its servers can be moved" in ran.err
     assert run("init", "--no-check", "--install", "cursor").code == 0
 
@@ -152,7 +152,7 @@ def test_a_server_that_asks_a_person_ends_at_its_limit_and_that_is_said(
     cursor(asks={"command": program(programs, "asks", PROMPTING)})
     before = files_in(folder)
     ran = run("init", "--install", "cursor")
-    assert (ran.code, files_in(folder), running(programs)) == (1, before, [])
+    assert (ran.code, files_in(folder), running(programs)) == (6, before, [])
     assert "it does not come up as Cursor starts it: it did not answer within 8 s" in ran.err
     assert "pegboard: still waiting for asks" in ran.err
     assert "Which account?" in ran.err
@@ -194,7 +194,7 @@ def test_a_file_that_the_client_changes_meanwhile_is_left_as_it_is_and_no_config
         json.dumps({"mcpServers": {"git": {"command": program(programs, "git", change), "env": secret}}}),
     )
     ran = run("init", "--install", "cursor")
-    assert ran.code == 1
+    assert ran.code == 3
     assert "was changed meanwhile, and is left as it is" in ran.err
     assert path.read_text() == '{"mcpServers": {}}'
     assert [found for found in (Path("pegboard.yaml"), folder_of(Path("pegboard.yaml"))) if found.exists()] == []

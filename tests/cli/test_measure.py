@@ -174,7 +174,7 @@ def test_p6_one_that_fails_or_hangs_is_told_and_the_others_are_measured(run: Run
 def test_where_nothing_can_be_measured_it_is_refused(run: Run) -> None:
     write(Path(".mcp.json"), {"gone": {"command": "no-such-command-anywhere"}})
     ran = run("measure")
-    assert ran.code == 1
+    assert ran.code == 6
     assert "1 server could not be measured" in ran.out
 
 

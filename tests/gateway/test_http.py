@@ -111,7 +111,7 @@ async def test_a_port_in_use_is_one_clear_error(config: Path) -> None:
         port = taken.getsockname()[1]
         child = await asyncio.create_subprocess_exec(*serve(config, f"--port={port}"), stderr=asyncio.subprocess.PIPE)
         written = (await asyncio.wait_for(child.communicate(), 20))[1].decode()
-    assert child.returncode == 1
+    assert child.returncode == 6
     assert written == f"pegboard: Port {port} on 127.0.0.1 is in use. Choose another with --port; 0 takes any.\n"
 
 

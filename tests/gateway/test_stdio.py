@@ -94,5 +94,5 @@ async def test_an_unknown_agent_is_one_clear_error(config: Path) -> None:
     """G1: on standard error, and nothing on standard output."""
     process = await start(config, "--agent", "nobody")
     out, err = await asyncio.wait_for(process.communicate(), 20)
-    assert (process.returncode, out) == (1, b"")
+    assert (process.returncode, out) == (3, b"")
     assert err.decode().startswith("pegboard: There is no agent 'nobody'.")

@@ -60,7 +60,8 @@ class Pins:
         Args:
             names: servers and tools; none is everything that waits.
             by: who accepts it, for the audit trail.
-            shown: what whoever accepts was shown, out of :meth:`list` or :meth:`show`: nothing else is accepted.
+            shown: what whoever accepts was shown, out of :meth:`list` or :meth:`show`: nothing else is accepted. Of
+                what is as pinned it is kept who has seen it.
 
         Returns:
             What was accepted.
@@ -76,12 +77,12 @@ class Pins:
         accepted: list[PinnedTool] = []
         for group in _by_plugin(chosen):
             plugin = plugins.get(group[0].plugin)
-            waiting = [one for one in group if one.waits]
+            waiting = [one for one in group if one.waits or (shown is not None and one.status == "pinned")]
             gone = frozenset(one.pin_name for one in group if one.status == "gone")
             if plugin is None or not (waiting or gone):
                 continue
             if await services.pins.accept(plugin, {one.pin_name: one.digest for one in waiting}, by=by, forget=gone):
-                accepted += [one for one in group if one.waits or one.status == "gone"]
+                accepted += [one for one in group if one in waiting or one.status == "gone"]
         return tuple(accepted)
 
     def _named(self, names: Sequence[str]) -> Iterator[PinnedTool]:

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 1 refused or not valid, 2 usage, 130 Ctrl-C."""
+    """Run the command and return its exit code: one of `pegboard.cli.exit_codes`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _tolerate_any_text()
     take_token()

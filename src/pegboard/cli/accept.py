@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.cli.common import DONE, Options, guarded, run, system_user
+from pegboard.cli.common import Options, guarded, run, system_user
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError, require_operator
 from pegboard.cli.rendering import Printer, plural
@@ -21,11 +22,7 @@ EXAMPLE = "pegboard accept"
 
 
 def accept(by: ByOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Accept a configuration found here, or edits that widen.
-
-    They wait for a person. You are shown them, with what they would run, and asked at the terminal; for edits a token
-    with the right `configure` in PEGBOARD_OPERATOR_TOKEN will do.
-    """
+    """Accept a configuration found here, or edits that widen."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         shown, would = await _read(board)

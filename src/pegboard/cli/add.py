@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded, system_user
+from pegboard.cli.common import Options, guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.given_server import entry_of, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator
@@ -28,7 +29,7 @@ EXAMPLE = "pegboard add git -- uvx mcp-server-git"
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.")],
     target: Annotated[
-        list[str], typer.Argument(metavar="URL | -- COMMAND…", help="Its address, or what starts it, behind `--`.")
+        list[str], typer.Argument(metavar="URL|-- COMMAND", help="Its address, or what starts it, behind `--`.")
     ],
     env: Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of its.")] = None,
     header: Annotated[
@@ -48,10 +49,7 @@ def add(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Add a server for all of your clients.
-
-    Adding one is a person's to decide: you are asked at the terminal. It is then started once and asked for its tools.
-    """
+    """Add a server for all of your clients."""
     path = config or user_configuration()
 
     async def added(printer: Printer) -> int:

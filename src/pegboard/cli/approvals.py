@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run, system_user
+from pegboard.cli.common import Options, run, system_user
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.rendering import Printer, TableColumn
+from pegboard.cli.rendering import Printer, TableColumn, time_text
 from pegboard.core.access.approvals.approval import unknown_approval
 from pegboard.errors import UsageError
 
@@ -27,13 +28,13 @@ COLUMNS = (*map(TableColumn, ("id", "status", "tool", "who", "session")), TableC
 
 
 def list_(
-    approval: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this one, with all of it.")] = None,
+    approval: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one, with all of it.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also what was used, was refused or has expired.")] = False,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the calls that wait for a person, and what was allowed and may still run."""
+    """Show the calls that wait, and what was allowed."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         found = await board.approvals.list(agent=agent, ended=everything or approval is not None)
@@ -56,7 +57,11 @@ def allow(
     approval: IdArgument,
     lasts: Annotated[
         Literal["once", "session", "always"],
-        typer.Option("--for", help="This call once, or every call of the tool in the session or by the agent."),
+        typer.Option(
+            "--for",
+            metavar="once|session|always",
+            help="This call once, or every call of the tool in the session or by the agent.",
+        ),
     ] = "once",
     by: ByOption = None,
     fields: Annotated[
@@ -65,10 +70,7 @@ def allow(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Allow a call that waits; it runs when it is resumed, or made again.
-
-    You are asked at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `approve`.
-    """
+    """Allow a call that waits for a person."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         given = None if fields is None else _fields(fields)
@@ -187,7 +189,7 @@ def _until(approval: Approval) -> str:
 
 
 def _time(seconds: float | None) -> str:
-    return "" if seconds is None else f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
+    return "" if seconds is None else time_text(datetime.fromtimestamp(seconds, UTC))
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

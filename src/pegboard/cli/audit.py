@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.common import Options, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural, time_text
 from pegboard.core.model.naming import some_of
 from pegboard.errors import UsageError
 from pegboard.operators.bill import BillQuery, BillReader, BillUnit
@@ -26,8 +27,13 @@ COLUMNS = tuple(TableColumn(name) for name in ("time", "what", "subject", "who",
 
 
 def audit(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many records, the newest first.")] = 50,
-    kind: Annotated[AuditKind | None, typer.Option("--kind", help="Only records of this kind.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="COUNT", min=1, help="How many records, the newest first.")
+    ] = 50,
+    kind: Annotated[
+        AuditKind | None,
+        typer.Option("--kind", metavar="KIND", help=f"Only records of this kind: {', '.join(get_args(AuditKind))}."),
+    ] = None,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,
@@ -64,7 +70,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
         record.reason.removeprefix(f"{record.subject}: "),
     )
     return (
-        f"{record.at.astimezone():%Y-%m-%d %H:%M:%S}",
+        time_text(record.at),
         f"{record.kind} {record.decision}",
         record.subject,
         "/".join(filter(None, (record.principal, record.agent, record.session))),
@@ -73,10 +79,14 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
 
 
 def bill(
-    by: Annotated[BillUnit, typer.Option("--by", help="What a row stands for.")] = "day",
+    by: Annotated[
+        BillUnit, typer.Option("--by", metavar="day|agent|principal|session", help="What a row stands for.")
+    ] = "day",
     since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows; the others are summed up.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="COUNT", min=1, help="How many rows; the others are summed up.")
+    ] = 50,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, discover, guarded, open_session, run
+from pegboard.cli.common import Options, discover, guarded, open_session, run
+from pegboard.cli.exit_codes import of_call
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer
 from pegboard.errors import UsageError
@@ -29,10 +30,7 @@ def call(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments, or - for standard input.")] = "{}",
 ) -> int:
-    """Run one tool as the agent would.
-
-    The agent's permissions count, and the call stands in the audit trail.
-    """
+    """Run one tool as the agent would."""
     try:
         parsed = parse_arguments(sys.stdin.read() if arguments == "-" else arguments)
     except UsageError as error:
@@ -49,6 +47,8 @@ def call(
         await discover(board, printer, (await on.snapshot()).permissions, about=[tool])
         with printer.working(f"Calling {tool}"):
             answer = await on.call(tool, parsed, progress=progress)
+            if answer.status == "not_loaded" and not answer.reason:  # it is loaded now: that was one request (D2)
+                answer = await on.call(tool, parsed, progress=progress)
         return _show(answer, printer)
 
     return run(options, called)
@@ -107,7 +107,7 @@ def _show(answer: CallAnswer, printer: Printer) -> int:
                 "message": answer.message,
             }
         )
-        return DONE if fine else REFUSED
+        return of_call(answer)
     for block in result.content:
         printer.show(_block(block))
     if not result.content and result.structured is not None:
@@ -116,7 +116,7 @@ def _show(answer: CallAnswer, printer: Printer) -> int:
         shown = {block.get("text") for block in result.content}
         again = f": {answer.message}" if answer.message and answer.message not in shown else ""
         printer.note(f"pegboard: {answer.status}{again}")
-    return DONE if fine else REFUSED
+    return of_call(answer)
 
 
 def _block(block: JsonObject) -> str:

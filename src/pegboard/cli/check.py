@@ -17,17 +17,8 @@ from pegboard.assembly import Pegboard, in_memory, keeps_something, processes_of
 from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
 from pegboard.board.discover import at_start, discover_loaded
 from pegboard.cli import plain_in_files, plugin_problems
-from pegboard.cli.common import (
-    DONE,
-    LONGEST_WAIT,
-    NEEDS_PERSON,
-    REFUSED,
-    Options,
-    accepted_now,
-    guarded,
-    problem_json,
-    warnings_to,
-)
+from pegboard.cli.common import LONGEST_WAIT, Options, accepted_now, guarded, problem_json, warnings_to
+from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_PERSON
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import NotAgreedError
 from pegboard.cli.pin_answers import accepted, answered
@@ -90,11 +81,7 @@ def check(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Report everything that is wrong with the configuration.
-
-    Each problem comes with its place and with what would be right. Plugins written in Python are
-    imported; servers are started only with --probe.
-    """
+    """Report everything that is wrong with the configuration."""
 
     async def checked(printer: Printer) -> int:
         try:
@@ -108,7 +95,7 @@ def check(
             _print_json(found, printer, ok=ok, accept=accept)
         else:
             _print(found, printer, ok=ok, accept=accept)
-        return DONE if ok else REFUSED
+        return DONE if ok else FAILED
 
     async def digested(printer: Printer) -> int:
         path = config or find(Path.cwd())
@@ -279,12 +266,15 @@ async def _asked(
 
 async def _said_to_models(board: Board) -> list[str]:
     """Return what tools of servers say to models that people should know; it blocks nothing (A4)."""
-    pins, found = OperatorPins(board.services), list[str]()
+    pins, found, seen = OperatorPins(board.services), list[str](), dict[str, None]()
     for plugin in board.world.catalog.plugins.values():
         for one in await pins.saying(plugin.name) if plugin.kind == "server" else ():
-            found += [f"'{one.name}' {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
+            if not one.by:  # a person has seen it
+                found += [f"'{one.name}' {said.text} ({said.place}): {said.excerpt}" for said in one.findings]
+                seen |= {plugin.name: None}
+    accept = f"`pegboard pins accept {' '.join(seen)}` once you have read that: it is not noted again."
     more = [f"{len(found) - SAID:,} more things that tools say to models."] if len(found) > SAID else []
-    return [*found[:SAID], *more]
+    return [*found[:SAID], *more, *([accept] if found else [])]
 
 
 def _needs_store(configuration: Configuration) -> bool:

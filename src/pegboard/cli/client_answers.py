@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.common import DONE
+from pegboard.cli.exit_codes import DONE
 from pegboard.config.acceptance import accepting
 from pegboard.errors import ConfigError
 

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from pegboard.cli.common import DONE, USAGE, report
+from pegboard.cli.common import report
+from pegboard.cli.exit_codes import DONE, INTERRUPTED, USAGE
+from pegboard.cli.help import HelpfulCommand, HelpfulGroup
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
 from pegboard.sources.stdout import reserved_stdout
@@ -18,46 +20,56 @@ from pegboard.support.version import full_version
 
 PROGRAM = "pegboard"
 CONTEXT = {"help_option_names": ["--help", "-h"]}
-SUMMARIES: Final = {
-    "measure": "Measure what MCP servers cost in every request today.",
-    "init": "Write a pegboard.yaml, or put Pegboard into a client.",
-    "add": "Add a server for all of your clients.",
-    "remove": "Take a server away from all of your clients.",
-    "update": "Change a server of all of your clients.",
-    "check": "Report everything that is wrong with the configuration.",
-    "doctor": "Check the store, replicas and clocks, or start one server.",
-    "accept": "Accept a configuration found here, or edits that widen.",
-    "login": "Log in to a remote server, or show the logins that there are.",
-    "logout": "Forget a login to a remote server, and revoke it.",
-    "serve": "Serve the tools to MCP clients, over HTTP or stdio.",
-    "console": "Print the address of the console and open it in the browser.",
-    "tools": "List every tool, or all that an agent may use.",
-    "search": "Search the tools that the agent may use.",
-    "surface": "Show what goes to the model now, and what it costs.",
-    "explain": "Explain why an agent can or cannot call a tool now.",
-    "loadouts": "Show what loadouts make active or discoverable.",
-    "call": "Run one tool as the agent would.",
-    "audit": "Show the audit trail, the newest record first.",
-    "bill": "Show what models were sent and did, and what was saved.",
-    "stats": "Show which tools were called how often, and how that went.",
-    "suggest": "Propose what should be loaded from the start, and toolkits.",
-    "schema": "Print the JSON Schema of pegboard.yaml, for editors.",
-    "session": "Load and unload tools of a session, and show what is loaded.",
-    "permissions": "Show and set the switches of agents.",
-    "approvals": "Show and answer the calls that wait for a person.",
-    "pins": "Show and accept what differs in the tools of servers.",
-    "secret": "Keep secrets in the keyring of the system.",
-    "store": "Export, import and check the store.",
+GROUPS: Final = {
+    "Set up": {
+        "measure": "Measure what MCP servers cost in every request today.",
+        "init": "Write a pegboard.yaml, or put Pegboard into a client.",
+        "add": "Add a server for all of your clients.",
+        "remove": "Take a server away from all of your clients.",
+        "update": "Change a server of all of your clients.",
+        "check": "Report everything that is wrong with the configuration.",
+        "login": "Log in to a remote server, or show the logins that there are.",
+        "logout": "Forget a login to a remote server, and revoke it.",
+        "secret": "Keep secrets in the keyring of the system.",
+        "schema": "Print the JSON Schema of pegboard.yaml, for editors.",
+    },
+    "Run": {
+        "serve": "Serve the tools to MCP clients, over HTTP or stdio.",
+        "console": "Print the address of the console and open it in the browser.",
+        "call": "Run one tool as the agent would.",
+        "session": "Load and unload tools of a session, and show what is loaded.",
+    },
+    "Look": {
+        "tools": "List every tool, or all that an agent may use.",
+        "search": "Search the tools that the agent may use.",
+        "surface": "Show what goes to the model now, and what it costs.",
+        "explain": "Explain why an agent can or cannot call a tool now.",
+        "loadouts": "Show what loadouts make active or discoverable.",
+        "audit": "Show the audit trail, the newest record first.",
+        "bill": "Show what models were sent and did, and what was saved.",
+        "stats": "Show which tools were called how often, and how that went.",
+        "suggest": "Propose what should be loaded from the start, and toolkits.",
+    },
+    "Operate": {
+        "permissions": "Show and set the switches of agents.",
+        "approvals": "Show and answer the calls that wait for a person.",
+        "pins": "Show and accept what differs in the tools of servers.",
+        "accept": "Accept a configuration found here, or edits that widen.",
+        "doctor": "Check the store, replicas and clocks, or start one server.",
+        "store": "Export, import and check the store.",
+    },
 }
-"""Every command and group with the line under which it is listed: the first one of its own help."""
+"""Every command by what it is for, with its line of help."""
+SUMMARIES: Final = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 _MODULES: Final = {"logout": "login", "bill": "audit"}
 """The modules of commands that do not have one of their own name."""
 
 
-def _typer(help_: str | None = None, cls: type[TyperGroup] | None = None) -> typer.Typer:
+def _typer(help_: str, cls: type[TyperGroup], epilog: str | None = None) -> typer.Typer:
     return typer.Typer(
         cls=cls,
         help=help_,
+        epilog=epilog,
         add_completion=False,
         rich_markup_mode=None,
         context_settings=CONTEXT,
@@ -77,16 +89,19 @@ def _command(name: str) -> Any:
         commands = {name: (getattr(module, name), module.EXAMPLE)}
     elif name in commands:
         commands = {name: commands[name]}
-    group = _typer(SUMMARIES[name])
-    for each, (function, example) in commands.items():
-        group.command(each, epilog=f"\b\nExample: {example}", context_settings=CONTEXT)(function)
+    examples = {each: f"\b\nExample: {example}" for each, (_, example) in commands.items()}
+    group = _typer(SUMMARIES[name], HelpfulGroup, epilog=next(iter(examples.values())))
+    for each, (function, _) in commands.items():
+        group.command(each, cls=HelpfulCommand, epilog=examples[each], context_settings=CONTEXT)(function)
     made: Any = typer.main.get_command(group)
     made.name = name
     return made
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(HelpfulGroup):
     """The top of the command line: a command is imported when it is run, and not for the list of all."""
+
+    headings = GROUPS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -95,10 +110,6 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the group's signature
         """Return a command by its name, None where there is none."""
         return _command(cmd_name) if cmd_name in SUMMARIES else None
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of the commands."""
-        TyperGroup(commands=dict(self.commands)).format_commands(ctx, formatter)
 
 
 app = _typer("Decide which tools a language model sees at each step, why, and what that costs.", _LazyGroup)
@@ -121,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
         before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
         return _misused(error, as_json="--json" in before)
     except typer.Abort:
-        return 130
+        return INTERRUPTED
     return code if isinstance(code, int) else DONE
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Generator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Container, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard import mcp_extra
+from pegboard.cli import exit_codes
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
@@ -38,14 +40,8 @@ QUICKSTART = (
 )
 LONGEST_WAIT = 20.0
 """How long a command waits for servers that have never been asked before, in seconds."""
-DONE = 0
-REFUSED = 1
-USAGE = 2
-NEEDS_PERSON = 4
-_NOT_VALID = frozenset(
-    {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
-)
-"""Codes of usage errors of the library that are about what there is here, not the form of the command."""
+LONGEST_SILENCE = 5.0
+"""How long it goes on waiting once some have answered and no other one does, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +172,7 @@ def report(error: BaseException, printer: Printer) -> int:
     if isinstance(cause, BrokenPipeError):
         raise cause
     if isinstance(cause, KeyboardInterrupt):
-        return 130
+        return exit_codes.INTERRUPTED
     if not isinstance(cause, PegboardError | OSError):
         raise error
     failure = cause if isinstance(cause, PegboardError) else _system_error(cause)
@@ -184,9 +180,7 @@ def report(error: BaseException, printer: Printer) -> int:
         printer.document({"error": _error_json(failure)})
     else:
         printer.note(f"pegboard: {failure}")
-    if isinstance(failure, NotAcceptedError):
-        return NEEDS_PERSON
-    return USAGE if isinstance(failure, UsageError) and failure.code not in _NOT_VALID else REFUSED
+    return exit_codes.of_error(failure)
 
 
 def _only(error: BaseException) -> BaseException:
@@ -288,12 +282,14 @@ async def discover(
     start: bool = True,
     registered: bool = False,
     about: Sequence[str] = (),
+    known_is_enough: bool = False,
 ) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
     Whose code has changed since is asked again. With ``permissions`` only those that are granted; without ``start`` no
     server; with ``registered`` also what is constructed only when it is loaded. Where only some names matter
-    (``about``), no server is asked, or waited for, that none of them can be of.
+    (``about``), no server is asked, or waited for, that none of them can be of. With ``known_is_enough`` none is
+    waited for once the tools of any are known: whose are not known yet is printed.
     """
     from pegboard.board.catalog.loader import PluginRequest
 
@@ -306,16 +302,34 @@ async def discover(
     wants |= {want.key: want for want in await _from_start(board, permissions, kinds | _REGISTERED)}
     loader = board.services.loader
     wants |= {want.key: want for want in loader.stale() if _kind(board, want) in kinds}
+    if known_is_enough and any(p.kind == "server" and _known(p) for p in board.world.catalog.plugins.values()):
+        servers = {key: want for key, want in wants.items() if _kind(board, want) == "server"}
+        wants = {key: want for key, want in wants.items() if key not in servers}
+        if unknown := ", ".join(dict.fromkeys(want.plugin for want in servers.values())):
+            await board.services.loader.ready(servers.values(), wait=0)  # started, and not waited for
+            probe = "`pegboard check --probe` asks every server"
+            printer.note(f"pegboard: the tools of {unknown} are not known yet; {probe}.")
     if not wants:
         return
     names = ", ".join(dict.fromkeys(want.plugin for want in wants.values()))
     slow = any(_kind(board, want) == "server" for want in wants.values())
     with printer.working(f"Asking {names} for tools", lasting=slow):
-        try:
-            await asyncio.wait_for(loader.ready(wants.values(), retry=True, confirm=True), LONGEST_WAIT)
-        except TimeoutError:
-            late = dict.fromkeys(w.plugin for w in wants.values() if loader.missing(w, confirm=True))
-            printer.note(f"pegboard: {', '.join(late)} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
+        asked = {loader.fetch(w): w.plugin for w in wants.values() if loader.missing(w, retry=True, confirm=True)}
+        seconds = await _answered(asked)
+        if late := dict.fromkeys(plugin for task, plugin in asked.items() if not task.done()):
+            await loader.ready(wants.values(), confirm=True, wait=0)  # nothing waits for them again
+            printer.note(f"pegboard: {', '.join(late)} did not answer within {seconds:.0f} s; going on without.")
+
+
+async def _answered(asked: Collection[asyncio.Task[None]]) -> float:
+    """Wait until all have answered, or some have and no other one does; return how long that was, in seconds."""
+    began, waiting = time.monotonic(), set(asked)
+    while waiting and (left := began + LONGEST_WAIT - time.monotonic()) > 0:
+        patience = left if len(waiting) == len(asked) else min(left, LONGEST_SILENCE)
+        done, waiting = await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            break
+    return time.monotonic() - began
 
 
 async def _from_start(
@@ -362,3 +376,7 @@ _REGISTERED = frozenset({"agno"})
 
 def _seen(plugin: Plugin) -> bool:
     return any(variant.known or variant.unavailable for variant in plugin.variants.values())
+
+
+def _known(plugin: Plugin) -> bool:
+    return any(variant.known for variant in plugin.variants.values())

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.common import Options, guarded
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer
 from pegboard.config.documents.document import display_path
@@ -24,17 +25,15 @@ EXAMPLE = "pegboard console --no-browser"
 def console(
     config: ConfigOption = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="The port of the gateway, instead of --config.")
+        int | None,
+        typer.Option("--port", metavar="PORT", min=1, max=65535, help="The port of the gateway, instead of --config."),
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", "--print", help="Print the address and open nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Print the address of the console and open it in the browser.
-
-    The gateway has to run: pegboard serve. With --json nothing is opened.
-    """
+    """Print the address of the console and open it in the browser."""
 
     async def found(printer: Printer) -> int:
         chosen = _only_one(running_consoles(), config, port)

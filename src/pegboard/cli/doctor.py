@@ -11,8 +11,9 @@ import typer
 from pegboard.accepted_grants import without_opening
 from pegboard.assembly import read_configuration, store_copies
 from pegboard.board.catalog.loader import PluginRequest
-from pegboard.cli.common import DONE, REFUSED, Options, guarded, run, warnings_to
+from pegboard.cli.common import Options, guarded, run, warnings_to
 from pegboard.cli.confinement_trials import TrialResult, tried
+from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_LOGIN, UNAVAILABLE, of_error
 from pegboard.cli.installation import Installation, installation_json, installation_lines, looked_over
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
@@ -53,16 +54,18 @@ class Diagnosis:
     lines: tuple[str, ...]
 
     @property
-    def sound(self) -> bool:
-        """Return whether it came up and nothing was refused to it."""
-        return self.came_up and not self.state.refused
+    def exit_code(self) -> int:
+        """Return 0 where it came up and nothing was refused to it."""
+        if self.came_up:
+            return FAILED if self.state.refused else DONE
+        return NEEDS_LOGIN if self.state.state == "needs_login" else UNAVAILABLE
 
 
 def doctor(
     server: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SERVER]", help="The name of a server or plugin; none checks the store, replicas and clocks."
+            metavar="SERVER", help="The name of a server or plugin; none checks the store, replicas and clocks."
         ),
     ] = None,
     try_: Annotated[
@@ -71,15 +74,7 @@ def doctor(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Check the store, replicas and clocks, or start one server.
-
-    Without a name nothing is started or changed: the store is looked at, whether it can be written, the processes that
-    serve it, the clocks of this machine and of the store, and the key. A server or plugin is started, and what was
-    refused to it is shown.
-
-    With --try it is started with more and more until it comes up, and the least that does is shown. You are asked
-    before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`.
-    """
+    """Check the store, replicas and clocks, or start one server."""
     if server is None:
         return _looked_over(Options(config=config, as_json=as_json), try_=try_)
     name = server
@@ -97,7 +92,7 @@ def doctor(
             printer.document(_json(found, trial))
         elif try_:
             printer.say(_verdict(found, trial))
-        return DONE if found.sound else REFUSED
+        return found.exit_code
 
     return run(Options(config=config, as_json=as_json), done)
 
@@ -122,7 +117,9 @@ def _looked_over(options: Options, *, try_: bool) -> int:
         else:
             for line in installation_lines(found):
                 printer.say(line)
-        return DONE if found.sound else REFUSED
+        if found.sound:
+            return DONE
+        return FAILED if found.error is None else of_error(found.error)
 
     return guarded(options, done)
 
@@ -181,7 +178,7 @@ def _print(found: Diagnosis, printer: Printer) -> None:
     for one in state.refused:
         printer.say(f"{one.text[0].upper()}{one.text[1:]}.")
     if not state.refused and found.policy is not None:
-        printer.say("It says nothing of a refusal.")
+        printer.say("It reports nothing that was refused to it.")
 
 
 def _reach(found: Diagnosis) -> list[str]:

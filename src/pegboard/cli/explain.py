@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run
+from pegboard.cli.common import Options, discover, open_session, run
+from pegboard.cli.exit_codes import DONE, REFUSED
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer, TableColumn
 from pegboard.operators.explain import explain_for_operator
@@ -70,7 +71,7 @@ def advice(found: OperatorExplanation, options: Options) -> str:
     if found.fixes:
         return _command(found.fixes[0], found.agent, where)
     if found.callable and not found.sticky:
-        return f"To unload it: pegboard session unload {found.tool} {where}"
+        return f"It can be called; to unload it: pegboard session unload {found.tool} {where}"
     return ""
 
 
@@ -85,7 +86,7 @@ def _command(fix: Fix, agent: str, where: str) -> str:
             return f"{grant}, or with {switch}{written}"
         case "edit" | "parent" | "resume":
             return f"{fix.text}{written}"
-        case "login":
+        case "login" | "pin":
             return fix.text
         case "environment" | "restart" | "repair":
             return "Put right what the reason names, then run `pegboard check --probe`."

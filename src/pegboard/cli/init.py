@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from pegboard.cli.client_installation import InstallOptions
-from pegboard.cli.common import DONE, Options, guarded, problem_json
+from pegboard.cli.common import Options, guarded, problem_json
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.plain_in_files import Moved, moved_secrets
 from pegboard.cli.rendering import Printer, plural
@@ -17,6 +18,7 @@ from pegboard.cli.written_servers import confined_lines, held_servers, may_read
 from pegboard.config.acceptance import accept_text, require_accepted
 from pegboard.config.clients.client import ClientScope
 from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
+from pegboard.config.clients.known import CLIENTS
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.inspection import inspect
 from pegboard.configuration_source import registered
@@ -54,7 +56,11 @@ def init(
     ] = False,
     install: Annotated[
         str | None,
-        typer.Option("--install", metavar="CLIENT", help="Put Pegboard into this client in place of its servers."),
+        typer.Option(
+            "--install",
+            metavar="CLIENT",
+            help=f"Put Pegboard into this client in place of its servers: {', '.join(CLIENTS)}.",
+        ),
     ] = None,
     uninstall: Annotated[
         str | None, typer.Option("--uninstall", metavar="CLIENT", help="Give this client its servers back.")
@@ -81,11 +87,7 @@ def init(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Write a pegboard.yaml, or put Pegboard into a client.
-
-    It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
-    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf, junie, opencode, goose.
-    """
+    """Write a pegboard.yaml, or put Pegboard into a client."""
     given = InstallOptions(
         source=source,
         config=config,

@@ -76,7 +76,7 @@ def installation_lines(found: Installation) -> Iterator[str]:
         return
     yield f"store          {store.place} ({store.engine}), {size_text(store.bytes)}"
     yield f"schema         version {store.schema} of {store.understood}"
-    yield f"written        {f'not now: {store.read_only}' if store.read_only else 'yes'}"
+    yield f"writable       {f'no: {store.read_only}' if store.read_only else 'yes'}"
     yield f"key            {sealed_line(store.sealed)}"
     yield f"clock          {_clock(found)}"
     yield f"replicas       {len(store.replicas) or 'none serves it now'}"
@@ -91,7 +91,7 @@ def installation_lines(found: Installation) -> Iterator[str]:
 def _clock(found: Installation) -> str:
     ahead = found.ahead or 0.0
     if not found.apart:
-        return "as that of the store"
+        return "the same as that of the store"
     which = "ahead of" if ahead > 0 else "behind"
     return (
         f"{abs(ahead):,.0f} s {which} that of the store: set both by one time server, "

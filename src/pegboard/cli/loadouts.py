@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.common import Options, guarded
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.reading import loadouts_of
@@ -29,10 +30,7 @@ def loadouts(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what loadouts make active or discoverable.
-
-    With NAME its chain, and what is disabled. Answers also where `check` fails.
-    """
+    """Show what loadouts make active or discoverable."""
 
     async def printed(printer: Printer) -> int:
         path, _ = choose(config)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, run
+from pegboard.cli.common import Options, run
+from pegboard.cli.exit_codes import DONE, NEEDS_LOGIN
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Printer, TableColumn, plural
+from pegboard.cli.rendering import Printer, TableColumn, plural, time_text
 from pegboard.core.access.instances import LoginOwner
 from pegboard.errors import PegboardError, UsageError
 from pegboard.operators.logins import OperatorLogins
@@ -36,7 +37,7 @@ AgentOption = Annotated[
 
 
 def login(
-    server: Annotated[str, typer.Argument(metavar="[SERVER]", help="The name of a remote server.")] = "",
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="The name of a remote server.")] = "",
     list_: Annotated[bool, typer.Option("--list", help="Show the logins that there are.")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; show the address only.")] = False,
     principal: PrincipalOption = "local",
@@ -44,11 +45,7 @@ def login(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Log in to a remote server, or show the logins that there are.
-
-    The address to log in at is shown and opened in a browser. Where that is on another machine, paste the address
-    that it is sent back to here.
-    """
+    """Log in to a remote server, or show the logins that there are."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         logins = OperatorLogins(board.services)
@@ -105,7 +102,7 @@ async def _completed(logins: OperatorLogins, pending: PendingLogin, printer: Pri
     if state == "completed":
         return _answered(printer, pending.plugin, pending.owner, "logged_in", f"Logged in to '{pending.plugin}'.")
     _answered(printer, pending.plugin, pending.owner, "failed", f"Nobody logged in to '{pending.plugin}'.")
-    return REFUSED
+    return NEEDS_LOGIN
 
 
 async def _pasted(logins: OperatorLogins, pending: PendingLogin, printer: Printer) -> None:
@@ -156,7 +153,7 @@ def _print(found: Sequence[LoginView], printer: Printer) -> int:
 
 
 def _row(view: LoginView) -> tuple[str, ...]:
-    until = "" if view.expires_at is None else f"{datetime.fromtimestamp(view.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
+    until = "" if view.expires_at is None else time_text(datetime.fromtimestamp(view.expires_at, UTC))
     lasts = view.refused or ("renewed by itself" if view.renewable else until)
     return view.server or view.resource, view.principal, view.agent, lasts, " ".join(view.scopes)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from pegboard.assembly import trial
-from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
+from pegboard.cli.common import Options, guarded, warnings_to
+from pegboard.cli.exit_codes import DONE, UNAVAILABLE
 from pegboard.cli.measured import Measured, ServerCost, ServersAsListed, show
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
@@ -49,7 +50,7 @@ def measure(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="A client's configuration; - for standard input. [default: the first found, here, then in your home]",
         ),
     ] = None,
@@ -64,11 +65,7 @@ def measure(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Measure what an MCP client sends of its servers with every request, and what it would send with Pegboard.
-
-    It starts them and counts the tokens of their tools, and of what the client sends of these.
-    Nothing is written and nothing is changed.
-    """
+    """Measure what MCP servers cost in every request today."""
 
     async def measured(printer: Printer) -> int:
         if window < 1 or (timeout is not None and not timeout > 0):
@@ -91,7 +88,7 @@ def measure(
             printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
         for name in chosen.elsewhere:
             printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
-        return DONE if any(row.status == "ok" for row in rows) else REFUSED
+        return DONE if any(row.status == "ok" for row in rows) else UNAVAILABLE
 
     return guarded(Options(as_json=as_json), measured)
 

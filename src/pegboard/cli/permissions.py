@@ -9,7 +9,8 @@ import typer
 
 from pegboard.board.granting_switches import grants_more
 from pegboard.board.switch_actions import carry_out, planned
-from pegboard.cli.common import DONE, Options, chosen_agent, discover, require_agent, run, system_user
+from pegboard.cli.common import Options, chosen_agent, discover, require_agent, run, system_user
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Given, Printer, TableColumn
@@ -37,10 +38,7 @@ def show(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show everything that can be switched, its switch, its state and why.
-
-    What was set at run time replaces what the file says. With --json, the switches in force.
-    """
+    """Show everything that can be switched, and why it is so."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)
@@ -108,11 +106,7 @@ def set_(
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Switch a toolkit, plugin or tool on or off.
-
-    It counts at once, in every session of the agent. But for false you are asked at the terminal, unless
-    PEGBOARD_OPERATOR_TOKEN has a token with the right `switch`, or `configure` where the file does not grant it.
-    """
+    """Switch a toolkit, plugin or tool on or off."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         if all_agents and (agent is not None or principal is not None):

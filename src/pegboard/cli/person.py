@@ -40,7 +40,7 @@ async def require_operator(
     """
     if given := taken_token():
         return _owner(tokens, right, agent, given)
-    if not await _agreed([*about, question], tokens):
+    if not await _agreed([*about, question], tokens, right):
         raise NotAgreedError("You said no: nothing was changed.", code="declined")
     return None
 
@@ -57,8 +57,10 @@ async def require_typed(
     if given := taken_token():
         owner, agreed = _owner(tokens, right, None, given), name in confirmed
     else:
-        question = f"Type '{name}' to accept it; anything else keeps it blocked:"
-        owner, typed = None, await _asked([*about, question], tokens)
+        owner, typed = (
+            None,
+            await _asked([*about, f"Type '{name}' to accept it; anything else keeps it blocked:"], tokens, right),
+        )
         agreed = typed.decode(errors="replace") == name
     if not agreed:
         raise NotAgreedError(
@@ -72,7 +74,7 @@ async def require_typed(
 async def agrees(lines: Sequence[str]) -> bool | None:
     """Return whether the person at the terminal says yes to the last of these lines, None where nobody can be asked."""
     try:
-        return await _agreed(lines, ())
+        return await _agreed(lines, (), "configure")
     except NotAgreedError:
         return None
 
@@ -82,19 +84,19 @@ def _owner(tokens: Sequence[Token], right: Right, agent: str | None, given: str)
 
     token = token_of(given, tokens)
     if token is None:
-        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.", tokens)
+        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.", tokens, right)
     if right not in token.rights:
-        raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.", tokens)
+        raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.", tokens, right)
     if token.agents is not None and agent not in token.agents:
         which = "every agent" if agent is None else f"agent '{agent}'"
-        raise _needs_operator(f"The token of '{token.principal}' is not for {which}.", tokens)
+        raise _needs_operator(f"The token of '{token.principal}' is not for {which}.", tokens, right)
     return token.principal
 
 
-def _needs_operator(why: str, tokens: Sequence[Token]) -> NotAgreedError:
-    token = f"set {VARIABLE} to a token of `tokens:` with the right"
+def _needs_operator(why: str, tokens: Sequence[Token], right: Right) -> NotAgreedError:
+    token = f"set {VARIABLE} to a token of `tokens:` with the right '{right}'"
     if not tokens:
-        token = f"write an operator's token into the configuration under `tokens:` and set {VARIABLE} to it"
+        token = f"write a token with the right '{right}' into `tokens:` of the configuration and set {VARIABLE} to it"
     return NotAgreedError(
         f"{why} Nothing was changed.",
         code="needs_operator",
@@ -102,38 +104,38 @@ def _needs_operator(why: str, tokens: Sequence[Token]) -> NotAgreedError:
     )
 
 
-async def _agreed(lines: Sequence[str], tokens: Sequence[Token]) -> bool:
+async def _agreed(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bool:
     """Return whether a person at the controlling terminal agrees."""
-    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"], tokens)).lower() in (b"y", b"yes")
+    return (await _asked([*lines[:-1], f"{lines[-1]} [y/N]"], tokens, right)).lower() in (b"y", b"yes")
 
 
-async def _asked(lines: Sequence[str], tokens: Sequence[Token]) -> bytes:
+async def _asked(lines: Sequence[str], tokens: Sequence[Token], right: Right) -> bytes:
     """Return what a person at the controlling terminal types behind the last of these lines."""
-    with _terminal(tokens) as terminal:
+    with _terminal(tokens, right) as terminal:
         try:
             _write(terminal, "".join(f"{visible(line)}\n" for line in lines[:-1]) + f"{visible(lines[-1])} ")
             answer = await _line(terminal)
         except OSError:
             answer = None
     if answer is None:
-        raise _needs_operator("The terminal was closed before anybody answered.", tokens)
+        raise _needs_operator("The terminal was closed before anybody answered.", tokens, right)
     return answer.strip()
 
 
 @contextmanager
-def _terminal(tokens: Sequence[Token]) -> Generator[int]:
+def _terminal(tokens: Sequence[Token], right: Right) -> Generator[int]:
     """Open the terminal that this process is controlled by; what was typed before the question does not answer it."""
     try:
         import termios
 
         terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
     except (OSError, ImportError):
-        raise _needs_operator("Widening is a person's to decide, and there is no terminal to ask at.", tokens) from None
+        raise _needs_operator("A person has to agree, and there is no terminal to ask at.", tokens, right) from None
     hung_up = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is an answer here
     try:
         with suppress(OSError):  # it has been closed meanwhile, which the question will show
             if os.tcgetpgrp(terminal) != os.getpgrp():
-                raise _needs_operator("Widening is a person's to decide, and this runs in the background.", tokens)
+                raise _needs_operator("A person has to agree, and this runs in the background.", tokens, right)
         with suppress(termios.error):
             termios.tcflush(terminal, termios.TCIFLUSH)
         yield terminal

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.common import DONE, system_user
+from pegboard.cli.common import system_user
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.person import NotAgreedError, require_operator, require_typed
 from pegboard.cli.rendering import Given, Printer, plural
 from pegboard.operators.masked import resolved, shown_names
@@ -32,12 +33,17 @@ async def accepted(
 ) -> Sequence[PinView]:
     """Return what was accepted: what a person was shown, and nothing else; what has warnings under its name alone.
 
+    What is as it was first seen counts already. Where it is named and says something to models, it is kept that a
+    person has seen it, so that `check` does not note it again.
+
     Raises:
         NotAgreedError: no person or operator agreed.
     """
     pins = OperatorPins(services)
-    found = await named(services, [one for one in await pins.shown(*names) if one.waits or one.status == "gone"])
-    plain, warned = [one for one in found if not one.findings], [one for one in found if one.findings]
+    shown = [one for one in await pins.shown(*names) if one.waits or one.status == "gone" or (names and _unseen(one))]
+    found = await named(services, shown)
+    warned = [one for one in found if one.findings and one.waits]
+    plain = [one for one in found if one not in warned]
     taken: list[PinView] = []
     try:
         if plain:
@@ -53,6 +59,11 @@ async def accepted(
                 printer.note(f"waits: '{one.name}' of server '{one.plugin}': {STATES[one.status]}")
         raise
     return taken
+
+
+def _unseen(one: PinView) -> bool:
+    """Return whether a tool that counts since it was first seen says something that no person has accepted."""
+    return one.status == "pinned" and not one.by and bool(one.findings)
 
 
 def _question(found: Sequence[PinView]) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.common import Options, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.pin_answers import accepted, answered, lines, named, row, row_json, whole_json
 from pegboard.cli.rendering import Printer, TableColumn
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
 
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Servers, and tools as plugin/tool or by their names.")
+    list[str] | None, typer.Argument(metavar="NAME", help="Servers, and tools as plugin/tool or by their names.")
 ]
 COLUMNS = (*map(TableColumn, ("name", "server", "status", "accepted by")), TableColumn("more", flexible=True))
 
@@ -29,7 +30,7 @@ def list_(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the tools of servers, whether they are as pinned, and what waits for a person."""
+    """Show the tools of servers, and which of them changed."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         found = await named(board.services, await OperatorPins(board.services).listed(*names or (), waiting=waiting))
@@ -45,7 +46,7 @@ def list_(
 
 
 def show(names: NamesArgument = None, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Show how tools differ from what is pinned; without a name, of everything that waits for a person."""
+    """Show how tools differ from what was accepted."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         found = await named(board.services, await OperatorPins(board.services).shown(*names or (), waiting=not names))
@@ -73,12 +74,7 @@ def accept(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Let tools count as their servers list them now; they can be used from the next request on.
-
-    You are shown how they differ and asked at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right
-    `configure`. A tool with warnings is accepted by typing its name, with a token by --confirm. Where a server is
-    named, the pins of tools that it does not list any more go too.
-    """
+    """Accept tools as their servers list them now."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
         if bool(names) == everything:

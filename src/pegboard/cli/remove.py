@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded, system_user
+from pegboard.cli.common import Options, guarded, system_user
 from pegboard.cli.edited_configuration import opened_configuration, user_configuration
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
 from pegboard.config.clients.merging import without_server
@@ -24,10 +25,7 @@ def remove(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Take a server away from all of your clients.
-
-    What agents may load of it goes with it.
-    """
+    """Take a server away from all of your clients."""
     path = config or user_configuration()
 
     async def removed(printer: Printer) -> int:

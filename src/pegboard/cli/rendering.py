@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from pegboard.core.model.masking import Masker
@@ -195,6 +196,11 @@ def _plain(value: Any, text: Callable[[str], str]) -> Any:
             return [_plain(inner, text) for inner in cast("Iterable[Any]", value)]
         case _:
             return text(str(value))
+
+
+def time_text(at: datetime) -> str:
+    """Return a time for people, in the zone of this machine and with its distance from UTC."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S %z}"
 
 
 def plural(count: int, noun: str) -> str:

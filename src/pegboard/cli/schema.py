@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.common import Options, guarded
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
 from pegboard.config.schema.json_schema import schema as json_schema

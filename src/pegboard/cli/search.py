@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, Options, discover, open_session, run
+from pegboard.cli.common import Options, discover, open_session, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer, TableColumn
 
@@ -32,15 +33,15 @@ COLUMNS = (
 def search(
     options: Options,
     words: Annotated[
-        list[str], typer.Argument(metavar="QUERY...", help="What is needed; put quotes around each of several things.")
+        list[str], typer.Argument(metavar="QUERY", help="What is needed; put quotes around each of several things.")
     ],
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many results.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", metavar="COUNT", min=1, max=100, help="How many results.")] = 5,
 ) -> int:
     """Search the tools that the agent may use."""
 
     async def searched(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await discover(board, printer, (await on.snapshot()).permissions)
+        await discover(board, printer, (await on.snapshot()).permissions, known_is_enough=True)
         found = await on.search(*queries_of(words), limit=limit)
         if printer.as_json:
             results = [_result_json(one) for one in found.results]

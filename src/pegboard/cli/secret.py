@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, report
+from pegboard.cli.common import report
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn
 from pegboard.config.inspection import inspect
@@ -33,13 +34,10 @@ _VALUES: Final = {True: "yes", False: "none", None: "not known"}
 
 def set_(
     name: NameArgument,
-    value: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    value: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Put a value into the keyring of the system, for ${keyring:NAME} in a configuration.
-
-    It is asked for at the terminal, and not shown; where standard input is no terminal it is read from there.
-    """
+    """Put a value into the keyring of the system."""
 
     def done(printer: Printer) -> int:
         if value:
@@ -67,10 +65,7 @@ def set_(
 
 
 def list_(config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Show the names of what is in the keyring and of what the configuration refers to, and which have no value.
-
-    No value is shown, and no command is run.
-    """
+    """List the names of secrets, and those without a value."""
 
     def done(printer: Printer) -> int:
         found = list(_rows(_used(config, printer)))

@@ -37,9 +37,9 @@ AcceptOption = Annotated[
 def serve(
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve the client that started this process.")] = DEFAULT.stdio,
     host: Annotated[
-        str, typer.Option("--host", help="Where to listen; off loopback tokens are demanded.")
+        str, typer.Option("--host", metavar="HOST", help="Where to listen; off loopback tokens are demanded.")
     ] = DEFAULT.host,
-    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")] = DEFAULT.port,
+    port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = DEFAULT.port,
     config: ConfigOption = DEFAULT.config,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent at /mcp.")] = DEFAULT.agent,
     session: Annotated[
@@ -62,10 +62,7 @@ def serve(
     ] = DEFAULT.strict,
     accept: AcceptOption = DEFAULT.accept,
 ) -> int:
-    """Serve the tools to MCP clients, over HTTP or stdio.
-
-    Edits of the configuration are picked up while it runs.
-    """
+    """Serve the tools to MCP clients, over HTTP or stdio."""
     return serve_with(
         ServeOptions(
             stdio=stdio,

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.common import DONE, NEEDS_PERSON, Options, run
+from pegboard.cli.common import Options, run
+from pegboard.cli.exit_codes import DONE, NEEDS_PERSON
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run, system_user
+from pegboard.cli.common import Options, discover, open_session, run, system_user
+from pegboard.cli.exit_codes import DONE, REFUSED, of_outcome
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.core.state.sessions import from_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pegboard.core.state.sessions import State
     from pegboard.ports import SessionKey, StoredState
 
-NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Toolkits, plugins or tools.")]
 
 
 @on_session
@@ -30,7 +31,8 @@ def load(
     options: Options,
     names: NamesArgument,
     keep: Annotated[
-        Literal["turn", "idle", "session"] | None, typer.Option("--keep", help="How long. [default: as the agent says]")
+        Literal["turn", "idle", "session"] | None,
+        typer.Option("--keep", metavar="turn|idle|session", help="How long. [default: as the agent says]"),
     ] = None,
 ) -> int:
     """Load tools."""
@@ -50,10 +52,7 @@ def unload(
 def fallback(
     options: Options,
 ) -> int:
-    """Load everything permitted, for this turn.
-
-    Where a budget is set, as much as fits, what was used last first.
-    """
+    """Load everything permitted, for this turn."""
     return _change(options, lambda on: on.fallback(), "Loading everything permitted")
 
 
@@ -61,7 +60,7 @@ def fallback(
 def end_turn(
     options: Options,
 ) -> int:
-    """End the turn; what lapses with it is unloaded."""
+    """End the turn, and unload what lapses with it."""
     return _change(options, lambda on: on.end_turn())
 
 
@@ -69,7 +68,7 @@ def end_turn(
 def show(
     options: Options,
 ) -> int:
-    """Show the turn and what has been loaded."""
+    """Show the turn, and what is loaded and why."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
@@ -110,7 +109,7 @@ def list_(
     principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Only this principal's.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List the sessions that differ from a new one."""
+    """List the sessions that have stored anything."""
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
     async def listed(board: Pegboard, printer: Printer) -> int:
@@ -151,7 +150,7 @@ def delete(
     principal: PrincipalOption = "local",
     as_json: JsonOption = False,
 ) -> int:
-    """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
+    """Forget a session, and its calls that wait for a person."""
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
@@ -176,7 +175,7 @@ def forget(
     everyone: Annotated[bool, typer.Option("--everyone", help="Those of every principal instead.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Forget which tools were called after which need; searches are as if they had not been."""
+    """Forget which tools were used for what was needed."""
     options = Options(config=config, agent=agent, principal=principal, as_json=as_json)
 
     async def forgotten(board: Pegboard, printer: Printer) -> int:
@@ -216,7 +215,7 @@ def _change(
             )
         else:
             _show_outcome(outcome, printer)
-        return DONE if outcome.status == "ok" else REFUSED
+        return of_outcome(outcome.status, (item.status for item in outcome.items))
 
     return run(options, changed)
 

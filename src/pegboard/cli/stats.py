@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.common import Options, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.errors import UsageError
@@ -27,8 +28,10 @@ _LONGEST: Final = 400 * 86_400
 
 def stats(
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back: 1h, 2d, 3w.")] = "7d",
-    by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = "tool",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows, the busiest first.")] = 20,
+    by: Annotated[By, typer.Option("--by", metavar="tool|agent|server", help="What a row stands for.")] = "tool",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="COUNT", min=1, help="How many rows, the busiest first.")
+    ] = 20,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     as_json: JsonOption = False,
@@ -91,4 +94,4 @@ def _cells(row: UsageRow) -> tuple[str, ...]:
 
 
 def _milliseconds(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
+    return "" if value is None else f"{value:,.1f} ms" if value < 10 else f"{value:,.0f} ms"

@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from pegboard.assembly import read_configuration, store_copies
-from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
+from pegboard.cli.common import Options, guarded, warnings_to
+from pegboard.cli.exit_codes import DONE, FAILED
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Printer, plural
@@ -39,11 +40,7 @@ def export(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Copy the whole store out, as JSON lines that a store of any kind takes.
-
-    It is as the store stood at one moment, while processes go on working with it. Logins stay sealed: only the key of
-    this store opens them.
-    """
+    """Copy the whole store into a file."""
 
     async def done(printer: Printer) -> int:
         if file == STANDARD and as_json:
@@ -74,11 +71,7 @@ def import_(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Put a copy into the store of the configuration, all of it or nothing.
-
-    You are asked before, at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `configure`: a copy
-    may hold switches, approvals and pins. Stop the processes on the store before.
-    """
+    """Put a copy into the store, all of it or nothing."""
 
     async def done(printer: Printer) -> int:
         configuration, copies = _store(printer, config)
@@ -99,10 +92,7 @@ def import_(
 
 
 def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Look the whole store over: its schema, damage, size, how many records of each kind, and the key.
-
-    Nothing is changed. Exit code 1 where something is wrong.
-    """
+    """Check the store: its schema, damage, size and key."""
 
     async def done(printer: Printer) -> int:
         _, copies = _store(printer, config)
@@ -113,16 +103,13 @@ def check(config: ConfigOption = None, as_json: JsonOption = False) -> int:
         else:
             for line in check_lines(found):
                 printer.say(line)
-        return DONE if found.sound else REFUSED
+        return DONE if found.sound else FAILED
 
     return guarded(Options(config=config, as_json=as_json), done)
 
 
 def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Seal all logins with the key in PEGBOARD_KEY, those that PEGBOARD_SECOND_KEY opens among them.
-
-    Processes go on working with the store. Exit code 1 where something is sealed with a key that is not there.
-    """
+    """Seal all logins with the key in PEGBOARD_KEY."""
 
     async def done(printer: Printer) -> int:
         _, copies = _store(printer, config)
@@ -131,7 +118,7 @@ def rekey(config: ConfigOption = None, as_json: JsonOption = False) -> int:
             printer.document({"store": copies.place, **found._asdict()})
         else:
             printer.say(rekeyed_line(found))
-        return REFUSED if found.unopened else DONE
+        return FAILED if found.unopened else DONE
 
     return guarded(Options(config=config, as_json=as_json), done)
 

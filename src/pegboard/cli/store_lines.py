@@ -23,7 +23,7 @@ def check_lines(found: StoreCheck) -> Iterator[str]:
     """Yield what was found, for people."""
     yield f"{found.place} ({found.engine})"
     yield f"  schema   version {found.schema} of {found.understood}"
-    yield f"  written  {f'not now: {found.read_only}' if found.read_only else 'yes'}"
+    yield f"  writable {f'no: {found.read_only}' if found.read_only else 'yes'}"
     if found.faults is not None:
         yield f"  damage   {'; '.join(found.faults) or 'none'}"
     yield f"  size     {size_text(found.bytes)}"
@@ -39,7 +39,7 @@ def sealed_line(sealed: SealedState) -> str:
         return f"{there}; {sealed.problem}"
     key = _KEYS.get(sealed.place)
     if not sealed.there:
-        return f"nothing yet; {key or 'no key'} is there." if key else "nothing, and there is no key yet."
+        return f"no secret yet; {key} is there." if key else "no secret yet, and no key: the first login makes one."
     if key is None:
         return f"{there}, and no key: set PEGBOARD_KEY to that of the store that they were sealed in."
     if len(sealed.opened) > 1:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from pegboard.board.meta_tools import command_context
-from pegboard.cli.common import DONE, Options, discover, require_agent, run
+from pegboard.cli.common import Options, discover, require_agent, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, TableColumn, plural
 from pegboard.config.proposed import configuration_of
@@ -99,11 +100,7 @@ def suggest(
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Propose what should be loaded from the start, and toolkits.
-
-    It replays the audit trail and shows a change of pegboard.yaml with what it would have saved. Nothing is
-    written and no server is started.
-    """
+    """Propose what should be loaded from the start, and toolkits."""
 
     async def suggested(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, discover, open_session, run
+from pegboard.cli.common import Options, discover, open_session, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.naming import some_of
@@ -32,17 +33,18 @@ def surface(
     options: Options,
     message: Annotated[
         str | None,
-        typer.Option("--message", help="The user's message: focus rules read it, and what it needs is loaded ahead."),
+        typer.Option(
+            "--message",
+            metavar="TEXT",
+            help="The user's message: focus rules read it, and what it needs is loaded ahead.",
+        ),
     ] = None,
 ) -> int:
-    """Show what goes to the model now, and what it costs.
-
-    Tools in order, hints, suffix, policy and focus, and what is missing because it cannot run.
-    """
+    """Show what goes to the model now, and what it costs."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await discover(board, printer, (await on.snapshot()).permissions)
+        await discover(board, printer, (await on.snapshot()).permissions, known_is_enough=True)
         found = await on.surface(message=message)
         rows = [_row(board, out) for out in found.tools]
         if printer.as_json:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, Options, discover, require_agent, run
+from pegboard.cli.common import Options, discover, require_agent, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.tools import HELD
@@ -38,16 +39,13 @@ def tools(
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only what this agent may use.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List every tool, or all that an agent may use.
-
-    With each: whether it can run now, and how many tokens its schema takes. What a plugin is for is marked where only
-    the names of its tools say it.
-    """
+    """List every tool, or all that an agent may use."""
 
     async def listed(board: Pegboard, printer: Printer) -> int:
         require_agent(board, agent)
         session = await board.session(agent=agent) if agent is not None else None
-        await discover(board, printer, (await session.snapshot()).permissions if session is not None else None)
+        permissions = (await session.snapshot()).permissions if session is not None else None
+        await discover(board, printer, permissions, known_is_enough=True)
         permissions = (await session.snapshot()).permissions if session is not None else None
         rows = [row for plugin in board.world.catalog.plugins.values() for row in _rows(board, plugin, permissions)]
         if printer.as_json:

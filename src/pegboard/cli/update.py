@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, guarded, system_user
+from pegboard.cli.common import Options, guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.given_server import changed_entry, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator

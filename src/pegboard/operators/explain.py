@@ -52,6 +52,7 @@ FixKind = Literal[
     "environment",
     "restart",
     "repair",
+    "pin",
     "unload",
     "loadout",
     "load",
@@ -62,7 +63,8 @@ FixKind = Literal[
     "login",
 ]
 """What is to be done: set a switch; grant it in the file, or by a switch; edit the file; permit it to the parent's
-agent; set an environment variable; start a server again; put right what the reason names; unload what clashes; take
+agent; set an environment variable; start a server again; put right what the reason names; look at a changed tool
+and accept it; unload what clashes; take
 another loadout; load it; end the turn; look up what there is; allow its calls; end a pause; log in."""
 
 
@@ -391,6 +393,8 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
     """Return what would make a tool callable, in the order in which it is to be done."""
     codes = {reason.code for reason in found.reasons}
     if "unknown" in codes:
+        if waiting := _waiting_pin(snapshot.permissions, found.tool):
+            return (waiting,)
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
     if found.callable:
         return ()
@@ -511,10 +515,26 @@ def _to_load(permissions: CompiledPermissions, name: str) -> str:
     return plugin.name if plugin is not None else name
 
 
+def _waiting_pin(permissions: CompiledPermissions, name: str) -> Fix | None:
+    """Return how a tool comes to count whose definition waits for a person, by its id or its usual name (A4)."""
+    for plugin in permissions.world.catalog.plugins.values():
+        for own in (*plugin.unreviewed.changed, *plugin.unreviewed.new):
+            tool = permissions.world.catalog.find_tool(name)
+            if name in (f"{plugin.name}/{own}", f"{plugin.name}__{own}") or (
+                tool is not None and (tool.plugin, tool.name) == (plugin.name, own)
+            ):
+                pinned = f"{plugin.name}/{own}"
+                text = f"Look at it with `pegboard pins show {pinned}`, then accept it: pegboard pins accept {pinned}"
+                return Fix(kind="pin", text=text, code="unavailable", subject=pinned)
+    return None
+
+
 def _repair(services: Services, permissions: CompiledPermissions, name: str, reason: Reason) -> Fix:
     """Return what lets something run that cannot."""
     catalog = permissions.world.catalog
     tool = catalog.find_tool(name)
+    if waiting := _waiting_pin(permissions, name):
+        return waiting
     plugin = tool.plugin if tool is not None else _to_load(permissions, name)
     spec = services.loader.specs.get(plugin)
     where = str(reason.where) if reason.where else ""

@@ -365,10 +365,13 @@ def _step(start: int, length: int, by_outcome: _ByOutcome) -> UsageStep:
 
 
 def percentile(durations: Durations, share: float) -> float | None:
-    """Return up to how many milliseconds a share of calls took, within 5%; None where there are none."""
+    """Return up to how many milliseconds a share of calls took, None where there are none.
+
+    It has two digits: durations are counted in buckets, which tell them within 5%.
+    """
     wanted, below = share * sum(durations.values()), 0
     for bucket in sorted(durations):
         below += durations[bucket]
         if below >= wanted:
-            return milliseconds_of(bucket)
+            return float(f"{milliseconds_of(bucket):.2g}")
     return None
