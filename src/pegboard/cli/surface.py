@@ -39,8 +39,16 @@ def surface(
             help="The user's message: focus rules read it, and what it needs is loaded ahead.",
         ),
     ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="NAME", help="Show the list that this MCP client gets in this folder."),
+    ] = None,
 ) -> int:
     """Show what goes to the model now, and what it costs."""
+    if client is not None:
+        from pegboard.cli.client_surface import show_client_surface
+
+        return show_client_surface(options, client)
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)

@@ -6,14 +6,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.board.observability.call_texts import CallTotals, CountMany
 from pegboard.board.observability.metrics import PluginOf, SentList, SessionMetrics
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
+from pegboard.core.model.known_clients import KnownClient, ListedServer
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.requirements import unknown_plugins, usable
+from pegboard.core.state.requirements import unknown_plugins
+from pegboard.core.surface.direct_lists import direct_servers, own_server
 from pegboard.ports import CountRecord, Counts, RequestStore
 from pegboard.ports.counts import STEP, start_of
 
@@ -133,19 +135,28 @@ class Billing:
             if not one.requests:
                 continue
             texts = sum(map(self._count, one.texts))
-            of_list = await self._tokens(one.tools) + texts
-            everything = await self._everything(one.permissions)
+            of_list = await self._sent(one.client, [own_server(one.tools)]) + texts
+            everything = await self._everything(one.permissions, one.client)
             counts = counts.plus(_counts_of(one, of_list, texts, everything))
         return counts
 
-    async def _everything(self, permissions: CompiledPermissions) -> int | None:
-        """Return the tokens of everything that an agent may use, or None while some of it is unknown (F4)."""
+    async def _everything(self, permissions: CompiledPermissions, client: KnownClient) -> int | None:
+        """Return the tokens that a client would send of everything that an agent may use, without Pegboard (F4).
+
+        It is None while some of that is unknown.
+        """
         if unknown_plugins(permissions):
             return None
         known = _everything_of(permissions, self)
-        if known.tokens is None:
-            known.tokens = await self._tokens(usable(permissions))
-        return known.tokens
+        if client not in known.by_client:
+            servers = [replace(server, instructions="") for server in direct_servers(permissions)]
+            known.by_client[client] = await self._sent(client, servers)
+        return known.by_client[client]
+
+    async def _sent(self, client: KnownClient, servers: Sequence[ListedServer]) -> int:
+        """Return the tokens that a client sends of the tools of some servers."""
+        tools, texts = client.request(servers)
+        return await self._tokens(tools) + sum(map(self._count, texts))
 
     async def _tokens(self, tools: Sequence[Tool]) -> int:
         total = 0
@@ -176,9 +187,9 @@ def _counts_of(sent: SentList, of_list: int, texts: int, everything: int | None)
 
 @dataclass(slots=True)
 class _TokensOfEverything:
-    """The tokens of everything that an agent may use, once they are counted."""
+    """The tokens of everything that an agent may use, as each client sends it, once they are counted."""
 
-    tokens: int | None = None
+    by_client: dict[KnownClient, int] = field(default_factory=dict["KnownClient", int])
 
 
 @once_per_permissions

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pegboard.board.observability.call_texts import CallTexts, Key
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.known_clients import ANY_CLIENT, KnownClient
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
@@ -58,13 +60,14 @@ class SentList:
 
     ``cached`` is whether the host has a prompt cache; ``fresh`` whether the list is another than the one before, and
     ``begins`` whether it is the first of its session, both as of the bill. ``step`` is what is kept of it for
-    operators, None where that is kept of the list before.
+    operators, None where that is kept of the list before. ``client`` is what its host sends of it.
     """
 
     permissions: CompiledPermissions
     tools: tuple[Tool, ...]
     texts: tuple[str, ...]
     cached: bool = False
+    client: KnownClient = ANY_CLIENT
     requests: int = 0
     fresh: bool = False
     begins: bool = False
@@ -294,17 +297,23 @@ class SessionMetrics:
         permissions: CompiledPermissions,
         listed: SentTexts | None = None,
         *,
-        cached: bool = False,
+        host: Host = LIBRARY,
     ) -> SentList:
         """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
 
-        They are priced with the next bill; ``cached`` is whether the host has a prompt cache.
+        They are priced with the next bill, as the host sends them.
         """
         counted = self._counted((key.principal, key.agent, key.session))
         tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
-        if last is None or last.permissions is not permissions or last.tools != tools or last.texts != texts:
-            last = SentList(permissions, tools, texts, cached)
+        if (
+            last is None
+            or last.permissions is not permissions
+            or last.client is not host.client
+            or last.tools != tools
+            or last.texts != texts
+        ):
+            last = SentList(permissions, tools, texts, host.cache is not None, host.client)
             counted.sent.append(last)
             last.step = self.steps.note(key, tools, texts, counted.newest)
         last.requests += 1

@@ -194,9 +194,7 @@ class RequestCounter:
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
         elif host is not COMMAND:
-            counted = self._services.metrics.requested(
-                snapshot.info.key, snapshot.permissions, cached=host.cache is not None
-            )
+            counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions, host=host)
             self.run.requested(snapshot, shown, tools)
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
@@ -214,7 +212,7 @@ class RequestCounter:
                 return
         info = snapshot.info
         listed = wire_list, sent(shown)[1]
-        counted = metrics.requested(info.key, snapshot.permissions, listed, cached=info.host.cache is not None)
+        counted = metrics.requested(info.key, snapshot.permissions, listed, host=info.host)
         self._step = _Step(sent=counted, wired=True, again=again)
 
     def count_call(self, snapshot: Snapshot, request: Request) -> None:
@@ -226,5 +224,4 @@ class RequestCounter:
         listed = self._listed if "array" in info.host.delivery else None
         if listed is None:
             listed = sent_at_start(snapshot.permissions, self._services, info.host, info.stable)
-        cached = info.host.cache is not None
-        self._services.metrics.requested(info.key, snapshot.permissions, listed, cached=cached)
+        self._services.metrics.requested(info.key, snapshot.permissions, listed, host=info.host)

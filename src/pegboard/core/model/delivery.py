@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast, get_args
 
 from pegboard.core.model.agents import Activation
+from pegboard.core.model.known_clients import ANY_CLIENT, KnownClient
 from pegboard.errors import UsageError
 
 Delivery = Literal["native", "result", "array"]
@@ -58,6 +59,7 @@ class Host:
         draws_ui: whether it draws the user interfaces of tools, which are then loaded as initial (G4).
         request: what counts as a request where loads take effect with the next one (D2): a ``turn``, which ends with
             ``end_turn``, or each ``call`` that comes in by itself, as in the gateway and the command.
+        client: what it sends its model of tools: the bill says what was saved against that. By default everything.
     """
 
     delivery: tuple[Delivery, ...] = ("array",)
@@ -66,6 +68,7 @@ class Host:
     context: int | None = None
     draws_ui: bool = False
     request: RequestUnit = "turn"
+    client: KnownClient = field(default=ANY_CLIENT, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse what is no way, cache or unit; raises ``UsageError``."""

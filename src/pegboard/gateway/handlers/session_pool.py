@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort, Caller
 
 _MOST: Final = 1024
-PoolKey = tuple[str, str | None, str, str, str, bool, bool]
+PoolKey = tuple[str, str | None, str, str, str, str, bool, bool]
 
 
 class SessionPool:
@@ -54,4 +54,13 @@ class SessionPool:
 
 
 def _key(caller: Caller, session_id: str, *, modern: bool) -> PoolKey:
-    return caller.agent, caller.sub_app, caller.principal, session_id, caller.client, modern, caller.draws_ui
+    return (
+        caller.agent,
+        caller.sub_app,
+        caller.principal,
+        session_id,
+        caller.client,
+        caller.declared,
+        modern,
+        caller.draws_ui,
+    )

@@ -88,8 +88,8 @@ class Caller:
 
     ``sub_app`` is what the URL or the command opens besides (T9). ``draws_ui`` is whether the client has declared that
     it draws the user interfaces of tools (G4). ``client`` names a connection that one client alone has, "" is none
-    (G9). ``folder`` is the digest of the folder in which the client has started this process, ``declared`` the name
-    that it gives itself, both for requests over stdio alone (G1).
+    (G9). ``folder`` is the digest of the folder in which the client has started this process, for requests
+    over stdio alone (G1). ``declared`` is the name that the client gives itself.
     """
 
     agent: str

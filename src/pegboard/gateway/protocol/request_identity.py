@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
+from pegboard.core.model.known_clients import declared_client
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
 from pegboard.gateway.protocol.board_port import Caller, declared_name
@@ -58,7 +59,7 @@ def declares_ui(capabilities: Any) -> bool:
 
 def on_connection(caller: Caller, connection: Connection | None) -> Caller:
     """Return a caller with what the client of its connection, if it has one, declared in the handshake."""
-    params = connection.client_params if connection is not None and caller.folder else None
+    params = connection.client_params if connection is not None else None
     if params is not None:
         caller = replace(caller, declared=declared_name(params.client_info.name))
     declared = connection.client_capabilities if connection is not None else None
@@ -76,8 +77,10 @@ def with_client(caller: Caller, declared: object) -> Caller:
 
 def host_of(caller: Caller, *, modern: bool) -> Host:
     """Return what a client can do with a change of tools, in its era (D1)."""
-    host = GATEWAY if modern else GATEWAY_HANDSHAKE
-    return replace(host, draws_ui=True) if caller.draws_ui else host
+    host, client = GATEWAY if modern else GATEWAY_HANDSHAKE, declared_client(caller.declared)
+    if not caller.draws_ui and client is host.client:
+        return host
+    return replace(host, draws_ui=caller.draws_ui, client=client)
 
 
 def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -> RequestIdentity:
@@ -91,7 +94,7 @@ def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -
     found = (params or {}).get("_meta")
     meta = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else EMPTY
     own = _label(meta, SESSION_KEY)
-    if modern and caller.folder:
+    if modern:
         caller = with_client(caller, meta.get(CLIENT_KEY))
     session = own or caller.session or (None if modern else caller.transport_session) or caller.usual_session
     if modern and declares_ui(meta.get(CAPABILITIES_KEY)):
