@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,3 +90,17 @@ def command_of(entry: dict[str, Any]) -> list[str]:
     """Return what an entry in a client's file starts."""
     command: Any = entry.get("command", entry.get("cmd"))
     return [*(command if isinstance(command, list) else [command]), *entry.get("args", [])]
+
+
+def as_client_starts(entry: dict[str, Any], project: Path) -> tuple[list[str], str]:
+    """Return what a client starts of an entry in one person's copy of a project, and in which folder.
+
+    Where the project's folder is named, the client starts it at `/`, else in that folder. A bare command is found as it
+    is by somebody who has installed it.
+    """
+    named = json.dumps(entry).replace("${workspaceFolder}", str(project))
+    filled = json.loads(named)
+    command, *arguments = command_of(filled)
+    installed = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    folder = filled.get("cwd") or ("/" if "${workspaceFolder}" in json.dumps(entry) else str(project))
+    return [shutil.which(command, path=installed) or command, *arguments], folder

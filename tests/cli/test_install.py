@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command_support import Run, command_of, misfits, put, servers_in
+from command_support import Run, as_client_starts, command_of, misfits, put, servers_in
 
 from acceptance import accept_found
 from pegboard.config.clients.installing import file_of, installation
@@ -21,6 +21,7 @@ from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
 from pegboard.support import user_folders
 from pegboard.support.own_folder import folder_of
+from pegboard.support.version import __version__
 
 MCP = '{\n  "mcpServers": {\n    "git": {"command": "mcp-server-git", "args": ["--repository", "."]}\n  }\n}\n'
 VSCODE = """\
@@ -167,8 +168,9 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     stays = {"zed": ["extension"], "opencode": ["jira"], "goose": ["developer", "memory"]}.get(client, [])
     assert list(servers_in(path)) == ["pegboard", *stays]
     entry = servers_in(path)["pegboard"]
-    command = command_of(entry)
-    assert command[-4:] == ["serve", "--stdio", "--config", str(config.absolute())]
+    command, started_in = as_client_starts(entry, Path.cwd())
+    assert command[-4:-1] == ["serve", "--stdio", "--config"]
+    assert Path(started_in, command[-1]) == config.absolute()
     assert Path(command[0]).is_file()
     assert path.stat().st_mode & 0o777 == 0o640
     assert Path(ran.json["backup"]).read_bytes() == before
@@ -189,7 +191,8 @@ async def test_what_was_installed_can_be_started_by_the_client(run: Run) -> None
     entry = servers_in(path)["pegboard"]
     source = McpSource()
     try:
-        spec = ServerSpec(name="pegboard", command=entry["command"], args=tuple(entry["args"]))
+        (command, *arguments), started_in = as_client_starts(entry, Path.cwd())
+        spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=started_in)
         names = [tool.name for tool in (await source.describe(spec, {})).tools]
     finally:
         await source.aclose()
@@ -653,7 +656,8 @@ def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, c
     assert dry.json["scope"] == ("user" if path.is_absolute() or path.parts[0] == "home" else "project")
     ran = run("init", "--no-check", "--install", client, "--json")
     assert (ran.code, ran.json["status"], ran.json["servers"], misfits(ran.json, SHAPE)) == (0, "installed", [], [])
-    assert command_of(servers_in(path)["pegboard"])[-1] == str(config.absolute())
+    command, started_in = as_client_starts(servers_in(path)["pegboard"], Path.cwd())
+    assert Path(started_in, command[-1]) == config.absolute()
     assert config.read_text() == OWN
     assert run("init", "--uninstall", client).code == 0
     assert path.read_text() == empty
@@ -710,4 +714,58 @@ def test_nothing_in_a_cache_is_written_into_a_client_s_file(
     monkeypatch.setenv("PATH", f"{cached.parent.absolute()}{os.pathsep}{lasting.parent}")
     monkeypatch.setattr("shutil.which", lambda name: str(lasting) if name == "pegboard" else None)
     assert run("init", "--no-check", "--install", "cursor").code == 0
+    assert command_of(servers_in(path)["pegboard"])[0] == "pegboard"
+    path = placed("windsurf")
+    assert run("init", "--no-check", "--install", "windsurf").code == 0
     assert command_of(servers_in(path)["pegboard"])[0] == str(lasting)
+
+
+@pytest.mark.parametrize("client", [name for name, (place, _) in FILES.items() if not place.startswith("home")])
+def test_what_a_team_commits_works_in_every_copy_of_the_project(
+    run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory, client: str
+) -> None:
+    """G12: nothing in the client's file or in the configuration is of one person, and the report says what to install."""
+    path = placed(client)
+    ran = run("init", "--no-check", "--no-keyring", "--install", client)
+    assert (ran.code, "needs the command `pegboard`: " in ran.out) == (0, True), ran.err
+    committed = path.read_text()
+    assert [one for one in (str(folder), str(Path.home()), sys.prefix) if one in committed] == []
+    copy = tmp_path_factory.mktemp("copy")
+    (command, *arguments), started_in = as_client_starts(servers_in(path)["pegboard"], copy)
+    assert Path(started_in, arguments[-1]) == copy / "pegboard.yaml"
+    assert (command_of(servers_in(path)["pegboard"])[0], Path(command).is_file()) == ("pegboard", True)
+    assert run("init", "--uninstall", client).code == 0
+
+
+@pytest.mark.parametrize(
+    ("client", "named"), [("cursor", "${workspaceFolder}/.venv/bin/pegboard"), ("claude-code", "pegboard")]
+)
+def test_an_environment_in_the_project_is_named_where_the_client_can_name_the_project(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, client: str, named: str
+) -> None:
+    """G12: else the bare command stands there, and the report says what everybody has to install."""
+    path = placed(client)
+    own = put(".venv/bin/pegboard", "", 0o755)
+    monkeypatch.setattr(sys, "executable", str(own.with_name("python").absolute()))
+    monkeypatch.setattr(sys, "prefix", str((folder / ".venv").absolute()))
+    ran = run("init", "--no-check", "--install", client)
+    assert (ran.code, command_of(servers_in(path)["pegboard"])[0]) == (0, named)
+    assert f"Everybody who uses {path} needs " in ran.out
+    assert run("init", "--no-check", "--install", client, "--json").json["status"] == "already_installed"
+
+
+def test_a_team_gets_the_line_of_uvx_where_pegboard_came_by_it(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G12: by its bare name; what was written so is known as Pegboard again."""
+    path = placed("cursor")
+    before = path.read_bytes()
+    cached = put("cache/uv/archive-v0/abc/bin/pegboard", "", 0o755)
+    monkeypatch.setattr(sys, "executable", str(cached.with_name("python").absolute()))
+    monkeypatch.setattr(sys, "prefix", str(cached.parents[1].absolute()))
+    monkeypatch.setattr("shutil.which", lambda name: "/tools/uvx" if name == "uvx" else None)
+    monkeypatch.setattr("pegboard.support.installed.from_index", lambda: True)
+    assert run("init", "--no-check", "--install", "cursor").code == 0
+    assert command_of(servers_in(path)["pegboard"])[:2] == ["uvx", f"pegboard@{__version__}"]
+    assert run("init", "--uninstall", "cursor").code == 0
+    assert path.read_bytes() == before

@@ -277,7 +277,7 @@ def test_a_server_with_other_tools_through_pegboard_stays_with_its_client(
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_was_written_for_a_client_has_each_field_as_that_client_reads_it(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, client: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     """G12: by the names and types that each client documents; nothing else is in the entry."""
     from test_install import placed as placed_file
@@ -289,23 +289,25 @@ def test_what_was_written_for_a_client_has_each_field_as_that_client_reads_it(
     entry = servers_in(path)["pegboard"]
     command, *arguments = command_of(entry)
     chosen = [] if found["agent"] == "default" else ["--agent", found["agent"]]
-    assert arguments == ["serve", "--stdio", "--config", str(Path(found["config"]).absolute()), *chosen]
+    project = found["scope"] == "project"
+    named = {"cursor": "${workspaceFolder}/", "vscode": "${workspaceFolder}/"}.get(client, "")
+    config = f"{named}pegboard.yaml" if project else str(Path(found["config"]).absolute())
+    assert arguments == ["serve", "--stdio", "--config", config, *chosen]
     started = {"command": command, "args": arguments}
-    project = {"cwd": str(home.parent)} if found["scope"] == "project" else {}
     passed = {"env": {"GH_TOKEN": "${input:gh-token}"}}
     expected: dict[str, dict[str, Any]] = {
-        "claude-code": {**started, **project, "alwaysLoad": True},
+        "claude-code": {**started, "alwaysLoad": True},
         "claude-desktop": started,
-        "cursor": {**started, **project},
-        "vscode": {"type": "stdio", **started, **project, **passed},
+        "cursor": started,
+        "vscode": {"type": "stdio", **started, "cwd": "${workspaceFolder}", **passed},
         "copilot-cli": {"type": "local", **started, "tools": ["*"], "deferTools": "never"},
         "codex": {**started, "env_vars": ["DOCS_TOKEN"]},
         "gemini": {**started, "env": {"KEY": "$KEY"}},
         "zed": {"source": "custom", **started, "env": {}},
         "windsurf": started,
-        "junie": {**started, **project},
+        "junie": started,
         "opencode": {
-            "type": "local", "command": [command, *arguments], **project, "environment": {"GH_TOKEN": "{env:GH_TOKEN}"}
+            "type": "local", "command": [command, *arguments], "environment": {"GH_TOKEN": "{env:GH_TOKEN}"}
         },
         "goose": {
             "enabled": True, "type": "stdio", "name": "pegboard", "cmd": command, "args": arguments, "envs": {},
@@ -313,4 +315,4 @@ def test_what_was_written_for_a_client_has_each_field_as_that_client_reads_it(
         },
     }  # fmt: skip
     assert entry == expected[client]
-    assert Path(command).is_file()
+    assert command == "pegboard" if project else Path(command).is_file()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_support import Run, command_of, put, servers_in
+from command_support import Run, as_client_starts, put, servers_in
 from test_install import FILES, placed
 
 from pegboard.core.model.specs import ServerSpec
@@ -216,9 +216,9 @@ def test_what_was_started_ends_with_an_installation_that_is_interrupted(folder: 
 
 
 async def called(entry: dict[str, Any], calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Start Pegboard as a client does, from another folder than that of the command, and return what calls answer."""
-    command, *arguments = command_of(entry)
-    spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=entry.get("cwd"), timeout=180)
+    """Start Pegboard as a client does in a project, the current folder, and return what calls answer."""
+    (command, *arguments), folder = as_client_starts(entry, Path.cwd())
+    spec = ServerSpec(name="pegboard", command=command, args=tuple(arguments), cwd=folder, timeout=180)
     source, answers = McpSource(start_timeout=60), list[str]()
     try:
         for name, given in calls:

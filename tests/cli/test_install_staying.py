@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command_support import Run, put, servers_in
+from command_support import Run, as_client_starts, put, servers_in
 
 from acceptance import accept_found
 from pegboard.config.inspection import load
@@ -98,22 +98,25 @@ def test_the_entry_asks_a_client_that_defers_tools_to_keep_ours_in_view(
 
 
 @pytest.mark.parametrize(
-    ("client", "file", "named"),
+    ("client", "file"),
     [
-        ("claude-code", "work/.mcp.json", True),
-        ("vscode", "work/.vscode/mcp.json", True),
-        ("zed", "work/.zed/settings.json", False),
-        ("windsurf", "home/.codeium/windsurf/mcp_config.json", False),
+        ("claude-code", "work/.mcp.json"),
+        ("vscode", "work/.vscode/mcp.json"),
+        ("zed", "work/.zed/settings.json"),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json"),
     ],
 )
-def test_in_a_project_pegboard_starts_in_its_folder(
-    run: Run, folder: Path, client: str, file: str, named: bool
-) -> None:
+def test_in_a_project_pegboard_starts_in_its_folder(run: Run, folder: Path, client: str, file: str) -> None:
     """There relative paths of its servers are meant; a file of the user belongs to no folder."""
     root = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
     path = put(file, json.dumps({root: {"git": {"command": "mcp-server-git"}}}))
     assert run("init", "--no-check", "--install", client, "--from", file).code == 0
-    assert servers_in(path)["pegboard"].get("cwd") == (str(folder / "work") if named else None)
+    entry = servers_in(path)["pegboard"]
+    assert entry.get("cwd") == ("${workspaceFolder}" if client == "vscode" else None)
+    assert as_client_starts(entry, folder / "work")[1] == str(folder / "work")
+    again = run("init", "--no-check", "--install", client, "--from", file, "--json").json
+    place = "home/.config/pegboard" if client == "windsurf" else "work"
+    assert (again["status"], again["config"]) == ("already_installed", str(folder / place / "pegboard.yaml"))
 
 
 def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(run: Run) -> None:

@@ -246,10 +246,14 @@ async def _put_in(
     return _report(printer, done, given, machine)
 
 
+def _entry(plan: _Installation) -> dict[str, Any]:
+    """Return Pegboard as a server of the client."""
+    return installing.entry_for(plan.now, plan.taken.servers, plan.config, plan.merged.agent)
+
+
 def _edit(plan: _Installation) -> Edit:
     """Return the change of the client's file."""
-    entry = installing.entry_for(plan.now, plan.taken.servers, plan.config, plan.merged.agent)
-    edit = installing.installation(plan.file, entry, set(plan.staying))
+    edit = installing.installation(plan.file, _entry(plan), set(plan.staying))
     return replace(edit, file=plan.now, data=plan.data, before=None if plan.current is None else plan.file.text)
 
 
@@ -441,7 +445,7 @@ def _report(printer: Printer, done: _Done, given: InstallOptions, machine: Machi
     lines += [f"{name} stays where it is: {why.rstrip('.')}." for name, why in plan.staying.items()]
     if any(start.fault for start in done.starts):
         lines.append(f"Run it again once that is corrected: pegboard init --install {plan.now.spot.client.name}")
-    return answer(printer, document, [*lines, *_other_scopes(plan, machine), *_after_install(plan.now, done.backup)])
+    return answer(printer, document, [*lines, *_other_scopes(plan, machine), *_after_install(done)])
 
 
 def _written_lines(plan: _Installation, given: InstallOptions) -> list[str]:
@@ -477,12 +481,15 @@ def _other_scopes(plan: _Installation, machine: Machine) -> list[str]:
     return lines
 
 
-def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
+def _after_install(done: _Done) -> list[str]:
     """Return what follows an installation; without a backup nothing was changed."""
+    file, backup = done.plan.now, done.backup
     client = file.spot.client
     if backup is None:
         return ["Nothing was changed."]
+    needed = installing.needed_by_others(file, _entry(done.plan))
     return [
+        *([needed] if needed else []),
         f"{client.title} starts pegboard now. What was in {file.label} is kept as {backup}.",
         f"Next: restart {client.title}. To undo it: pegboard init --uninstall {client.name}",
     ]

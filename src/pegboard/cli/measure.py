@@ -109,7 +109,8 @@ def _require_accepted(chosen: ServerFile, machine: Machine, *, named: bool) -> N
     """Raise ``NotAcceptedError`` where what would be started was found in this folder and is not accepted (P11)."""
     if not named and chosen.spot.scope == "project":
         require_accepted(chosen.spot.path, exactly=True)
-    for behind in (own_configuration(entry, machine) for entry in chosen.entries.values()):
+    folder = chosen.spot.folder
+    for behind in (own_configuration(entry, machine, folder) for entry in chosen.entries.values()):
         if behind is not None and behind.parent == machine.folder and behind.is_file():
             require_accepted(behind, exactly=True)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
+
+from pegboard.support.version import __version__
 
 CODE: Final = "pegboard-slim"
 """The distribution that has the code and declares what it needs."""
@@ -95,6 +99,40 @@ def _uv_tool(receipt: Path) -> tuple[list[str], list[str]]:
         else:
             others.append(one["name"] + (f"[{','.join(one['extras'])}]" if one.get("extras") else ""))
     return extras, others
+
+
+def lasting_command() -> list[str] | None:
+    """Return how Pegboard is started from anywhere, also in a month: by a path, since clients have another ``PATH``.
+
+    Nothing in a cache is named: it is gone with the next cleaning. None where nothing else is there.
+    """
+    beside = Path(sys.executable).parent / ("pegboard.exe" if sys.platform == "win32" else "pegboard")
+    found = shutil.which("pegboard")
+    for place in (beside, Path(found).absolute() if found else None):
+        if place is not None and place.is_file() and not in_cache(place):
+            return [str(place)]
+    if not in_cache(Path(sys.prefix)):
+        return [sys.executable, "-m", "pegboard"]
+    if (runner := shutil.which("uvx")) is not None and from_index():
+        return [str(Path(runner).absolute()), f"pegboard@{__version__}"]
+    return None
+
+
+def shared_command(folder: Path, folder_as: str) -> list[str]:
+    """Return how everybody who has a copy of a project starts Pegboard, whatever their machine is like.
+
+    Args:
+        folder: the project.
+        folder_as: how its folder is written for all of them, empty where it cannot be.
+    """
+    program, *more = lasting_command() or ["pegboard"]
+    if more and more[0].startswith("pegboard@"):
+        return ["uvx", *more]
+    with suppress(ValueError):
+        inside = Path(program).relative_to(folder.absolute())
+        if folder_as and not more:
+            return [f"{folder_as}/{inside.as_posix()}"]
+    return ["pegboard"]
 
 
 def in_cache(path: Path) -> bool:

@@ -106,6 +106,9 @@ class McpClient:
     it as most clients write it; ``client_only_reason`` gets both, and says why only this client can start it, or
     nothing; ``entry`` completes the entry under which Pegboard itself is put in. ``start_limit`` gets what is in the
     file, and returns within how many seconds this client wants every server to have started.
+
+    ``project_folder`` is how the folder of a project is written in its file, empty where that cannot be written:
+    such clients start servers there. ``starts_elsewhere`` says that a server has to name it as its ``cwd``.
     """
 
     name: str
@@ -120,6 +123,8 @@ class McpClient:
     client_only_reason: Callable[[Mapping[str, Any], Server], str] = never_client_only
     entry: Callable[[Server, References], Server] = plain_entry
     start_limit: Callable[[Mapping[str, Any], Machine], float | None] = no_limit
+    project_folder: str = ""
+    starts_elsewhere: bool = False
 
     def server(self, entry: Any) -> Any:
         """Return one server as most clients write it."""

@@ -77,28 +77,38 @@ def servers_of(file: ServerFile, machine: Machine) -> CompiledServers:
     behind = CompiledServers()
     entries: dict[str, Any] = {}
     for name, entry in file.entries.items():
-        path = own_configuration(entry, machine)
+        path = own_configuration(entry, machine, file.spot.folder)
         if path is None:
             entries[name] = entry
             continue
         inner = read(path, machine)
-        rest = {n: e for n, e in inner.entries.items() if own_configuration(e, machine) is None}
+        folder = inner.spot.folder
+        rest = {n: e for n, e in inner.entries.items() if own_configuration(e, machine, folder) is None}
         behind = behind.joined(_compiled(replace(inner, entries=rest), machine))
     return _compiled(replace(file, entries=entries), machine).joined(behind)
 
 
-def own_configuration(entry: Any, machine: Machine) -> Path | None:
-    """Return the configuration with which a server runs Pegboard, or None where it is another server."""
-    words = _words(entry)
-    programs = (
-        {PurePath(word).name.removesuffix(".exe") for word in words[: words.index("serve")]}
-        if ("serve" in words)
-        else set[str]()
-    )
+def own_configuration(entry: Any, machine: Machine, folder: Path | None) -> Path | None:
+    """Return the configuration with which a server runs Pegboard, or None where it is another server.
+
+    Args:
+        entry: the server as it is written in a client's file.
+        machine: where files lie.
+        folder: the project whose file it is; None is the current one.
+    """
+    words = own_command(entry)
+    programs = {PurePath(word).name.removesuffix(".exe").partition("@")[0] for word in words}
     if "pegboard" not in programs:
         return None
-    named = own_argument(entry, "--config")
-    return machine.folder / named if named else find(machine.folder) or machine.folder / "pegboard.yaml"
+    folder = folder or machine.folder
+    named = Expansion(env=machine.env, also=_variables(folder, machine)).value(own_argument(entry, "--config"))
+    return folder / str(named) if named else find(folder) or folder / "pegboard.yaml"
+
+
+def own_command(entry: Any) -> Sequence[str]:
+    """Return the words of a server's command in front of ``serve``, none where it does not serve."""
+    words = _words(entry)
+    return words[: words.index("serve")] if "serve" in words else ()
 
 
 def own_argument(entry: Any, option: str) -> str:

@@ -25,6 +25,8 @@ VSCODE: Final = McpClient(
     user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
     ignored=frozenset({"dev", "gallery"}),
     entry=_in_vscode,
+    project_folder="${workspaceFolder}",
+    starts_elsewhere=True,
 )
 
 

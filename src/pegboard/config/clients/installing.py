@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import stat
-import sys
 from collections.abc import Collection, Container, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from pegboard.config.clients.client import ClientScope, McpClient, Spot, input_variable, references_of, with_inputs
-from pegboard.config.clients.compiled_servers import own_argument, own_configuration
+from pegboard.config.clients.compiled_servers import own_argument, own_command, own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
 from pegboard.config.clients.merging import DEFAULT
@@ -23,8 +23,7 @@ from pegboard.config.documents.document import display_path
 from pegboard.config.location import Machine
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError, UsageError
-from pegboard.support.installed import from_index, in_cache, lasting_line
-from pegboard.support.version import __version__
+from pegboard.support.installed import lasting_command, lasting_line, shared_command
 
 ENTRY: Final = "pegboard"
 CONFIGURATION: Final = "pegboard.yaml"
@@ -146,7 +145,7 @@ def _replaceable(file: ServerFile) -> ServerFile:
 def own_names(file: ServerFile, machine: Machine) -> tuple[str, ...]:
     """Return the servers of a file that are Pegboard."""
     entries = written_servers(file)
-    return tuple(name for name, entry in entries.items() if own_configuration(entry, machine) is not None)
+    return tuple(n for n, entry in entries.items() if own_configuration(entry, machine, file.spot.folder) is not None)
 
 
 def movable(file: ServerFile, machine: Machine) -> ServerFile:
@@ -163,7 +162,7 @@ def without(file: ServerFile, names: Container[str]) -> ServerFile:
 def configuration_in_use(file: ServerFile, machine: Machine) -> Path | None:
     """Return the configuration with which Pegboard runs in a client, or None where it does not."""
     names = own_names(file, machine)
-    return own_configuration(file.entries[names[0]], machine) if names else None
+    return own_configuration(file.entries[names[0]], machine, file.spot.folder) if names else None
 
 
 def home_of_configuration(file: ServerFile, machine: Machine) -> Path:
@@ -193,20 +192,13 @@ def agent_in_use(file: ServerFile, machine: Machine) -> str:
 # -- in --------------------------------------------------------------------------------------------
 
 
-def program() -> list[str]:
+def _program() -> list[str]:
     """Return how Pegboard is started from anywhere: clients do not have the user's ``PATH`` (G12).
 
-    Nothing in a cache is named: it is gone with the next cleaning. Raises ``ConfigError`` where nothing else is there.
+    Raises ``ConfigError`` where nothing that lasts is there.
     """
-    beside = Path(sys.executable).parent / ("pegboard.exe" if sys.platform == "win32" else "pegboard")
-    found = shutil.which("pegboard")
-    for place in (beside, Path(found).absolute() if found else None):
-        if place is not None and place.is_file() and not in_cache(place):
-            return [str(place)]
-    if not in_cache(Path(sys.prefix)):
-        return [sys.executable, "-m", "pegboard"]
-    if (runner := shutil.which("uvx")) is not None and from_index():
-        return [str(Path(runner).absolute()), f"pegboard@{__version__}"]
+    if (found := lasting_command()) is not None:
+        return found
     message = "This Pegboard runs from a cache that is cleaned, and no index has it, so no client could start it later."
     raise ConfigError(message, code="not_lasting", hint=f"Run `{lasting_line()}`, then that pegboard.")
 
@@ -219,17 +211,45 @@ def inputs_as_variables(servers: Any) -> Any:
 def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path, agent: str = DEFAULT) -> dict[str, Any]:
     """Return Pegboard as a server of this client.
 
-    ``servers`` are those behind it, in our own shape before :func:`inputs_as_variables`: what they
-    need of the client's environment is passed on where the client would not pass it on by itself. In a
-    project it starts in the project's folder, in which relative paths are meant; else where the client does.
+    In a project's own file everything is written for all who have a copy of the project: a command that their own
+    ``PATH`` finds, and paths from the project's folder, in which most clients start servers. In a file of one person
+    the paths are absolute.
+
+    Args:
+        file: the client's file.
+        servers: those behind it, in our own shape before :func:`inputs_as_variables`: what they need of the client's
+            environment is passed on where the client would not pass it on by itself.
+        config: our configuration.
+        agent: the agent that it serves.
+
+    Raises:
+        ConfigError: nothing that lasts starts Pegboard.
     """
-    command, *rest = program()
+    command, *rest = _program()
+    spot, where = file.spot, str(config.absolute())
+    entry: dict[str, Any] = {}
+    if spot.scope == "project" and spot.folder is not None:
+        folder_as, folder = spot.client.project_folder, spot.folder.absolute()
+        command, *rest = shared_command(folder, folder_as)
+        beside = PurePath(os.path.relpath(where, folder)).as_posix()
+        where = f"{folder_as}/{beside}" if folder_as else beside
+        entry = {"cwd": folder_as} if spot.client.starts_elsewhere else {}
+    elif spot.folder is not None:
+        entry = {"cwd": str(spot.folder.absolute())}
     chosen = [] if agent == DEFAULT else ["--agent", agent]
-    arguments = [*rest, "serve", "--stdio", "--config", str(config.absolute()), *chosen]
-    entry: dict[str, Any] = {"command": command, "args": arguments}
-    if file.spot.folder is not None:
-        entry["cwd"] = str(file.spot.folder.absolute())
-    return file.spot.client.entry(entry, references_of(servers))
+    arguments = [*rest, "serve", "--stdio", "--config", where, *chosen]
+    return spot.client.entry({"command": command, "args": arguments, **entry}, references_of(servers))
+
+
+def needed_by_others(file: ServerFile, entry: Mapping[str, Any]) -> str:
+    """Return what everybody has to install who has a copy of a project, nothing where a client's file is one's own."""
+    command = own_command(entry)
+    if file.spot.scope != "project" or not command or command[0] == "uvx":
+        return ""
+    if command[0] != "pegboard":
+        return f"Everybody who uses {file.label} needs Pegboard where it is here: {command[0]}"
+    here = "" if shutil.which("pegboard") else " It is not on your own PATH now."
+    return f"Everybody who uses {file.label} needs the command `pegboard`: {lasting_line()}.{here}"
 
 
 def installation(file: ServerFile, entry: Mapping[str, Any], staying: Collection[str]) -> Edit:

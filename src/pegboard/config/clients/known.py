@@ -28,7 +28,13 @@ CLIENTS: Final[Mapping[str, McpClient]] = {
     for client in (
         CLAUDE_CODE,
         McpClient(name="claude-desktop", title="Claude Desktop", user=("{apps}/Claude/claude_desktop_config.json",)),
-        McpClient(name="cursor", title="Cursor", project=(".cursor/mcp.json",), user=("~/.cursor/mcp.json",)),
+        McpClient(
+            name="cursor",
+            title="Cursor",
+            project=(".cursor/mcp.json",),
+            user=("~/.cursor/mcp.json",),
+            project_folder="${workspaceFolder}",
+        ),
         VSCODE,
         COPILOT_CLI,
         CODEX,

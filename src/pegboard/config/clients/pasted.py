@@ -89,7 +89,8 @@ def installed(machine: Machine) -> Iterator[ServerFile]:
 
 def read_servers(file: ServerFile, machine: Machine) -> ReadServers:
     """Return the servers of a client's file, but for Pegboard itself; raises ``ConfigError`` where it has none."""
-    own = {name for name, entry in file.entries.items() if own_configuration(entry, machine) is not None}
+    folder = file.spot.folder
+    own = {name for name, entry in file.entries.items() if own_configuration(entry, machine, folder) is not None}
     file = replace(file, entries={name: entry for name, entry in file.entries.items() if name not in own})
     if not file.entries:
         raise _nothing()

@@ -36,7 +36,8 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     names, written_now = own_names(file, machine), written_servers(file)
     if not names:
         raise ConfigError(f"Pegboard does not stand in {file.label}.", code="not_installed")
-    kept, config = kept_for_client(path, file.part), own_configuration(written_now[names[0]], machine)
+    kept = kept_for_client(path, file.part)
+    config = own_configuration(written_now[names[0]], machine, file.spot.folder)
     if kept is None:
         raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
     was = _read_copy(kept, file, config)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pegboard.core.model.naming import some_of
+from pegboard.support.installed import lasting_command
 from pegboard.support.user_token import UserToken
 
 if TYPE_CHECKING:
@@ -46,20 +46,19 @@ def announce(
 def spawned(
     board: BoardPort, *, agent: str | None = None, session: str | None = None, sub_app: str | None = None
 ) -> dict[str, Any]:
-    """Return the entry of a client's configuration that starts the gateway over stdio, from any folder.
+    """Return the entry of a client's configuration that starts the gateway over stdio in this folder, from any other.
 
     Without ``agent`` it names the first of several where none of them is the default.
     """
-    found = shutil.which("pegboard")
-    command, args = (found, []) if found else (sys.executable, ["-m", "pegboard"])
-    args = [*args, "serve", "--stdio"]
+    command, *more = lasting_command() or ["pegboard"]
+    args = [*more, "serve", "--stdio"]
     if not board.quickstart:
         args += ["--config", str(board.configuration.path.absolute())]
     agent = agent or (None if board.world.default_agent() else next(iter(board.world.agents), None))
     for option, value in (("--agent", agent), ("--session", session), ("--sub-app", sub_app)):
         if value is not None:
             args += [option, value]
-    return {"command": command, "args": args}
+    return {"command": command, "args": args, "cwd": str(Path.cwd())}
 
 
 def _address(url: str, agent: str) -> str:
