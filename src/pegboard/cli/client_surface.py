@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.common import DONE, Options, chosen_agent, discover, run
+from pegboard.cli.common import Options, chosen_agent, discover, run
+from pegboard.cli.exit_codes import DONE
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.config.clients.compiled_servers import own_argument, own_configuration
 from pegboard.config.clients.installing import client_named
@@ -69,7 +70,7 @@ def _entry_of(name: str, machine: Machine) -> tuple[Path, str | None] | None:
         if not spot.path.is_file():
             continue
         for entry in read(spot.path, machine, spot=spot).entries.values():
-            if (path := own_configuration(entry, machine)) is not None:
+            if (path := own_configuration(entry, machine, spot.folder)) is not None:
                 return path, own_argument(entry, "--agent") or None
     return None
 
