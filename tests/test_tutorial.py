@@ -74,7 +74,7 @@ class Reader:
                 command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60,
                 start_new_session=True, preexec_fn=terminal.controls(),
             )  # fmt: skip
-        assert done.returncode in (0, 1), done.stderr
+        assert done.returncode in (0, 1, 3), done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout
 

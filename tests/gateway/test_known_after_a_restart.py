@@ -82,7 +82,7 @@ async def test_the_list_of_the_new_era_is_equal_over_a_load_and_a_restart(known:
             assert client.changes() == 0
         sys.modules.pop("acme_kit", None)
     assert len(set(seen)) == 1
-    assert all(text in seen[0] for text in ("note_list", "kit: say", "writing: Write notes (2 tools)", "sums"))
+    assert all(text in seen[0] for text in ("note_list", "kit: Say", "writing: Write notes (2 tools)", "sums"))
 
 
 async def test_in_the_handshake_era_only_what_is_loaded_joins(known: Path) -> None:

@@ -38,7 +38,7 @@ class _Counted(NamedTuple):
     details: int = 0
 
 
-class _Seen(NamedTuple):
+class _LookedAt(NamedTuple):
     """How far it was looked, and what was seen: what is left and what was removed."""
 
     last: int = 0
@@ -67,7 +67,7 @@ class OldRequests:
         self.decisions_kept = 100_000
         self.is_due = True
         """Whether all are to be looked at, although that was done a short time ago."""
-        self._seen: _Seen | None = None
+        self._seen: _LookedAt | None = None
         self._shared: list[_Shared] = []
         self._to_check: list[_Shared] = []
         self._checked = self._end = self._imported = 0
@@ -101,7 +101,7 @@ class OldRequests:
             ]  # fmt: skip
             self._written, self._details_written, self.is_due = 0, 0, False
             self._next = time.monotonic() + EVERY
-        seen, is_end = await self._look_on(transaction, self._seen or _Seen())
+        seen, is_end = await self._look_on(transaction, self._seen or _LookedAt())
         if not is_end:
             self._seen = seen
             return True
@@ -113,7 +113,7 @@ class OldRequests:
         self._to_check, self._checked, self._end = self._shared, 0, seen.last
         return True
 
-    async def _look_on(self, transaction: Transaction, seen: _Seen) -> tuple[_Seen, bool]:
+    async def _look_on(self, transaction: Transaction, seen: _LookedAt) -> tuple[_LookedAt, bool]:
         """Remove what is old among the records behind those that were seen; return what is seen then, and the end."""
         last, records, (decisions, details), (decisions_gone, details_gone) = seen
         rows = await transaction.rows(_NEXT, last, LOOKED_AT_ONCE)
@@ -143,7 +143,7 @@ class OldRequests:
                 condition, values = one_of("id", numbers)
                 await transaction.run(f"{change} WHERE {condition}", *values)
         is_end = len(rows) < LOOKED_AT_ONCE and (not rows or last == rows[-1][0])
-        return _Seen(last, records, _Counted(decisions, details), _Counted(decisions_gone, details_gone)), is_end
+        return _LookedAt(last, records, _Counted(decisions, details), _Counted(decisions_gone, details_gone)), is_end
 
     async def _remove_names(self, transaction: Transaction) -> None:
         """Remove some names that no record was seen to have, and that no later one has."""
