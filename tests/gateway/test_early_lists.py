@@ -15,11 +15,12 @@ from pegboard.core.access.listed_items import METHODS
 from pegboard.gateway import serving
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, modern_request, until
-from .raw_stdio import raw_client
+from .raw_stdio import RawServer, raw_client
 from .resource_helpers import configured, entry, stdio
 from .test_differential import AROUND_THE_WAY_AROUND, hello, ready
 from .test_first_responses import WITHOUT_HEAVY_MODULES, typed
 from .test_kept_lists import first_listed, started
+from .test_listed_once import write
 from .test_stdio import start
 
 Message = dict[str, Any]
@@ -106,6 +107,22 @@ async def test_what_is_not_kept_is_asked_for_once_the_sdk_is_there(tmp_path: Pat
         await client.begin()
         assert len((await client.request("prompts/list"))["prompts"]) in (0, 2)  # a slow server is not waited for
         assert (await client.request("prompts/list", {"cursor": "2"}))["code"] == -32602
+
+
+async def test_a_client_that_asks_on_and_on_is_notified_too(tmp_path: Path) -> None:
+    """G5: however short its pauses are."""
+    server = RawServer(tmp_path)
+    async with raw_client(write(tmp_path, server), HANDSHAKE) as client:
+
+        async def heard() -> bool:
+            await client.request("ping")
+            return client.heard_of_changes() > 0
+
+        await client.begin()
+        assert not await client.is_listed("up__one")
+        server.offer("one")
+        await until(heard)
+        assert await client.is_listed("up__one")
 
 
 @pytest.mark.parametrize("era", ERAS)

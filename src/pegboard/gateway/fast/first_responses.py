@@ -46,6 +46,8 @@ _KINDS: Final[Mapping[str, ListKind]] = {method: kind for kind, method in METHOD
 _LISTS: Final = frozenset({"tools/list", *_KINDS})
 _QUIET: Final = 0.4
 """For how long no message comes before the SDK is imported anyway, in seconds: then nobody waits for the import."""
+MOST_ANSWERS: Final = 64
+"""How many requests are answered before the SDK is imported: who asks on and on is to be notified of changes."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class FirstResponses:
     board: BoardPort
     caller: Caller
     early: EarlyAnswers = field(default_factory=EarlyAnswers)
+    answers: int = 0
     _sessions: SessionPool = field(init=False)
     _turns: Turns = field(init=False)
 
@@ -83,6 +86,7 @@ class FirstResponses:
         result = await self._result(str(message.get("method")), params)
         if result is None:
             return None
+        self.answers += 1
         if message["method"] in _REPLAYED:
             self.early.answered.add(number)
             self.early.rest.append(line)
@@ -209,7 +213,7 @@ async def serve_until_sdk(
 ) -> bool:
     """Answer what can be answered early; return whether the SDK is to be imported and to go on.
 
-    That is so once a client asks what only the SDK can answer, or sends nothing for a while.
+    That is so once a client asks what only the SDK can answer, or very much, or sends nothing for a while.
     Import it in the thread of the loop: imports in two threads at once can break each other.
     """
     stopped = asyncio.ensure_future(stop.wait())
@@ -224,7 +228,7 @@ async def serve_until_sdk(
             ended = bool(start.early.rest) and start.early.rest[-1] is None
             if ended and not start.sdk_needed():
                 return False
-            if ended or quiet or start.sdk_needed():
+            if ended or quiet or start.answers >= MOST_ANSWERS or start.sdk_needed():
                 break
     finally:
         line.cancel()

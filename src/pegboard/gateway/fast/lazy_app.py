@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pegboard.core.access.listed_items import METHODS
-from pegboard.gateway.fast.first_responses import FirstResponses
+from pegboard.gateway.fast.first_responses import MOST_ANSWERS, FirstResponses
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
 from pegboard.support.mcp_constants import MODERN
@@ -71,6 +71,7 @@ class LazyApp:
         self._failed = failed
         self._app: WholeApp | None = None
         self._listed: list[EarlyList] = []
+        self._answers = 0
         self._stack = contextlib.AsyncExitStack()
         self._loading: asyncio.Task[WholeApp] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -83,7 +84,8 @@ class LazyApp:
         if self._app is None:
             rest = await self._answer(scope, receive, send)
             if rest is None:
-                self._load_after(QUIET)
+                self._answers += 1
+                self._load_after(QUIET if self._answers < MOST_ANSWERS else 0.0)
                 return
             await (await self._whole_app())(scope, rest, send)
             return
