@@ -187,6 +187,24 @@ def test_check_opens_no_keyring_and_runs_no_command_and_says_what_it_cannot_know
     assert not list((kept / "keyring").rglob("*.cfg"))
 
 
+def test_check_says_where_others_can_read_a_secret_in_plain(folder: Path, run: Run) -> None:
+    """X5: also of a token, which may stand in a file of the operator's own."""
+    text = (
+        f"servers:\n  gh: {{command: {sys.executable}, env: {{GITHUB_TOKEN: {VALUE}}}}}\n"
+        f"tokens:\n  ada: {{token: {VALUE}, agents: ['*']}}\n  bob: {{token: '${{BOB:-}}x', agents: ['*']}}\n"
+    )
+    put("pegboard.yaml", text)
+    readable, ran = "others on this machine can read (mode 0644)", run("check", "--json")
+    found = {one["path"]: one for one in ran.json["problems"]}
+    assert list(found) == ["servers.gh.env.GITHUB_TOKEN", "tokens.ada.token"]
+    assert all(readable in one["message"] for one in found.values())
+    assert "chmod 600 pegboard.yaml" in found["tokens.ada.token"]["hint"]
+    assert VALUE not in ran.out
+    put("pegboard.yaml", text, mode=0o600)
+    (own,) = run("check", "--json").json["problems"]
+    assert (own["path"], "can read" in own["message"]) == ("servers.gh.env.GITHUB_TOKEN", False)
+
+
 def test_check_warns_of_a_secret_in_plain_with_the_line_that_replaces_it(folder: Path, run: Run) -> None:
     put("pegboard.yaml", f"servers:\n  gh:\n    command: {sys.executable}\n    env: {{GITHUB_TOKEN: {VALUE}}}\n")
     ran = run("check", "--json")

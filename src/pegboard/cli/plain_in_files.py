@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -40,19 +41,45 @@ _KEPT: Final = re.compile(r"\$\{(keyring|file):([^}]*)\}")
 
 
 def warnings_of(path: Path) -> Iterator[Problem]:
-    """Yield a warning for each secret that stands in plain in a configuration, with what replaces it."""
+    """Yield a warning for each secret that stands in plain in a configuration, with what replaces it.
+
+    A token of `tokens:` may stand there, as long as nobody else can read the file.
+    """
     try:
         file = read(path, Machine())
     except PegboardError:  # `check` has said so
         return
+    mode = _mode_for_others(path)
+    readable = f", in a file that others on this machine can read (mode {mode:04o})" if mode else ""
     for one in plain_secrets(file.entries):
         yield Problem(
             severity="warning",
             code="plain_secret",
-            message="a secret stands here in plain.",
+            message=f"a secret stands here in plain{readable}.",
             hint=f"Run `pegboard secret set {one.name}`, and write {one.line} here.",
             place=file.document.place((*file.root, one.server, *one.path)),
         )
+
+    tokens = file.document.value.get("tokens") if mode and isinstance(file.document.value, Mapping) else None
+    for name, token in tokens.items() if isinstance(tokens, Mapping) else ():
+        text = token.get("token") if isinstance(token, Mapping) else token
+        if isinstance(text, str) and text and "${" not in text:
+            yield Problem(
+                severity="warning",
+                code="plain_secret",
+                message=f"a secret stands here in plain{readable}.",
+                hint=f"Run `chmod 600 {path}`, or write ${{NAME}} here and set that variable.",
+                place=file.document.place(("tokens", name, "token")),
+            )
+
+
+def _mode_for_others(path: Path) -> int:
+    """Return the mode of a file that others than its owner can read, 0 of any other one."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+    return mode if os.name == "posix" and mode & 0o044 else 0
 
 
 def lines_of(file: ServerFile) -> list[str]:
