@@ -17,8 +17,7 @@ from functools import cache
 from benchmarks.stitched import Recording, Turn
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import Anticipation
-from pegboard.core.anticipation.by_message import RANKED, with_anticipated
-from pegboard.core.anticipation.sentences import sentences
+from pegboard.core.anticipation.by_message import RANKED, sentences, with_anticipated
 from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.destructive import is_destructive

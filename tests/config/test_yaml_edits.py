@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.config.documents import yaml_text
-from pegboard.config.documents.yaml_edits import with_items, with_member
+from pegboard.config.documents.value_edits import with_items, with_member
 from pegboard.errors import ConfigError
 
 NAME = st.text(alphabet="ab-_/: #'\"{}[],é1", min_size=1, max_size=6).filter(lambda text: text.strip() == text)

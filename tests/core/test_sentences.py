@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.core.anticipation.sentences import sentences
+from pegboard.core.anticipation.by_message import sentences
 
 
 @pytest.mark.parametrize(

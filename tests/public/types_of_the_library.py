@@ -60,8 +60,7 @@ from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.call_plans import CallDecision, CallStatus
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.run_cost import RunCost
-from pegboard.core.surface.surface_changes import SurfaceChanges
-from pegboard.core.surface.surfaces import Focus
+from pegboard.core.surface.surfaces import Focus, SurfaceChanges
 from pegboard.dialects.names import FoundTool
 from pegboard.operators.configuration import ConfigurationState
 from pegboard.ports import Adapters, DueSchedule, SessionKey

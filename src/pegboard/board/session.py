@@ -37,8 +37,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, CallDecision, decision_of
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
-from pegboard.core.surface.surface_changes import SurfaceChanges, changes_between
-from pegboard.core.surface.surfaces import Surface
+from pegboard.core.surface.surfaces import Surface, SurfaceChanges, changes_between
 from pegboard.dialects.names import Found, activation_of
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed

@@ -14,8 +14,7 @@ import yaml
 from pegboard.config.clients.generated import client_text, read_client
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import display_path, is_list, is_mapping, read_text
-from pegboard.config.documents.value_edits import not_rewritable
-from pegboard.config.documents.yaml_edits import with_items, with_member
+from pegboard.config.documents.value_edits import not_rewritable, with_items, with_member
 from pegboard.config.inspection import inspect
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.configuration import Configuration

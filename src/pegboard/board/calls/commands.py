@@ -20,8 +20,7 @@ from pegboard.board.views.surface import later_policy
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, once_per_permissions
 from pegboard.core.anticipation.anticipated_leases import Anticipation
-from pegboard.core.anticipation.by_message import RANKED, Hit, with_anticipated
-from pegboard.core.anticipation.sentences import sentences
+from pegboard.core.anticipation.by_message import RANKED, Hit, sentences, with_anticipated
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm

@@ -1,4 +1,4 @@
-"""Change one value of a text in YAML or JSON, and leave every other character as it is."""
+"""Change or add one value in a text in YAML or JSON, and leave every other character as it is."""
 
 from __future__ import annotations
 
@@ -42,6 +42,30 @@ def with_value(text: str, path: Path, value: Any, *, file: str) -> str:
         owner = inner
     owner[path[-1]] = _copied(value)
     return _rewritten(text, document, expected, file)
+
+
+def with_items(text: str, path: Path, items: Sequence[str], *, file: str) -> str:
+    """Return the text with items at the end of a list, which is made where there is none.
+
+    Raises:
+        ConfigError: it cannot be written without changing something else.
+    """
+    before = value_at(text, path, file=file)
+    if before is not None and not is_list(before):
+        raise not_rewritable(file)
+    return with_value(text, path, [*(before or ()), *items], file=file)
+
+
+def with_member(text: str, path: Path, key: str, value: Mapping[str, Any], *, file: str) -> str:
+    """Return the text with a member at the end of a mapping, which is made where there is none.
+
+    Raises:
+        ConfigError: it cannot be written without changing something else.
+    """
+    owner = value_at(text, path, file=file)
+    if (owner is not None and not is_mapping(owner)) or key in (owner or ()):
+        raise not_rewritable(file)
+    return with_value(text, (*path, key), dict(value), file=file)
 
 
 def without_value(text: str, path: Path, *, file: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -27,8 +28,24 @@ _SPEAKING: Final = 3
 """How many of a plugin's best tools speak for it."""
 CLEAR: Final = 1.5
 """How many times the evidence of another plugin a plugin needs to be the one that is meant."""
+_ENDS: Final = re.compile(r"(?<=[.!?…;])\s+|(?<=[。！？；])|\n")
+_LEAST_LETTERS: Final = 10
+"""How many letters a sentence has that may need something."""
+_MOST_SENTENCES: Final = 8
+"""How many sentences of a message are looked at: of a longer one as many from its beginning as from its end."""
+_READ: Final = 8_000
+"""How many characters of a message are looked at from either end."""
 
 Hit = tuple[Tool, float]
+
+
+def sentences(message: str) -> tuple[str, ...]:
+    """Return the sentences of a message that may each need something (S5); none where it is one sentence."""
+    text = message if len(message) <= 2 * _READ else f"{message[:_READ]}\n{message[-_READ:]}"
+    found = [one for part in _ENDS.split(text) if sum(map(str.isalpha, one := part.strip())) >= _LEAST_LETTERS]
+    if len(found) > _MOST_SENTENCES:
+        found = [*found[: _MOST_SENTENCES // 2], *found[-_MOST_SENTENCES // 2 :]]
+    return tuple(found) if len(found) > 1 else ()
 
 
 def _plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:

@@ -243,3 +243,27 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
 
 def _subject_names(permissions: CompiledPermissions, leases: Iterable[Lease]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(display_name(permissions, lease.subject) for lease in leases))
+
+
+# -- what joins and leaves from one request to the next --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurfaceChanges:
+    """What changed of the tools since the last request.
+
+    Attributes:
+        joined: the tools that are new, in the order of the surface, or whose definition is another one now.
+        left: the wire names of those that are gone, in the order that they stood in.
+    """
+
+    joined: tuple[Tool, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def changes_between(before: Iterable[Tool], now: Surface) -> SurfaceChanges:
+    """Return what joined and left between the tools of one surface and those of a later one."""
+    known = {tool.wire: tool for tool in before}
+    names = frozenset(now.names)
+    joined = tuple(one.tool for one in now.tools if known.get(one.tool.wire) != one.tool)
+    return SurfaceChanges(joined=joined, left=tuple(wire for wire in known if wire not in names))

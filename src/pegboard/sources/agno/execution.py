@@ -1,15 +1,15 @@
-"""Functions of Agno, run as its own agents run them: hooks, caches and injected values, without an agent."""
+"""Functions of Agno, run as its own agents run them, without an agent: hooks, caches, injected values, results."""
 
 from __future__ import annotations
 
+import base64
 import importlib
 import inspect
 from collections.abc import Iterator
 from typing import Any, cast
 
-from pegboard.core.model.tools import CallResult, JsonObject, text_result
-from pegboard.sources.agno.media import result_of
-from pegboard.sources.signatures import failure, given_up, in_thread
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, text_result
+from pegboard.sources.signatures import as_result, failure, given_up, image_type, in_thread
 from pegboard.sources.stdout import plugin_output
 
 
@@ -20,7 +20,7 @@ async def run(function: Any, arguments: JsonObject) -> CallResult:
             outcome = await _executed(function, arguments)
             if outcome.status != "success":
                 return text_result(str(outcome.error or "the tool failed"), is_error=True)
-            return result_of(await _settled(outcome.result))
+            return _result_of(await _settled(outcome.result))
         except BaseException as error:  # whatever a toolkit raises is the tool's own failure
             if given_up(error):
                 raise
@@ -45,3 +45,31 @@ async def _settled(value: Any) -> Any:
     else:
         return value
     return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
+
+
+def _result_of(value: Any) -> CallResult:
+    """Return what a function returned; a ``ToolResult`` with its images, sounds and files."""
+    if type(value).__name__ != "ToolResult":
+        return as_result(value)
+    blocks: list[JsonObject] = [{"type": "text", "text": value.content}]
+    for kind, fallback in (("images", "image/png"), ("audios", "audio/mpeg"), ("videos", "video/mp4"), ("files", "")):
+        blocks.extend(_medium(item, fallback) for item in getattr(value, kind, None) or ())
+    extra = dict(value.metadata or {})
+    return CallResult(
+        content=tuple(blocks), structured=extra.get("structured_content"), meta=extra.get("meta") or EMPTY
+    )
+
+
+def _medium(item: Any, fallback: str) -> JsonObject:
+    """Return a block for one of Agno's media: its bytes, else a link to it."""
+    data = item.content if isinstance(getattr(item, "content", None), bytes) else b""
+    kind = getattr(item, "mime_type", None) or image_type(data) or fallback or "application/octet-stream"
+    name = getattr(item, "filename", None) or getattr(item, "id", None) or "result"
+    if not data:
+        uri = str(getattr(item, "url", None) or getattr(item, "filepath", None) or f"pegboard://{name}")
+        return {"type": "resource_link", "uri": uri, "name": str(name), "mimeType": kind}
+    encoded = base64.b64encode(data).decode()
+    family = kind.partition("/")[0]
+    if family in ("image", "audio"):
+        return {"type": family, "data": encoded, "mimeType": kind}
+    return {"type": "resource", "resource": {"uri": f"pegboard://{name}", "mimeType": kind, "blob": encoded}}
