@@ -8,7 +8,7 @@ from pegboard.core.state.sessions import DEFAULT
 
 HERE = Path(__file__).parent
 PROCESSES, SESSIONS = 4, 50
-SECONDS = 30.0 if os.environ.get("PEGBOARD_LONG") else 4.0
+SECONDS = 30.0 if os.environ.get("PEGBOARD_LONG") else 1.5
 
 
 async def hammer(config: Path, worker: int) -> list[str]:
