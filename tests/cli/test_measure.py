@@ -293,3 +293,10 @@ def test_what_is_no_file_of_a_client_is_one_clear_error(
     ran = run("measure", name)
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
+
+
+def test_a_client_that_there_is_not_is_refused_with_those_there_are(run: Run) -> None:
+    ran = run("measure", "--client", "curser", "--json")
+    assert ran.code == 2
+    error = ran.json["error"]
+    assert (error["code"], "'cursor'" in error["hint"]) == ("unknown_client", True)
