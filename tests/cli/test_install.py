@@ -714,7 +714,7 @@ def test_nothing_in_a_cache_is_written_into_a_client_s_file(
     monkeypatch.setenv("PATH", f"{cached.parent.absolute()}{os.pathsep}{lasting.parent}")
     monkeypatch.setattr("shutil.which", lambda name: str(lasting) if name == "pegboard" else None)
     assert run("init", "--no-check", "--install", "cursor").code == 0
-    assert command_of(servers_in(path)["pegboard"])[0] == "pegboard"
+    assert command_of(servers_in(path)["pegboard"])[0] == "${workspaceFolder}/tools/pegboard"
     path = placed("windsurf")
     assert run("init", "--no-check", "--install", "windsurf").code == 0
     assert command_of(servers_in(path)["pegboard"])[0] == str(lasting)
@@ -724,7 +724,7 @@ def test_nothing_in_a_cache_is_written_into_a_client_s_file(
 def test_what_a_team_commits_works_in_every_copy_of_the_project(
     run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory, client: str
 ) -> None:
-    """G12: nothing in the client's file or in the configuration is of one person, and the report says what to install."""
+    """G12: nothing in the client's file is of one person, and the report says what everybody has to install."""
     path = placed(client)
     ran = run("init", "--no-check", "--no-keyring", "--install", client)
     assert (ran.code, "needs the command `pegboard`: " in ran.out) == (0, True), ran.err
@@ -734,6 +734,9 @@ def test_what_a_team_commits_works_in_every_copy_of_the_project(
     (command, *arguments), started_in = as_client_starts(servers_in(path)["pegboard"], copy)
     assert Path(started_in, arguments[-1]) == copy / "pegboard.yaml"
     assert (command_of(servers_in(path)["pegboard"])[0], Path(command).is_file()) == ("pegboard", True)
+    if client == "vscode":  # whose entry names the folder of the project
+        moved = yaml.safe_load(Path("pegboard.yaml").read_text())["servers"]["time"]
+        assert (moved["args"][-1], moved["cwd"]) == (".", ".")
     assert run("init", "--uninstall", client).code == 0
 
 

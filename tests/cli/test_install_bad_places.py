@@ -192,3 +192,20 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_nothing_changes(
     assert (ran.code, ran.out, CONFIG.exists()) == (1, "", False)
     assert "fetched is not added, since it does not come up" in ran.err
     assert silent_registry in os.environ.values()
+
+
+# -- a container -----------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_and_without_tokens_what_widens_says_what_stands_for_a_person(run: Run) -> None:
+    """A5: as in a container that nobody has opened with a terminal; what narrows is done."""
+    before = put(str(CONFIG), "servers: {git: {command: a}}\nagents: {default: {discoverable: [git]}}\n").read_bytes()
+    for command in (("add", "extra", "--", "x"), ("update", "git", "--", "x")):
+        ran = subprocess.run(
+            [sys.executable, "-m", "pegboard", *command], capture_output=True, text=True, start_new_session=True
+        )
+        assert (ran.returncode != 0, ran.stdout, ran.stderr.count("\n")) == (True, "", 1), ran.stderr
+        assert "there is no terminal to ask at. Nothing was changed." in ran.stderr
+        assert all(way in ran.stderr for way in ("`-it`", "the console", "under `tokens:`", "PEGBOARD_OPERATOR_TOKEN"))
+    assert CONFIG.read_bytes() == before
+    assert run("remove", "git").code == 0

@@ -116,7 +116,8 @@ def test_in_a_project_pegboard_starts_in_its_folder(run: Run, folder: Path, clie
     assert as_client_starts(entry, folder / "work")[1] == str(folder / "work")
     again = run("init", "--no-check", "--install", client, "--from", file, "--json").json
     place = "home/.config/pegboard" if client == "windsurf" else "work"
-    assert (again["status"], again["config"]) == ("already_installed", str(folder / place / "pegboard.yaml"))
+    assert again["status"] == "already_installed"
+    assert again["config"].endswith(f"{place}/pegboard.yaml")
 
 
 def test_a_server_in_a_sandbox_of_vs_code_that_nothing_else_keeps_stays_in_it(run: Run) -> None:

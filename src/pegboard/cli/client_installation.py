@@ -125,7 +125,7 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
         now=now,
         data=data,
         config=config,
-        taken=taken_from(movable),
+        taken=taken_from(movable, beside=_is_beside(config, now)),
         staying=dict(now.client_only_servers()),
         current=installing.agent_in_use(now, machine) if again else None,
     )
@@ -165,6 +165,12 @@ def _scope_of_existing(own: Path, client: McpClient, machine: Machine) -> Client
 def _configuration_of(file: ServerFile, machine: Machine, given: InstallOptions, *, again: bool) -> Path:
     used = installing.configuration_in_use(file, machine) if again else None
     return given.config or used or installing.home_of_configuration(file, machine)
+
+
+def _is_beside(config: Path, file: ServerFile) -> bool:
+    """Return whether a configuration lies in the folder of the project whose file it is for."""
+    folder = file.spot.folder if file.spot.scope == "project" else None
+    return folder is not None and config.absolute().parent == folder.absolute()
 
 
 def _with_rules(plan: _Installation, machine: Machine) -> _Installation:

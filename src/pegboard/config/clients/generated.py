@@ -6,13 +6,16 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import yaml
 
+from pegboard.config.clients.client import with_texts
 from pegboard.config.clients.kept_copies import keep
 from pegboard.config.clients.server_files import ServerFile, read
+from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
 from pegboard.core.model.toolkits import UNCONFINED
 from pegboard.errors import ConfigError, PegboardError
@@ -101,14 +104,18 @@ def read_client(path: Path) -> Taken:
     return replace(taken_from(replace(file, entries=entries)), excluded=client_only)
 
 
-def taken_from(file: ServerFile) -> Taken:
-    """Return the servers of a client's file, with what only their client can fill in filled in."""
+def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
+    """Return the servers of a client's file, with what only their client can fill in filled in.
+
+    ``beside``: they go into a configuration in the folder of the file's project, which others have a copy of.
+    """
     client = file.translated()
     folder = file.spot.folder or file.spot.path.expanduser().absolute().parent
+    filled = _of_everybody if beside else partial(_localised, known=_editors_variables(str(folder), str(Path.home())))
     excluded = {name: why for name, why in client.sandboxed.items() if why}
     taken = {str(name): entry for name, entry in client.value["servers"].items() if name not in excluded}
     return Taken(
-        servers={name: _localised(entry, folder) for name, entry in taken.items()},
+        servers={name: filled(entry) for name, entry in taken.items()},
         filters=client.filters,
         in_view=client.in_view,
         sandboxed=tuple(name for name in client.sandboxed if name not in excluded),
@@ -117,21 +124,27 @@ def taken_from(file: ServerFile) -> Taken:
     )
 
 
-def _localised(value: Any, folder: Path) -> Any:
+def _of_everybody(entry: Any) -> Any:
+    """Return a server that is the same in every copy of a project: with paths from the folder of the configuration."""
+    found = _localised(entry, known=_editors_variables(".", "${HOME}"))
+    if not is_mapping(found) or found == entry or "command" not in found:
+        return found
+    return {**found, "cwd": found.get("cwd") or "."}
+
+
+def _editors_variables(folder: str, home: str) -> Mapping[str, str]:
+    return {"workspaceFolder": folder, "userHome": home, "pathSeparator": os.sep}
+
+
+def _localised(value: Any, known: Mapping[str, str]) -> Any:
     """Return a value with the editor's own variables filled in: nobody else knows them."""
-    match value:
-        case str():
-            known = {"workspaceFolder": str(folder), "userHome": str(Path.home()), "pathSeparator": os.sep}
-            for name, filled in known.items():
-                value = value.replace(f"${{{name}}}", filled)
-            return value
-        case dict():
-            pairs = cast("dict[str, Any]", value)
-            return {key: _localised(inner, folder) for key, inner in pairs.items()}
-        case list():
-            return [_localised(inner, folder) for inner in cast("list[Any]", value)]
-        case _:
-            return value
+
+    def filled(text: str) -> str:
+        for name, own in known.items():
+            text = text.replace(f"${{{name}}}", own)
+        return text
+
+    return with_texts(value, filled)
 
 
 def client_text(

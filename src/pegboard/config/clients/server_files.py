@@ -98,7 +98,7 @@ class ServerFile:
         here = f"VS Code runs it in a sandbox, and Pegboard cannot confine it here: {self.unconfinable}"
         reasons = {
             name: client.unstartable(entry)
-            or found.sandboxed.get(name, "")
+            or found.unavailable.get(name, "")  # of a kind that is not known, or in a sandbox that nothing keeps
             or (here if self.unconfinable and name in found.sandboxed else "")
             for name, entry in self.entries.items()
         }
