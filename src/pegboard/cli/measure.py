@@ -19,13 +19,13 @@ from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import require_accepted
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
+from pegboard.config.clients.installing import client_named
 from pegboard.config.clients.known import CLIENTS, every_spot
 from pegboard.config.clients.server_files import read, read_standard_input
 from pegboard.config.location import Machine
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.known_clients import ANY_CLIENT, ListedServer, known_client
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import serialised
 from pegboard.errors import ConfigError, UsageError
@@ -71,7 +71,8 @@ def measure(
         if window < 1 or (timeout is not None and not timeout > 0):
             raise UsageError("--window and --timeout must be more than 0.")
         require("`pegboard measure`")
-        _require_known(client)
+        if client not in (None, EVERY_CLIENT):
+            client_named(client)
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
         _require_accepted(chosen, machine, named=file is not None)
@@ -91,14 +92,6 @@ def measure(
         return DONE if any(row.status == "ok" for row in rows) else UNAVAILABLE
 
     return guarded(Options(as_json=as_json), measured)
-
-
-def _require_known(client: str | None) -> None:
-    """Raise ``UsageError`` where this is no client."""
-    if client is None or client in (EVERY_CLIENT, *CLIENTS):
-        return
-    hint = did_you_mean(client, CLIENTS) or f"There are: {', '.join(CLIENTS)}, {EVERY_CLIENT}."
-    raise UsageError(f"There is no client '{client}'.", code="unknown_client", hint=hint)
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
