@@ -68,7 +68,7 @@ def warnings_of(path: Path) -> Iterator[Problem]:
                 severity="warning",
                 code="plain_secret",
                 message=f"a secret stands here in plain{readable}.",
-                hint=f"Run `chmod 600 {path}`, or write ${{NAME}} here and set that variable.",
+                hint=f"Run `chmod 600 {file.document.file}`, or write ${{NAME}} here and set that variable.",
                 place=file.document.place(("tokens", name, "token")),
             )
 
