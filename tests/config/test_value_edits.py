@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.config.documents import json_text, yaml_text
@@ -138,7 +138,6 @@ def outside(before: list[str], after: str, span: tuple[int, int], end: str) -> b
     return after.startswith(head) and after.endswith(tail)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32), action=st.sampled_from(("set", "remove", "add")), end=st.sampled_from(("\n", "\r\n"))
 )

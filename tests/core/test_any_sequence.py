@@ -1,6 +1,6 @@
 """What no sequence of commands can break."""
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
@@ -127,7 +127,6 @@ def follow(model: Naive, command: Command) -> None:
             raise AssertionError(command)
 
 
-@settings(max_examples=150)
 @example(
     [Load(names=("devops",), until=LeaseTerm("idle", 1)), Unload(names=("git",)), Load(names=("devops",), until=TURN)]
 )
@@ -142,7 +141,6 @@ def test_no_sequence_of_commands_breaks_the_leases(commands: list[Command]) -> N
         assert (desk.state.turn, outcome.turn) == (model.turn, model.turn)
 
 
-@settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=20))
 def test_loading_appends_and_nothing_before_an_addition_moves(commands: list[Command]) -> None:
     """F1: after a load or fallback the old list is a prefix of the new one; an unload only removes."""
@@ -158,7 +156,6 @@ def test_loading_appends_and_nothing_before_an_addition_moves(commands: list[Com
             assert desk.out == before
 
 
-@settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=20))
 def test_equal_states_and_commands_give_equal_answers(commands: list[Command]) -> None:
     """S2: transitions are deterministic, and a state that was stored in between goes on just the same."""
@@ -172,7 +169,6 @@ def test_equal_states_and_commands_give_equal_answers(commands: list[Command]) -
         assert second.surface == first.surface
 
 
-@settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=20))
 def test_what_is_refused_leaves_the_state_untouched(commands: list[Command]) -> None:
     """T5, S10: a refusal changes nothing, whatever came before."""
@@ -184,7 +180,6 @@ def test_what_is_refused_leaves_the_state_untouched(commands: list[Command]) -> 
             assert desk.state == before
 
 
-@settings(max_examples=100)
 @given(
     commands=st.lists(COMMANDS, max_size=12),
     tools=st.integers(2, 6),

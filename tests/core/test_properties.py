@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from builders import permissions_of, permitted, plugin, tool, toolkit, world
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.core.access.permissions import CompiledPermissions
@@ -91,7 +91,6 @@ def again(
 
 
 @given(accesses(), st.sampled_from(NAMES), st.booleans())
-@settings(max_examples=150)
 def test_switching_something_off_never_grants(held: CompiledPermissions, name: str, at_run_time: bool) -> None:
     """P1, P2: in the file or at run time, whatever else is said."""
     if at_run_time:
@@ -117,7 +116,6 @@ def without(items: tuple[Member, ...], function: str) -> tuple[Member, ...]:
 
 
 @given(accesses(), st.sampled_from(FUNCTIONS), st.sampled_from(["static", "essential", *KITS]))
-@settings(max_examples=150)
 def test_excluding_a_function_never_grants(held: CompiledPermissions, function: str, where: str) -> None:
     """P1, P2: wherever a filter stands, except in a toolkit that is off: what it excludes is not off with it."""
     if where in KITS:
@@ -166,7 +164,6 @@ def test_a_decision_is_the_same_whatever_was_asked_before(held: CompiledPermissi
 
 
 @given(accesses(), st.sampled_from(PLUGINS).flatmap(lambda name: st.sampled_from(variations(name))), switches)
-@settings(max_examples=150)
 def test_what_is_taken_over_from_before_a_change_is_decided_as_if_anew(
     held: CompiledPermissions, changed: Plugin, stored: dict[str, bool]
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.core.model.tools import Tool
@@ -90,7 +90,6 @@ def test_the_parts_of_a_score_add_up_to_it(query: str) -> None:
         assert_parts_add_up(query, context, by_meaning=True)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=9), st.sampled_from(CONTEXTS), st.booleans())
 def test_they_do_for_any_words(asked: list[str], context: RankContext, by_meaning: bool) -> None:
     assert_parts_add_up(" ".join(asked), context, by_meaning=by_meaning)
