@@ -59,7 +59,7 @@ def assert_parts_add_up(query: str, context: RankContext, *, by_meaning: bool) -
     parts = with_parts.parts(query, EVERYTHING, context, [hit.found for hit in hits])
     for hit, of_score in zip(hits, parts, strict=True):
         assert sum(part.value for part in of_score) == pytest.approx(hit.score, abs=6e-5), (query, hit.found.name)
-        assert all(part.value > 0 for part in of_score if part.kind != "limit")
+        assert all(part.value > 0 for part in of_score if part.kind not in ("writes", "limit"))
         for part in of_score:
             assert_words_add_up(part)
 

@@ -61,11 +61,14 @@ class Evidence:
         fits: how probable it is that anything found answers the need, between 0 and 1; calibrated per catalog.
         clear: whether the best answer is so far ahead that it can be taken without asking.
         stands_out: whether the best answer is better than what a text about nothing in particular finds here.
+        loads: whether it may be loaded without being asked for by its name: it is ahead of the next, and does not write
+            where the need does not ask for that.
     """
 
     fits: float = 1.0
     clear: bool = False
     stands_out: bool = True
+    loads: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PartKind = Literal["name", "words", "named", "plugin", "meaning", "used", "limit"]
+PartKind = Literal["name", "words", "named", "plugin", "meaning", "used", "writes", "limit"]
 """What a part of a score is for: the exact name (then nothing else counts), the words that both have, how much of its
 name they are, how well the best tool of its plugin answers, its meaning, what was called after similar needs; and,
-below zero, what is too much for anything but an exact name."""
+below zero, that a tool writes where the need is to read, and what is too much for anything but an exact name."""
 
 TextField = Literal["name", "description", "parameters", "plugin", "members", "tools"]
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
+from pegboard.core.model.naming import words_of
+from pegboard.core.model.tool_words import VERBS
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.words import sentences, singular, words
@@ -137,6 +139,32 @@ def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Ma
     items: object = schema.get("items")
     if isinstance(items, Mapping):
         yield from _properties(cast("Mapping[str, Any]", items), depth + 1)
+
+
+_READING: Final = frozenset(
+    {
+        "analyze", "check", "compare", "count", "describe", "diff", "discover", "explain", "fetch", "filter", "find",
+        "get", "inspect", "list", "log", "logs", "lookup", "ping", "poll", "preview", "query", "read", "retrieve",
+        "search", "show", "snapshot", "stats", "status", "summarize", "validate", "verify", "view", "wait",
+    }
+)  # fmt: skip
+
+
+def effect_of(document: SearchDocument) -> int:
+    """Return 1 for a tool that reads, -1 for one that writes, 0 where nothing says so.
+
+    Its name counts before its annotations, which many servers give to all of their tools alike; what says that it only
+    reads is believed here, since this decides nothing but an order.
+    """
+    if not isinstance(document, Tool):
+        return 0
+    if document.annotations.get("readOnlyHint") is True:
+        return 1
+    verb = next((word for word in words_of(document.name) if word in VERBS or word in _READING), "")
+    if verb:
+        return 1 if verb in _READING else -1
+    said = document.annotations
+    return -1 if said.get("readOnlyHint") is False or said.get("destructiveHint") is True else 0
 
 
 def name_key(parts: Sequence[str]) -> int:

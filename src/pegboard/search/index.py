@@ -60,6 +60,7 @@ class Index:
         name_mass: the weight of each row's name.
         texts: a number for each row that rows with equal texts share.
         marks: a number of each row's name.
+        effects: whether each row reads (1), writes (-1) or does not say so (0).
         plugins: the rows by plugin.
         names: where the rows' names stand, for what begins one.
         usual: what the best wrong answer usually reaches (:func:`pegboard.search.scores.calibrated`).
@@ -79,6 +80,7 @@ class Index:
     name_mass: Floats
     texts: Integers
     marks: Integers
+    effects: Integers
     plugins: Plugins
     names: RowNames
     usual: float = 1.0
@@ -95,6 +97,11 @@ class Index:
     def weight(self, term: int | None) -> float:
         """Return how much a word or stem counts; None is one that no row has."""
         return self.weights[term] if term is not None and term < len(self.weights) else self.unknown
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word, or another with its stem, is in a row."""
+        root = self.vocabulary.known_stem(word)
+        return root is not None and self.frequency(root) > 0
 
     def by_row(self, by_number: NDArray[Any]) -> NDArray[Any]:
         """Return values by the number of a document as values by row."""
@@ -318,6 +325,7 @@ def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> I
         name_mass=mass[rows],
         texts=np.concatenate([segment.texts for segment in segments])[rows],
         marks=np.concatenate([segment.marks for segment in segments])[rows],
+        effects=np.concatenate([segment.effects for segment in segments])[rows],
         **known,
     )
 

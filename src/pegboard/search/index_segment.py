@@ -20,6 +20,7 @@ from pegboard.search.documents import (
     PLUGIN_TEXT,
     REST,
     SearchDocument,
+    effect_of,
     field_texts,
     name_keys,
 )
@@ -63,6 +64,7 @@ class Block:
         keys: under which each document is found by name: its own name, and that with its plugin's.
         texts: a number that documents with the same texts share.
         marks: a number of each document's name, the same in every process.
+        effects: whether each reads (1), writes (-1) or does not say so (0).
     """
 
     terms: Rows
@@ -71,6 +73,7 @@ class Block:
     keys: Integers
     texts: Integers
     marks: Integers
+    effects: Integers
 
 
 def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
@@ -86,6 +89,7 @@ def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str],
     keys: list[tuple[int, int]] = []
     texts: list[int] = []
     marks: list[int] = []
+    effects: list[int] = []
     again: dict[str, list[int]] = {"": []}
     for document, plugin_text in zip(documents, plugin_texts, strict=True):
         fields = field_texts(document, plugin_text)
@@ -100,6 +104,7 @@ def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str],
         keys.append(name_keys(document))
         texts.append(hash((document.name, *fields[1:5])))
         marks.append(crc32(document.name.encode(errors="surrogatepass")))
+        effects.append(effect_of(document))
     return _counted(
         np.array(found, dtype=np.int64),
         np.array(lengths, dtype=np.int64),
@@ -107,6 +112,7 @@ def read_block(documents: Sequence[SearchDocument], plugin_texts: Sequence[str],
         keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
         texts=np.array(texts, dtype=np.int64),
         marks=np.array(marks, dtype=np.int64),
+        effects=np.array(effects, dtype=np.int64),
     )
 
 
@@ -187,6 +193,7 @@ class Segment:
         keys: the keys of names, rising, and ``named``: whose they are.
         texts: a number for each document that equal ones share.
         marks: a number of each document's name, the same in every process.
+        effects: whether each reads (1), writes (-1) or does not say so (0).
     """
 
     size: int
@@ -199,6 +206,7 @@ class Segment:
     named: Integers
     texts: Integers
     marks: Integers
+    effects: Integers
 
 
 def join_segment(places: Sequence[BlockRow]) -> Segment:
@@ -221,6 +229,7 @@ def join_segment(places: Sequence[BlockRow]) -> Segment:
         named=order // 2,
         texts=_together([block.texts[first:last] for block, first, last in runs], np.int64),
         marks=_together([block.marks[first:last] for block, first, last in runs], np.int64),
+        effects=_together([block.effects[first:last] for block, first, last in runs], np.int64),
     )
 
 

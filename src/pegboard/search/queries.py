@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
+from pegboard.search.analysis.everyday import meant_words
 from pegboard.search.analysis.synonyms import SYNONYMS
 from pegboard.search.analysis.words import (
     KIND_OF_WORD,
@@ -31,6 +32,8 @@ SHORT: Final = 8
 LEAST_HISTORY: Final = 0.1
 SYNONYM: Final = 0.6
 """How much a word counts that may stand for one of the query."""
+EVERYDAY: Final = 0.7
+"""How much a word of tools counts that an everyday word stands for."""
 LACKING: Final = 1.6
 """How much more a synonym counts of a word that nothing has."""
 RELATED: Final = 0.6
@@ -150,6 +153,7 @@ def parse_query(text: str, index: Index, messages: Sequence[str] = ()) -> Parsed
     reading = _Reading(index)
     for word, entry in _words_of(text, messages).items():
         reading.add(word, entry)
+    reading.mean(meant_words(head_and_tail(text)))
     return reading.query(text)
 
 
@@ -195,6 +199,7 @@ class _Reading:
         self._related: dict[int, float] = {}
         self._meant: dict[str, tuple[float, float]] = {}
         self._masses: dict[int, float] = {}
+        self._everyday: dict[int, float] = {}
         self._mass = self._known = 0.0
         self._proper = False
 
@@ -239,11 +244,18 @@ class _Reading:
         for root in self._vocabulary.related(word, self._index.frequency):
             self._related[root] = max(self._related.get(root, 0.0), RELATED * count * self._index.weight(root) / 2)
 
+    def mean(self, meant: Mapping[str, float]) -> None:
+        """Add the words of tools that the everyday words of the query stand for."""
+        for word, share in meant.items():
+            root = self._vocabulary.known_stem(word)
+            if root is not None and self._index.frequency(root):
+                self._everyday[root] = max(self._everyday.get(root, 0.0), EVERYDAY * share * self._index.weight(root))
+
     def query(self, text: str) -> ParsedQuery:
         """Return the query of all words, with words that may stand for them."""
         return ParsedQuery(
             text=text,
-            terms=(*self._terms, *self._beside(), *self._names()),
+            terms=(*self._terms, *self._beside(), *self._names(), *map(Term, self._everyday, self._everyday.values())),
             stems=tuple({**self._stems, **dict.fromkeys(self._related)}),
             mass=self._mass,
             known=self._known,

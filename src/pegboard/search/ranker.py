@@ -104,14 +104,17 @@ class ToolRanker:
         self, text: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one query, their scores, and what is known of them."""
+        from pegboard.search.analysis.everyday import intent_of
         from pegboard.search.index import top_rows
         from pegboard.search.queries import parse_query
-        from pegboard.search.scores import evidence, lexical_scores, relevance
+        from pegboard.search.scores import evidence, less_for_writing, lexical_scores, relevance
 
         query = parse_query(text, index, context.messages)
         lexical = lexical_scores(query, index)
         fused = None if self._embedding is None else self._embedding.fused(text, context, lexical, index)
         scores = lexical.scores if fused is None else fused.blend.scores
+        intent = intent_of(text)
+        scores = less_for_writing(scores, intent, index)
         exact = lexical.exact
         if hidden is not None:
             scores[hidden] = 0.0
@@ -119,12 +122,13 @@ class ToolRanker:
         rows = top_rows(scores, exact, index, limit)
         known = {row: 1.0 if row in exact else relevance(float(scores[row])) for row in rows}
         self._newest = AnsweredQuery(text, context, index, query, lexical, fused, rows)
-        return rows, known, evidence(query, lexical, rows, index, fused)
+        return rows, known, evidence(query, lexical, rows, index, intent, scores, fused)
 
     def parts(
         self, query: str, among: Searchable, context: RankContext, found: Sequence[Tool | Group]
     ) -> tuple[tuple[ScorePart, ...], ...]:
         """Return what the scores are made of that :meth:`rank` gives for one query."""
+        from pegboard.search.analysis.everyday import intent_of
         from pegboard.search.queries import query_words
         from pegboard.search.score_parts import KeptDocumentWords, Scored, parts_of, rows_of
         from pegboard.search.scores import Shares
@@ -143,6 +147,7 @@ class ToolRanker:
             lexical=newest.lexical,
             index=index,
             read=self._document_words,
+            reads=intent_of(query) == "read",
         )
         return tuple(
             () if row is None else parts_of(scored, row, Shares() if fused is None else fused.blend.shares(row))

@@ -16,7 +16,16 @@ from pegboard.search.documents import field_texts
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import SENTENCES, Flags, field_weights
 from pegboard.search.queries import ParsedQuery, QueryWord, Term
-from pegboard.search.scores import BEST_SENTENCE, HIGHEST, MOST, NAME_COVERAGE, WHOLE, LexicalScores, Shares
+from pegboard.search.scores import (
+    BEST_SENTENCE,
+    HIGHEST,
+    MOST,
+    NAME_COVERAGE,
+    READ_AGAINST,
+    WHOLE,
+    LexicalScores,
+    Shares,
+)
 from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 500
@@ -41,6 +50,7 @@ class Scored:
         lexical: how well each row answers in words.
         index: what may be found.
         read: what its documents say, where they were looked at before.
+        reads: whether the query is a request to read, so that what writes counts less.
     """
 
     query: ParsedQuery
@@ -48,6 +58,7 @@ class Scored:
     lexical: LexicalScores
     index: Index
     read: KeptDocumentWords
+    reads: bool
 
 
 def rows_of(found: Sequence[Tool | Group], index: Index, likely: Sequence[int]) -> list[int | None]:
@@ -101,6 +112,9 @@ def parts_of(scored: Scored, row: int, shares: Shares) -> tuple[ScorePart, ...]:
         ScorePart(kind="meaning", value=shares.meaning / HIGHEST),
         ScorePart(kind="used", value=shares.used / HIGHEST),
     ]
+    writes = (READ_AGAINST - 1) * sum(part.value for part in parts)
+    if scored.reads and scored.index.effects[row] < 0:
+        parts.append(ScorePart(kind="writes", value=writes))
     most = MOST - sum(part.value for part in parts)
     parts.append(ScorePart(kind="limit", value=min(0.0, most)))
     counting = (part for part in parts if abs(part.value) > _NOTHING)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.ports import Evidence
+from pegboard.search.analysis.everyday import Intent
 from pegboard.search.index import Index
 from pegboard.search.index_segment import SATURATION, Flags, Floats, Impacts, Postings, Small, added_up
 from pegboard.search.queries import ParsedQuery, parse_query
@@ -24,6 +25,8 @@ HIGHEST: Final = (SATURATION + 1) * (1 + NAME_COVERAGE) * (1 + PLUGIN_EVIDENCE)
 MOST: Final = 0.99
 """No score is higher but that of an exact name, which is 1."""
 LEAD: Final = 1.2
+AHEAD: Final = 1.05
+"""The best is loaded without being asked for where it leads the second by this factor."""
 COVERED: Final = 0.9
 """The best is clear where it leads the second by this factor and the query has this share of its name."""
 
@@ -36,6 +39,8 @@ NEAR_TOP: Final = 0.6
 LITTLE_WORDS: Final = 0.8
 LITTLE_MEANING: Final = 0.5
 """Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
+READ_AGAINST: Final = 0.85
+"""What a tool that writes counts for a request to read; a request to write often begins with a look."""
 UNRELATED: Final = 0.15
 """A tool that shares no word with the query and no more meaning than this is no answer."""
 
@@ -254,6 +259,11 @@ def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
     return (cosines - low) / max(high - low, LITTLE_MEANING)
 
 
+def less_for_writing(scores: Floats, intent: Intent, index: Index) -> Floats:
+    """Return the scores, those of rows that write less where the request is one to read."""
+    return np.where(index.effects < 0, READ_AGAINST * scores, scores) if intent == "read" else scores
+
+
 def relevance(score: float) -> float:
     """Return a score as a number between 0 and 1 that grows with it, below that of an exact name."""
     return round(min(MOST, score / HIGHEST), 4)
@@ -275,6 +285,8 @@ def evidence(
     lexical: LexicalScores,
     rows: Sequence[int],
     index: Index,
+    intent: Intent,
+    scores: Floats,
     fused: Fused | None = None,
 ) -> Evidence:
     """Return what is known of the answers to one query.
@@ -284,6 +296,8 @@ def evidence(
         lexical: How well each row answers in words.
         rows: The best, in order.
         index: What may be found.
+        intent: Whether it asks to read or to write something.
+        scores: How well each row answers by everything that is known.
         fused: How well each row answers in words and meaning, where that is known.
     """
     if not rows:
@@ -291,7 +305,6 @@ def evidence(
     if lexical.exact:
         return Evidence(clear=len(lexical.exact) == 1)
     first, second = rows[0], rows[1] if len(rows) > 1 else None
-    scores = lexical.scores if fused is None else fused.blend.scores
     lead = MOST_LEAD
     if second is not None and scores[second] > 0:
         lead = min(MOST_LEAD, float(scores[first] / scores[second]))
@@ -306,6 +319,7 @@ def evidence(
         fits=round(1 / (1 + math.exp(-odds)), 4),
         clear=lead >= LEAD and covered >= COVERED,
         stands_out=_stands_out(reached, fused),
+        loads=lead >= AHEAD and (index.effects[first] >= 0 or intent == "write"),
     )
 
 

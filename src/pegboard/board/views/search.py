@@ -88,8 +88,10 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
         hint=_hint(services, snapshot, needs, ranking, results),
         further=names[needs.limit :],
         siblings=tuple(siblings(snapshot, best, frozenset(names), servers=SERVERS, limit=SIBLINGS)),
-        clear=tuple(result.name for result in firsts if ranking.needs[result.need].clear),
-        likely=tuple(result.name for result in firsts if ranking.needs[result.need].fits >= UNLIKELY),
+        clear=tuple(one.name for one in firsts if ranking.needs[one.need].clear and ranking.needs[one.need].loads),
+        likely=tuple(
+            one.name for one in firsts if ranking.needs[one.need].fits >= UNLIKELY and ranking.needs[one.need].loads
+        ),
     )
 
 

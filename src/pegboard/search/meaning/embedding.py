@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pegboard")
 
+EVERYDAY: Final = 0.5
+"""How much the words of tools that everyday words stand for count beside the query."""
 LARGE: Final = 10_000
 """In what is larger the sentences of a query are not compared one by one: each takes half a millisecond."""
 
@@ -62,6 +64,9 @@ class Embedding:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
+        import numpy as np
+
+        from pegboard.search.analysis.everyday import meant_words
         from pegboard.search.meaning.vectors import gains, nearness, said
         from pegboard.search.scores import Fused, blended
 
@@ -70,6 +75,8 @@ class Embedding:
             return None
         vectors, queries = parts
         vector = queries.in_conversation(query, context.messages)
+        if meant := [word for word in meant_words(query) if index.knows(word)]:
+            vector = np.add(vector, np.float32(EVERYDAY) * queries.vector(" ".join(meant)), dtype=np.float32)
         gained = gains(context.used, vector, queries, self._by_id(index), index.size) if context.used else None
         sentences = queries.sentences(query) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
