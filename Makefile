@@ -16,8 +16,8 @@ RECIPES := .recipes
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 ARGS ?=
-# One more than there are cores: tests wait for processes, disks and browsers.
-WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+# Two more than there are cores: a third of the time of a worker goes to waiting for processes and browsers.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )))
 
 # What the tests are told of the other installations.
 export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
