@@ -81,13 +81,19 @@ def peak(pid: int | str = "self") -> float:
     return int(found[1]) / 1024
 
 
-def gateway(folder: Path, servers: JsonObject, *, fast_path: bool) -> subprocess.Popen[str]:
-    """Return a gateway over stdio in front of these servers; it takes calls, by number, at once."""
+def gateway(folder: Path, servers: JsonObject, *, fast_path: bool, cold: bool = False) -> subprocess.Popen[str]:
+    """Return a gateway over stdio in front of these servers; it takes calls, by number, at once.
+
+    ``cold`` is as a user starts it, else it is forked off what has imported it.
+    """
+    from sdk_servers import pegboard_command  # not beside this file: programs of the tests import this one too
+
     config = {"servers": servers, "agents": {"default": {"tools": list(servers)}}, "store": "memory:"}
     path = folder / "pegboard.yaml"
     path.write_text(json.dumps(config))
+    command = [sys.executable, "-m", "pegboard"] if cold else pegboard_command()
     return subprocess.Popen(
-        [sys.executable, "-m", "pegboard", "serve", "--config", str(path), "--stdio"],
+        [*command, "serve", "--config", str(path), "--stdio"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "PEGBOARD_FAST_PATH": str(int(fast_path))},
     )  # fmt: skip

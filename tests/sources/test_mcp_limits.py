@@ -109,7 +109,7 @@ def test_the_gateway_answers_others_meanwhile_and_stays_small(tmp_path: Path) ->
     with web() as spec:
         servers = {"flood": {"url": spec.url}, "plain": {"command": sys.executable, "args": list(plain().args)}}
         floods = [(f"flood__{tool}", {}) for tool in ("gzip", "chunked", "event")]
-        with gateway(tmp_path, servers, fast_path=True) as process:
+        with gateway(tmp_path, servers, fast_path=True, cold=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(requests_of(*floods, ("plain__echo", {"text": "meanwhile"})))
