@@ -19,7 +19,7 @@ LEAST_WRITTEN: Final = 400
 """How many records are written at least before that is done earlier: a quarter of those that there were."""
 DETAILS_WRITTEN: Final = MOST_DETAILS // 16
 """After how many characters of details it is done earlier."""
-LOOKED_AT_ONCE: Final = 2_000
+LOOKED_AT_ONCE: Final = 500
 CHANGED_AT_ONCE: Final = 256
 """Both take some milliseconds."""
 

@@ -22,10 +22,13 @@ _OWN: Final = (
     "at", "turn", "reason", "duration", "arguments", *CallNumbers._fields, "days", "size", "details"
 )  # fmt: skip
 _ID_OF: Final = "(SELECT id FROM main.{} WHERE key = ?)"
-_CELLS: Final = (*"?" * len(_OWN), _ID_OF.format("request_session"), _ID_OF.format("request_names"))
-_ROW: Final = f"({', '.join((*_OWN, 'of_session', 'of_names'))}) VALUES ({', '.join(_CELLS)})"
-ADD: Final = f"INSERT INTO main.request {_ROW}"
-ADD_IF_KNOWN: Final = f"INSERT OR IGNORE INTO main.request {_ROW}"
+_INTO: Final = f"INSERT INTO main.request ({', '.join((*_OWN, 'of_session', 'of_names'))})"
+_CELLS: Final = ", ".join("?" * len(_OWN))
+ADD: Final = f"{_INTO} VALUES ({_CELLS}, {_ID_OF.format('request_session')}, {_ID_OF.format('request_names')})"
+ADD_IF_KNOWN: Final = (
+    f"{_INTO} SELECT {_CELLS}, s.id, n.id FROM main.request_session AS s, main.request_names AS n"  # noqa: S608
+    " WHERE s.key = ? AND n.key = ?"
+)
 """Add a row in SQLite where its names are stored, else none."""
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """From where times are counted: so that they take six bytes in a file until the year 2030, not eight."""
