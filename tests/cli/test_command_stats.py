@@ -1,5 +1,6 @@
 """`pegboard stats`: what other commands called, by tool, agent and server."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,7 @@ def test_f4_a_tool_that_was_called_before_it_was_known_is_one_row_and_a_duration
     found = run("stats", "--json").json
     assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("later", "pads", 1)]
     assert found["totals"]["refused"] == 1
-    (row,) = found["tools"]
-    assert row["p50"] == row["p95"] == float(f"{row['p50']:.2g}")
+    assert re.search(r"later( +\d+){4} +(\d\.\d|[1-9]\d?0*|[1-9],\d00) ms", run("stats").out)
 
 
 @pytest.mark.parametrize("since", ["", "7", "0d", "d", "7m", "401d", "10000h", "58w", "-1d", "٣d"])

@@ -365,13 +365,10 @@ def _step(start: int, length: int, by_outcome: _ByOutcome) -> UsageStep:
 
 
 def percentile(durations: Durations, share: float) -> float | None:
-    """Return up to how many milliseconds a share of calls took, None where there are none.
-
-    It has two digits: durations are counted in buckets, which tell them within 5%.
-    """
+    """Return up to how many milliseconds a share of calls took, within 5%; None where there are none."""
     wanted, below = share * sum(durations.values()), 0
     for bucket in sorted(durations):
         below += durations[bucket]
         if below >= wanted:
-            return float(f"{milliseconds_of(bucket):.2g}")
+            return milliseconds_of(bucket)
     return None
