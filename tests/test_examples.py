@@ -50,8 +50,9 @@ def run(folder: Path, python: Path | str, *arguments: str) -> str:
 @contextmanager
 def started(folder: Path, *arguments: str, **env: str) -> Iterator[str]:
     """Run something that serves until the test is done with it; yields the address that it prints."""
-    python = [sys.executable, *arguments]
-    with subprocess.Popen(python, cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        arguments, cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         try:
             yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\d.]+:\d+", line)))
@@ -208,11 +209,11 @@ def test_a_package_of_ones_own_brings_plugins_and_a_toolkit(folder: Path) -> Non
 def test_an_application_has_the_switches_of_an_agent_in_its_own_settings_page(folder: Path) -> None:
     """T6, P4: listed, thrown after a look at what that would change, and the audit trail has the application's name."""
     (folder / "served.yaml").write_text(SERVED)
-    serve = ("-m", "pegboard", "serve", "--config", "served.yaml", "--port", "0")
+    serve = pegboard_command("serve", "--config", "served.yaml", "--port", "0")
     env = {"PEGBOARD_TOKEN": "settings-settings-settings", "PORT": "0"}
     with (
         started(folder, *serve) as gateway,
-        started(folder, "settings_page.py", "default", PEGBOARD_URL=gateway, **env) as page,
+        started(folder, sys.executable, "settings_page.py", "default", PEGBOARD_URL=gateway, **env) as page,
         httpx2.Client(base_url=page, timeout=60, follow_redirects=True) as browser,
     ):
         first = browser.get("/").text
@@ -220,5 +221,5 @@ def test_an_application_has_the_switches_of_an_agent_in_its_own_settings_page(fo
         (change,) = map(unescape, re.findall(r"<a href='(/change\?name=\S*times&amp;value=false)'", first))
         assert "Lost: add_time, " in browser.get(change).text
         assert "Time &amp; dates is off." in browser.post(change).text
-    said = run(folder, sys.executable, "-m", "pegboard", "audit", "--config", "served.yaml", "--json")
+    said = run(folder, *pegboard_command("audit", "--config", "served.yaml", "--json"))
     assert [(line["subject"], line["by"]) for line in json.loads(said)] == [("times", "settings")]

@@ -1,12 +1,13 @@
 """`serve --accept DIGEST`: who writes the start command accepts one text of the configuration, where no person is."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_serving import serving
 from command_support import Run
+
+from sdk_servers import pegboard_command
 
 CONFIG = "reload: ask\nagents: {ada: {tools: [file, calculator], permissions: {calculator: false}}}\n"
 WIDER = CONFIG.replace(", permissions: {calculator: false}", "")
@@ -15,7 +16,7 @@ WIDEST = WIDER.replace("calculator]", "calculator, shell]")
 
 def refused(*arguments: str) -> str:
     """Return what a gateway writes that does not start since something waits for a person."""
-    command = [sys.executable, "-m", "pegboard", "serve", "--port", "0", "--strict", *arguments]
+    command = pegboard_command("serve", "--port", "0", "--strict", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 4, done.stderr
     return done.stderr

@@ -12,6 +12,7 @@ from pegboard import Pegboard
 from pegboard.core.model.tools import Tool
 from pegboard.operators.subjects import make_subjects
 from pegboard.search.documents import field_texts
+from sdk_servers import pegboard_command
 
 from .programs import program, serving
 
@@ -84,7 +85,7 @@ async def test_every_place_shows_the_same_title_of_a_tool(config: Path) -> None:
         assert (await subjects.panels.members("ada", "plugin", "disk", query="hinted bin")).rows == ()
         answer = await ada.ask("GET", "/api/approvals")
         assert {one["tool"]: one["title"] for one in answer["waiting"]} == {n: t for n, (_, _, t) in TITLES.items()}
-    command = [sys.executable, "-m", "pegboard", "permissions", "show", "--config", str(config), "--json", "--panel"]
+    command = pegboard_command("permissions", "show", "--config", str(config), "--json", "--panel")
     printed = subprocess.run(command, capture_output=True, check=True, text=True, cwd=config.parent)  # noqa: ASYNC221
     (plugin,) = json.loads(printed.stdout)["ada"]
     assert {row["name"]: row["label"] for row in plugin["members"]} == shown

@@ -16,6 +16,7 @@ from mcp_helpers import SERVERS
 from pegboard import Pegboard
 from pegboard.cli.plugin_problems import own_paths, policy_of
 from pegboard.core.model.specs import ServerSpec
+from sdk_servers import pegboard_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
@@ -363,7 +364,7 @@ async def test_a_confined_plugin_is_refused_like_a_server_and_check_says_so_of_b
     file = write(project, "true", free, "charts: {python: charts, confine: true}")
     assert "is the program of server 'free', which is not confined" in await refusal(file, "charts")
     ran = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "pegboard", "check", "--json", "--config", str(file)), stdout=subprocess.PIPE
+        *pegboard_command("check", "--json", "--config", str(file)), stdout=subprocess.PIPE
     )
     printed, _ = await ran.communicate()
     found = [one for one in json.loads(printed)["problems"] if "is not available" in one["message"]]
