@@ -12,7 +12,12 @@ SERVERS = Path(__file__).parent / "servers"
 
 def sdk_command(script: str, *options: str) -> list[str]:
     """Return the command that runs one of these servers; see `warm_parent.py`."""
-    return [*_starter(), str(SERVERS / script), *options]
+    return program_command(str(SERVERS / script), *options)
+
+
+def program_command(script: str, *options: str) -> list[str]:
+    """Return the command that runs a script, as seen from its current folder, without importing all of it anew."""
+    return [*_starter(), script, *options]
 
 
 def pegboard_command(*arguments: str) -> list[str]:

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from pegboard import Pegboard
-from sdk_servers import pegboard_command
+from sdk_servers import pegboard_command, program_command
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CONFIGURATIONS = ("assistant.yaml", "data-agents.yaml", "pegboard.yaml", "ten-servers.mcp.json")
@@ -121,7 +121,7 @@ def test_the_library_example_runs_with_the_wheel_alone_as_with_all_extras(folder
 
 def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
     """L9, L8, P8: what it registers is used, a child has what its kind makes active, a specialist its own tools."""
-    assert run(folder, sys.executable, "loadout_host.py").splitlines() == [
+    assert run(folder, *program_command("loadout_host.py")).splitlines() == [
         "lead: file, git | clock: ok",
         "task: file",
         "delegate: timekeeper, with clock: the time is done",
@@ -157,7 +157,7 @@ def test_the_members_of_a_team_analyse_data_each_with_tools_of_its_own(folder: P
 
 def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(folder: Path) -> None:
     "S7, S8, D4: five idle turns stay, six go; a fallback is for one turn; heads of requests are equal byte for byte."
-    said = run(folder, sys.executable, "mira_loop.py").splitlines()
+    said = run(folder, *program_command("mira_loop.py")).splitlines()
     turns = {line.partition(":")[0]: line for line in said if line.startswith("Turn")}
     assert "no_such_tool not found" in said[0]
     assert "summarize_numbers" in turns["Turn 3"]
@@ -168,7 +168,7 @@ def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(fol
 
 def test_a_switch_at_the_console_binds_a_loop_in_another_process(folder: Path) -> None:
     """P4, T6: the tool, its policy and its calls go and come back with it."""
-    assert run(folder, sys.executable, "sea_loop.py").splitlines() == [
+    assert run(folder, *program_command("sea_loop.py")).splitlines() == [
         "True: offered True, policy True, result pushed: a fix",
         "False: offered False, policy False, result Error: Tool 'github_commit_push' was not found.",
         "True: offered True, policy True, result pushed: a fix",
@@ -189,7 +189,7 @@ def test_the_examples_of_agents_are_short() -> None:
 
 def test_the_flip_of_a_switch_binds_the_next_call(folder: Path) -> None:
     """SJ18, P4, T6: the panel of an operator, and a session that runs meanwhile."""
-    lines = run(folder, sys.executable, "operator_switches.py").splitlines()
+    lines = run(folder, *program_command("operator_switches.py")).splitlines()
     assert [line for line in lines if line.startswith("→")] == ["→ ok ", "→ not_found ", "→ ok "]
     assert (
         "[ ] Self-evolution: The toolkit 'self_evolution_toolkit' is switched off at run time for agent 'sea'." in lines
@@ -198,7 +198,7 @@ def test_the_flip_of_a_switch_binds_the_next_call(folder: Path) -> None:
 
 def test_a_package_of_ones_own_brings_plugins_and_a_toolkit(folder: Path) -> None:
     """T3, T11: at the first try, with what its entry points name."""
-    assert run(folder, sys.executable, "own_package.py").splitlines() == [
+    assert run(folder, *program_command("own_package.py")).splitlines() == [
         "polite: Be polite to many",
         "Toolkit 'polite' is loaded; call it from the next step on, not in the same batch.",
         "Hello, Ada.",
