@@ -17,6 +17,7 @@ from pegboard import Pegboard
 from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql import SqliteStore
+from pegboard.stores.sql.request_rows import microseconds
 
 SERVER = Path(__file__).parent.parent / "servers" / "plain_server.py"
 TOTALS = {"loads": int, "model_calls": int, "tokens": int}
@@ -154,7 +155,7 @@ def spread(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute("SELECT id FROM request ORDER BY id").fetchall()
         start = datetime.now(UTC) - timedelta(days=1)
-        moved = [(round((start + timedelta(minutes=n)).timestamp() * 1e6), key) for n, (key,) in enumerate(rows)]
+        moved = [(microseconds(start + timedelta(minutes=n)), key) for n, (key,) in enumerate(rows)]
         connection.executemany("UPDATE request SET at = ? WHERE id = ?", moved)
 
 
@@ -203,7 +204,7 @@ def test_sessions_of_more_kinds_than_are_followed_are_reported(
     assert "too many kinds of sessions are on the trail: 2 sessions." in run("suggest", "--agent", "assistant").out
 
 
-@pytest.mark.parametrize("change", ["duration = 'long'", "subject = x'fffe'", "at = 1.5"])
+@pytest.mark.parametrize("change", ["duration = 'long'", "reason = x'fffe'", "at = 1.5"])
 def test_no_damage_of_a_record_ends_the_reading(written: Path, run: Run, project: Path, change: str) -> None:
     used("assistant", "+writing", "pad", sessions=6)
     with closing(sqlite3.connect(project / "state" / "pegboard.db")) as connection, connection:
