@@ -198,7 +198,7 @@ async def rank_context(
     """
     info, permissions = snapshot.info, snapshot.permissions
     if messages is None:
-        before = info.conversation.messages_before([services.masker.value(query) for query in queries])
+        before = info.conversation.messages_before([services.recorder.masker.value(query) for query in queries])
     else:
         before = newest(*(text for message in messages if (text := cut(message))))
     if not permissions.agent.remember:
@@ -212,7 +212,7 @@ def ranked(
 ) -> Ranking:
     """Return the best answers to what is searched for, and note both: what is called next is their use."""
     ranking, _ = answered(services, snapshot, queries, context, limit=limit)
-    masked = [services.masker.value(query) for query in queries]
+    masked = [services.recorder.masker.value(query) for query in queries]
     snapshot.info.conversation.add_search(masked, ranking, snapshot.state.turn)
     return ranking
 
@@ -229,7 +229,7 @@ def answered(
     among = searchable(snapshot.permissions, snapshot.state.loadout)
     ranking = services.ranker.rank(queries, among, context, limit=limit)
     if snapshot.info.host.calls_through and not context.messages and _is_weak_match(ranking):
-        masked = [services.masker.value(query) for query in queries]
+        masked = [services.recorder.masker.value(query) for query in queries]
         earlier = snapshot.info.conversation.searches_before(masked)
         if earlier:
             context = replace(context, messages=earlier)
@@ -339,5 +339,5 @@ def note_search(services: Services, snapshot: Snapshot, needs: Search, found: Fo
     outcome = f"{len(found.results)} found"
     entry = recorder.entry(info.key, snapshot.state.turn, "search", "search", "allowed", outcome=outcome, by=info.by)
     ended = EndedCall("", {"queries": list(needs.queries)})
-    recorder.note_later(entry, details=details_of(services.masker, snapshot.permissions.agent.record, ended))
+    recorder.note_later(entry, details=details_of(recorder.masker, snapshot.permissions.agent.record, ended))
     services.metrics.searched(info.key)

@@ -109,10 +109,9 @@ def _refused(
 ) -> Item | None:
     """Return why a load that may be is not done now: conflict, unavailable, budget, in this order."""
     subject = title(permissions, lease.subject)
-    active = active_tools(permissions, state)
-    conflict = conflict_of(permissions, active, entries, terms.masker) or name_conflict(
-        active, (*tools, *all_required(permissions, tools))
-    )
+    active, requires = active_tools(permissions, state), any(tool.requires for tool in tools)
+    coming = (*tools, *all_required(permissions, tools)) if requires else tools
+    conflict = conflict_of(permissions, active, entries, terms.masker) or name_conflict(active, coming)
     if conflict is not None:
         details = {
             "conflicting_tool": conflict.tool,
@@ -121,7 +120,7 @@ def _refused(
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
     rest = _rest(entries, tools, faults) if faults else ""
-    if not faults and any(tool.requires for tool in tools):
+    if not faults and requires:
         faults = missing_requirements(permissions, tools)
     if faults:
         return Item(
