@@ -202,11 +202,11 @@ def test_of_a_server_what_is_named_changes_and_everything_else_stays(run: Run) -
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("gti", "--description", "x"), 1, "Did you mean 'git'?"),
+        (("gti", "--description", "x"), 3, "Did you mean 'git'?"),
         (("git",), 2, "There is nothing to change."),
         (("git", "--header", "X: 1"), 2, "--header is for an address"),
         (("git", "--env", "X"), 2, "Write --env NAME=VALUE"),
-        (("git", "--", "no-such-command"), 1, "git is not changed, since it does not come up"),
+        (("git", "--", "no-such-command"), 6, "git is not changed, since it does not come up"),
     ],
 )
 def test_what_cannot_be_changed_is_one_clear_error_and_nothing_changes(

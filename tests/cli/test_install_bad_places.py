@@ -206,6 +206,9 @@ def test_without_a_terminal_and_without_tokens_what_widens_says_what_stands_for_
         )
         assert (ran.returncode != 0, ran.stdout, ran.stderr.count("\n")) == (True, "", 1), ran.stderr
         assert "there is no terminal to ask at. Nothing was changed." in ran.stderr
-        assert all(way in ran.stderr for way in ("`-it`", "the console", "under `tokens:`", "PEGBOARD_OPERATOR_TOKEN"))
+        assert all(
+            way in ran.stderr
+            for way in ("`-it`", "the console", "`tokens:` of the configuration", "PEGBOARD_OPERATOR_TOKEN")
+        )
     assert CONFIG.read_bytes() == before
     assert run("remove", "git").code == 0
