@@ -50,11 +50,7 @@ def update(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Change a server of all of your clients.
-
-    What is not named stays as it is. What it runs, and with what, is a person's to decide: you are asked at the
-    terminal, and it is then started once and asked for its tools.
-    """
+    """Change a server of all of your clients."""
     path = config or user_configuration()
 
     async def updated(printer: Printer) -> int:
