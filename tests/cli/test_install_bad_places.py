@@ -154,7 +154,7 @@ def test_a_server_that_needs_longer_than_three_minutes_moves_where_its_client_wa
     command = program(programs, "slow", SLOW)
     before = placed(CURSOR, slow={"command": command})
     ran = run("init", "--install", "cursor")
-    assert (ran.code, CURSOR.read_bytes(), CONFIG.exists(), running(programs)) == (1, before, False, [])
+    assert (ran.code, CURSOR.read_bytes(), CONFIG.exists(), running(programs)) == (6, before, False, [])
     assert "slow: it does not come up as Cursor starts it: it did not answer within 1 s" in ran.err
     path = put("home/.codex/config.toml", f"[mcp_servers.slow]\ncommand = '{command}'\nstartup_timeout_sec = 300\n")
     ran = run("init", "--install", "codex", "--json")
@@ -167,6 +167,7 @@ def silent_registry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[s
     """Return the address of a registry of packages that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         for name in ("npm_config_registry", "UV_DEFAULT_INDEX"):
             monkeypatch.setenv(name, address)
         for name in ("npm_config_cache", "UV_CACHE_DIR"):
@@ -184,12 +185,12 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_nothing_changes(
     command, *args = [*runner.split(), "mcp-server-of-nobody"]
     before = placed(CURSOR, fetched={"command": command, "args": args})
     ran = run("init", "--install", "cursor", *more)
-    assert (ran.code, ran.out, CURSOR.read_bytes(), CONFIG.exists()) == (1, "", before, False)
+    assert (ran.code, ran.out, CURSOR.read_bytes(), CONFIG.exists()) == (6, "", before, False)
     assert "fetched: it does not come up as Cursor starts it" in ran.err
     assert "did not answer within 5 s" in ran.err
     assert not list(Path("home/npm_config_cache").glob("_npx/*/node_modules"))
     ran = run("add", "fetched", *more, "--", command, *args)
-    assert (ran.code, ran.out, CONFIG.exists()) == (1, "", False)
+    assert (ran.code, ran.out, CONFIG.exists()) == (6, "", False)
     assert "fetched is not added, since it does not come up" in ran.err
     assert silent_registry in os.environ.values()
 
