@@ -50,7 +50,7 @@ def test_f4_a_tool_that_was_called_before_it_was_known_is_one_row_and_a_duration
         module.write("\n\ndef later() -> str:\n    return ''\n")
     assert run("call", "later", "{}", "--agent", "opener").code == 0
     found = run("stats", "--json").json
-    assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("later", "pads", 1)]
+    assert [(row["name"], row["server"], row["calls"]) for row in found["tools"]] == [("pads/later", "pads", 1)]
     assert found["totals"]["refused"] == 1
     assert re.search(r"later( +\d+){4} +(\d\.\d|[1-9]\d?0*|[1-9],\d00) ms", run("stats").out)
 

@@ -84,6 +84,7 @@ NOT_ASKED = {
     "init": "reads no store",
     "add": "changes",
     "remove": "changes",
+    "update": "changes",
     "doctor": "says what this machine is",
     "schema": "reads no store",
     "serve": "prints no document",

@@ -99,7 +99,7 @@ def test_without_mcp_what_needs_it_says_what_to_install_in_one_line(
 ) -> None:
     status, said, error = ran(folder, plain_python, "-m", "pegboard", *command)
     what = "pegboard " + " ".join(word for word in command if word not in ("--stdio", "cursor"))
-    assert (status, said) == (1, "")
+    assert (status, said) == (6, "")
     assert error == f"pegboard: `{what}` needs the extra mcp: mcp is not installed. Run {line}.\n"
 
 
@@ -119,5 +119,5 @@ def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path,
     env = {"PYTHONPATH": str(folder / "other")}
     status, _, error = ran(folder, plain_python, "-m", "pegboard", "serve", env=env)
     reason = "mcp 1.30.0 is installed, not 2.3 or newer below 3"
-    assert (status, error) == (1, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run {line}.\n")
+    assert (status, error) == (6, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run {line}.\n")
     assert "noted for Monday\n" in ran(folder, plain_python, "-c", LIBRARY, env=env)[1]

@@ -299,4 +299,4 @@ def test_a_client_that_there_is_not_is_refused_with_those_there_are(run: Run) ->
     ran = run("measure", "--client", "curser", "--json")
     assert ran.code == 2
     error = ran.json["error"]
-    assert (error["code"], "'cursor'" in error["hint"]) == ("unknown_client", True)
+    assert (error["code"], "'cursor'" in error["hint"]) == ("usage", True)

@@ -38,7 +38,7 @@ async def test_a_call_is_counted_at_once_and_stays_so_though_its_replica_is_kill
         (billed,) = (await store.sums(SESSION_DAY, since=0, until=2**40, by=(), of=CountFilter(session="kept"))).records
         assert (billed.counts.calls, billed.counts.loads) == (1, 1)
         counted = await store.sums(STEP, since=0, until=2**40, by=("tool",))
-        assert [(one.tool, one.counts.calls) for one in counted.records if one.tool] == [("note_add", 1)]
+        assert [(one.tool, one.counts.calls) for one in counted.records if one.tool] == [("notes/note_add", 1)]
 
 
 async def counted_soon(store: Store, name: str) -> None:

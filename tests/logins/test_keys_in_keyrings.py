@@ -79,7 +79,7 @@ async def test_g11_the_command_says_in_one_sentence_that_the_keyring_is_locked(
     async with Pegboard.open(configuration) as board:
         await logged_in(board, person)
     desktop.trouble = KeyringLocked(SECRET)
-    assert await listed(configuration, tmp_path, "--json") == 1
+    assert await listed(configuration, tmp_path, "--json") == 6
     said = capsys.readouterr()
     error = json.loads(said.out)["error"]
     assert error["code"] == "key_not_available"

@@ -134,7 +134,7 @@ def test_the_code_alone_is_the_library_and_says_how_the_rest_is_added(dist: Path
     """The line that it prints is run as it stands."""
     pip(python, "install", dist / SLIM)
     assert shown(python, "import pegboard; print(pegboard.Pegboard.__name__)") == "Pegboard"
-    refused = ran(python.with_name("pegboard"), "measure", env=ENVIRONMENT, code=1).stderr
+    refused = ran(python.with_name("pegboard"), "measure", env=ENVIRONMENT, code=6).stderr
     line = re.search(r"Run (uv pip install .+)\.$", refused.strip())
     assert line is not None
     install = shlex.split(line[1])[1:]

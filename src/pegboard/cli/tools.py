@@ -98,7 +98,7 @@ def _from_names(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield a line on each plugin of which only the names of its tools say what it is for."""
     derived = {str(row["plugin"]): row["purpose"]["text"] for row in rows if row["purpose"]["by"] == "tools"}
     if derived:
-        yield "\nNobody says what these are for, so models read it from their tools; `description:` says it better:"
+        yield "\nWhat these are for is read from their tools; `description:` is better:"
         yield from (f"  {name}: {text}" for name, text in derived.items())
 
 

@@ -77,6 +77,7 @@ class PendingCounts:
         self.rows: dict[tuple[int, CountNames], CountRecord] = {}
         self.touched: set[Stretch] = set()
         """Where rows were added since it was looked whether there are too many."""
+        self._put: set[Stretch] = set()
         self.newest = 0
 
     def add(self, records: Iterable[CountRecord]) -> None:
@@ -96,7 +97,9 @@ class PendingCounts:
         return 0
 
     def written(self, taken: Sequence[CountRecord]) -> None:
-        """Remove some old ones and keep the others few, where it is time to."""
+        """Keep the rows few and remove old ones where it is time to; who looks before sees none of these."""
+        self.touched |= self._put
+        self._put = set()
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[CountRecord]) -> None:
@@ -106,7 +109,7 @@ class PendingCounts:
             rows = rows_of(unit, taken).values()
             await transaction.many(_ADD, sorted(_row(unit, row) for row in rows))
             if unit.most:
-                self.touched |= {(unit, row.start) for row in rows}
+                self._put |= {(unit, row.start) for row in rows}
         self.newest = max(self.newest, *(record.start for record in taken))
 
 
@@ -156,11 +159,17 @@ class StoredCounts(StoreBase):
 
     async def _keep_rows_few(self, transaction: Transaction) -> bool:
         """Look at one stretch of time to which rows were added."""
-        if self._counts.touched:
-            stretch = min(self._counts.touched)
-            if not await _keep_few(transaction, *stretch):
-                self._counts.touched.discard(stretch)
-        return bool(self._counts.touched)
+        touched = self._counts.touched
+        if touched:
+            stretch = min(touched)
+            touched.discard(stretch)  # what is written from here on is looked at again
+            more = True
+            try:
+                more = await _keep_few(transaction, *stretch)
+            finally:
+                if more:
+                    touched.add(stretch)
+        return bool(touched)
 
     async def _remove_old_rows(self, transaction: Transaction) -> bool:
         """Remove rows of each unit that are older than they are kept."""
