@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -46,7 +48,9 @@ async def installed(home: Path, form: Form) -> dict[str, Any]:
     assert await asyncio.to_thread(main, ["init", "--install", form.name, "--from", str(path)]) == 0
     written = path.read_text()
     servers = tomllib.loads(written)["mcp_servers"] if path.suffix == ".toml" else json.loads(written)[root]
-    return servers["pegboard"]
+    entry = json.loads(json.dumps(servers["pegboard"]).replace("${workspaceFolder}", str(home)))
+    installed = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**entry, "command": shutil.which(entry["command"], path=installed)}
 
 
 async def found(client: Conversation) -> None:

@@ -91,7 +91,7 @@ async def test_a_restart_of_the_database_stops_no_call_and_loses_nothing(
 
         async def counted() -> bool:
             trail = await two.second.board.services.store.entries(kind="call", limit=1000)
-            calls = [record.principal for record in trail if record.subject == "note_add"]
+            calls = [record.principal for record in trail if record.subject == "notes/note_add"]
             return (calls.count("ada"), calls.count("bob")) == (12, 12)
 
         await until(counted)

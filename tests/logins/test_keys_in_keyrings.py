@@ -85,7 +85,7 @@ async def test_g11_the_command_says_in_one_sentence_that_the_keyring_is_locked(
     assert error["code"] == "key_not_available"
     assert error["message"].endswith("pegboard.db cannot be had: the keyring is locked.")
     assert error["hint"].startswith("Unlock it, then try again. Without the keyring, set PEGBOARD_KEY")
-    assert await listed(configuration, tmp_path) == 1
+    assert await listed(configuration, tmp_path) == 6
     plain = capsys.readouterr()
     for text in (said.out, said.err, plain.out, plain.err):
         assert "Traceback" not in text
