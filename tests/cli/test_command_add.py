@@ -216,3 +216,14 @@ def test_what_cannot_be_changed_is_one_clear_error_and_nothing_changes(
     ran = run("update", *arguments)
     assert (ran.code, message in ran.err, ran.out) == (code, True, ""), ran.err
     assert CONFIG.read_text() == KEPT
+
+
+def test_the_question_names_the_variables_and_headers_that_are_set(run: Run, terminal: Terminal) -> None:
+    """P11: a person agrees to what is shown; values stay out of it."""
+    for name, target, given, shown in (
+        ("one", ["--", "python", "srv.py"], ("--env", "LD_PRELOAD=hidden-value"), "with the variables LD_PRELOAD"),
+        ("two", ["https://tools.example/mcp"], ("--header", "X-Who: hidden-value"), "with the headers X-Who"),
+    ):
+        run("add", name, "--no-check", *given, *target)
+        assert shown in terminal.asked
+        assert "hidden-value" not in terminal.asked

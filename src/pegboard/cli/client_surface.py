@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.common import Options, chosen_agent, discover, run
+from pegboard.cli.common import Options, chosen_agent, discover, report, run
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.config.clients.compiled_servers import own_argument, own_configuration
@@ -21,6 +21,7 @@ from pegboard.core.model.naming import some_of
 from pegboard.core.model.tools import serialised
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.surface.direct_lists import direct_servers, own_server
+from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -44,9 +45,12 @@ class ClientList:
 
 def show_client_surface(options: Options, name: str) -> int:
     """Show the list that a client gets of the configuration and the agent that stand in its own file."""
-    client, known = client_named(name), known_client(name)
-    machine = Machine()
-    found = _entry_of(name, machine)
+    try:
+        client, known = client_named(name), known_client(name)
+        named = options.config is not None and options.agent is not None
+        found = None if named else _entry_of(name, Machine())
+    except PegboardError as error:
+        return report(error, Printer(as_json=options.as_json))
     if found is not None:
         config, agent = found
         options = replace(options, config=options.config or config, agent=options.agent or agent)

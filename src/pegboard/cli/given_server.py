@@ -92,10 +92,12 @@ async def started_once(printer: Printer, file: EditedConfiguration, text: str, n
 
 
 def runs_line(entry: Any) -> str:
-    """Return what a person reads of what a server runs, or where it is."""
+    """Return what a person reads of what a server runs, or where it is; of variables and headers the names alone."""
+    env, headers = (", ".join(entry.get(part) or ()) for part in ("env", "headers"))
     if isinstance(url := entry.get("url"), str):
-        return f"It is at {url}"
-    return f"It runs: {' '.join(map(str, (entry.get('command', ''), *entry.get('args', ()))))}"
+        return f"It is at {url}{f', with the headers {headers}' if headers else ''}"
+    command = " ".join(map(str, (entry.get("command", ""), *entry.get("args", ()))))
+    return f"It runs: {command}{f', with the variables {env}' if env else ''}"
 
 
 def tools_of(start: Start | None) -> int | None:
