@@ -199,8 +199,7 @@ class Oracle:
                 elif text is turn.user:
                     break
             for wire in turn.gold:
-                tool = self.recording.world.catalog.by_wire(wire)
-                assert tool is not None
+                [tool] = self.recording.world.catalog.by_wire(wire)
                 yield from self._call(turn, tool)
             yield self._asked()
             self.tally.turns += 1

@@ -68,3 +68,27 @@ async def test_a_search_finds_and_loads_what_a_person_means_over_twenty_servers(
             state = (await session.snapshot()).state
             loaded = {lease.subject.name for lease in state.leases if lease.because is LeaseReason.LOADED}
             assert not loaded & {"git/git_commit", "git/git_add", "files/edit_file", "kubernetes/exec_in_pod"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("when i scroll down in adressen.xlsx the first line should stay where it is", "excel/set_sheet_layout"),
+        ("how did budget.py look at v1.2?", "git/git_show"),
+        ("is the washing machine E18 fault something serious", "search/brave_web_search"),
+    ],
+)
+async def test_a_request_is_found_by_what_people_ask_of_tools_of_that_name(text: str, wanted: str) -> None:
+    """P3: no word of these requests stands in what the tool says of itself."""
+    async with opened() as board:
+        session = await board.session(session_id="examples", host=GATEWAY)
+        found = [f"{one.plugin}/{one.name.rpartition('__')[2]}" for one in (await session.search(text)).results]
+    assert wanted in found[:5]
+
+
+async def test_thanks_and_apologies_load_nothing_ahead() -> None:
+    """F6: small talk that shares a word with a tool."""
+    async with opened() as board:
+        for number, text in enumerate(("sorry that I answer so late", "thanks, great search", "wow nice page")):
+            surface = await (await board.session(session_id=f"talk-{number}")).surface(message=text)
+            assert not surface.anticipated, text

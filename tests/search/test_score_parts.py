@@ -113,8 +113,8 @@ def test_each_word_is_there_as_the_tool_has_it_and_as_it_was_asked_for() -> None
     found = parts("mails to recipent", "send_email")["words"].words
     words = {(word.asked, word.word): {share.field for share in word.fields} for word in found}
     assert words["recipent", "recipient"] == {"parameters"}
-    assert words["mails", "mail"] == {"plugin"}
-    assert words["mails", "email"] == {"name"}
+    assert words["mails", "mail"] == {"plugin", "examples"}
+    assert words["mails", "email"] == {"name", "examples"}
     synonym = parts("contact a person", "send_email")["words"].words
     assert [(word.asked, word.word) for word in synonym] == [("person", "person")]
     deliver = {word.asked: word.word for word in parts("deliver letters", "send_email")["words"].words}

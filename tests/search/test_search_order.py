@@ -65,7 +65,7 @@ def test_toolkits_and_plugins_are_found_by_what_they_are_for() -> None:
         Group(kind="plugin", name="calendar", description="Appointments and meetings."),
     )
     within = among(*GIT, groups=groups)
-    assert names(ranked("publish a new version", within))[0] == "release"
+    assert names(ranked("publish the next version", within))[0] == "release"
     assert names(ranked("changelog", within))[0] == "release"
     assert names(ranked("when is my next appointment", within))[0] == "calendar"
     assert names(ranked("Calendar", within))[0] == "calendar"

@@ -10,7 +10,7 @@ PartKind = Literal["name", "words", "named", "plugin", "meaning", "used", "write
 name they are, how well the best tool of its plugin answers, its meaning, what was called after similar needs; and,
 below zero, that a tool writes where the need is to read, and what is too much for anything but an exact name."""
 
-TextField = Literal["name", "description", "parameters", "plugin", "members", "tools"]
+TextField = Literal["name", "description", "parameters", "plugin", "members", "tools", "examples"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,12 @@ from pegboard.core.model.naming import words_of
 from pegboard.core.model.tool_words import VERBS
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
-from pegboard.search.analysis.words import sentences, singular, words
+from pegboard.search.analysis.examples import example_requests
+from pegboard.search.analysis.words import name_text, sentences
 
 SearchDocument: TypeAlias = Tool | Group
 
-NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT = range(7)
+NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, EXAMPLES = range(8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ FIELDS: Final = (
     FieldKind(weight=0.5, typical=25.0, slope=0.75),
     FieldKind(weight=1.0, typical=1.5, slope=0.4),
     FieldKind(weight=0.3, typical=5.0, slope=0.75),
+    FieldKind(weight=0.5, typical=120.0, slope=0.75),
 )
 """By their numbers: NAME, FIRST (sentence of the description), REST (of it) and so on."""
 LONGEST_TEXT: Final = 6_000
@@ -84,14 +86,31 @@ def field_texts(document: SearchDocument, plugin_text: str) -> tuple[str, ...]:
     names, texts = _parameters(document.input_schema)
     title = document.stated_title
     name = f"{document.name} {title[:200]}" if title else document.name
-    return (name, first, rest, names, texts, document.plugin, _described(plugin_text, whole=True)[0])
+    return (
+        name,
+        first,
+        rest,
+        names,
+        texts,
+        document.plugin,
+        _described(plugin_text, whole=True)[0],
+        " ".join(examples_of(document)),
+    )
+
+
+def examples_of(document: SearchDocument) -> tuple[str, ...]:
+    """Return what people ask of a tool that is named like one of many servers; nothing for other documents."""
+    if not isinstance(document, Tool):
+        return ()
+    known = example_requests()
+    return known.get(name_text((document.name,))) or known.get(name_text((document.plugin, document.name))) or ()
 
 
 def _group_texts(group: Group) -> tuple[str, ...]:
     first, rest = _described(group.description)
     members = " ".join(group.members)[:LONGEST_TEXT]
     tools = " ".join(tool.partition("/")[2] for tool in group.tools[:MOST_PROPERTIES])[:LONGEST_TEXT]
-    return (group.name, first, rest, members, tools, "", "")
+    return (group.name, first, rest, members, tools, "", "", "")
 
 
 def _described(text: str, *, whole: bool = False) -> tuple[str, str]:
@@ -169,7 +188,7 @@ def effect_of(document: SearchDocument) -> int:
 
 def name_key(parts: Sequence[str]) -> int:
     """Return the key of a name, which its spellings share: case, separators, the plural; 0 of what has no word."""
-    key = " ".join(singular(word) for part in parts for word in words(part))
+    key = name_text(parts)
     return hash(key) if key else 0
 
 

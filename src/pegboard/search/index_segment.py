@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.search.analysis.words import words
 from pegboard.search.documents import (
+    EXAMPLES,
     FIELDS,
     FIRST,
     NAME,
@@ -39,7 +40,7 @@ _FIELDS: Final = len(FIELDS)
 _WEIGHTS: Final = np.array([kind.weight for kind in FIELDS])
 _TYPICAL: Final = np.array([kind.typical for kind in FIELDS])
 _SLOPES: Final = np.array([kind.slope for kind in FIELDS])
-SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
+SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT, EXAMPLES))
 """The fields whose stop words are no words."""
 _SHARED: Final = (PLUGIN, PLUGIN_TEXT)
 """The fields that many tools have in common."""

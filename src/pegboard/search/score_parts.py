@@ -35,9 +35,11 @@ NAMED: Final = (ScorePart(kind="name", value=1.0),)
 """What the score of an exact name is made of."""
 
 _OF_TOOL: Final[Sequence[TextField]] = (
-    "name", "description", "description", "parameters", "parameters", "plugin", "plugin",
+    "name", "description", "description", "parameters", "parameters", "plugin", "plugin", "examples",
 )  # fmt: skip
-_OF_GROUP: Final[Sequence[TextField]] = ("name", "description", "description", "members", "tools", "plugin", "plugin")
+_OF_GROUP: Final[Sequence[TextField]] = (
+    "name", "description", "description", "members", "tools", "plugin", "plugin", "examples",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

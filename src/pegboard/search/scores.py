@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.ports import Evidence
-from pegboard.search.analysis.everyday import Intent
+from pegboard.search.analysis.everyday import Intent, is_courtesy
 from pegboard.search.index import Index
 from pegboard.search.index_segment import SATURATION, Flags, Floats, Impacts, Postings, Small, added_up
 from pegboard.search.queries import ParsedQuery, parse_query
@@ -61,7 +61,7 @@ where tools are near each other, another may do as well.
 """
 
 
-STANDS_OUT: Final = 4.0
+STANDS_OUT: Final = 4.5
 """From here on an answer stands out: so many times the spread of the background is it above it."""
 _IN_WORDS: Final = 2.0
 """How many spreads count as much as a best answer in words that is as good as wrong answers usually are. Both were
@@ -318,7 +318,7 @@ def evidence(
     return Evidence(
         fits=round(1 / (1 + math.exp(-odds)), 4),
         clear=lead >= LEAD and covered >= COVERED,
-        stands_out=_stands_out(reached, fused),
+        stands_out=not is_courtesy(query.text) and _stands_out(reached, fused),
         loads=lead >= AHEAD and (index.effects[first] >= 0 or intent == "write"),
     )
 

@@ -357,8 +357,15 @@ insert append draw colour color highlight replace fix undo convert clear empty e
 schick schicke sende verschieb verschiebe benenne andere stopp stoppe starte merk buche crea elimina borra envia mueve
 cambia anade cree supprime envoie deplace ajoute modifie cancella invia sposta aggiungi
 """
-_QUESTIONS, _POLITE, _READS, _WRITES = (
-    frozenset(text.split()) for text in (_QUESTION_WORDS, _POLITE_WORDS, _READING_VERBS, _WRITING_VERBS)
+_COURTESIES: Final = """
+thanks thank thx sorry apologies awesome amazing great cool nice perfect lovely brilliant wonderful excellent wow haha
+lol congrats congratulations cheers welcome danke entschuldigung gracias perdon merci pardon grazie scusa obrigado
+obrigada desculpa
+"""
+LONGEST_COURTESY: Final = 7
+"""A longer text that begins with thanks or praise may ask for something behind it."""
+_QUESTIONS, _POLITE, _READS, _WRITES, _COURTEOUS = (
+    frozenset(text.split()) for text in (_QUESTION_WORDS, _POLITE_WORDS, _READING_VERBS, _WRITING_VERBS, _COURTESIES)
 )
 
 
@@ -474,3 +481,17 @@ def intent_of(text: str) -> Intent:
         if token in _WRITES:
             return "write"
     return ""
+
+
+def is_courtesy(text: str) -> bool:
+    """Return whether a text is thanks, praise or an apology and nothing else.
+
+    >>> is_courtesy("sorry for the late reply"), is_courtesy("thanks, now mail it to ada@b.org")
+    (True, False)
+    """
+    tokens = with_kinds(text[:1_000])
+    return (
+        0 < len(tokens) <= LONGEST_COURTESY
+        and tokens[0] in _COURTEOUS
+        and not any(token.startswith("<") for token in tokens)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -247,3 +248,12 @@ def _single(word: str) -> str:
     """Return a word with one letter where its end has two."""
     doubled = len(word) > 3 and word[-1] == word[-2] and (word[-1] in _DOUBLE or (word[-1] == "l" and len(word) > 5))
     return word[:-1] if doubled else word
+
+
+def name_text(parts: Sequence[str]) -> str:
+    """Return the words of a name, which its spellings share: case, separators, the plural.
+
+    >>> name_text(("getFiles",)), name_text(("get", "file"))
+    ('get file', 'get file')
+    """
+    return " ".join(singular(word) for part in parts for word in words(part))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pegboard.search.index import Index
+    from pegboard.search.meaning.example_vectors import ExampleVectors
     from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors
     from pegboard.search.scores import BackgroundNearness, Fused, LexicalScores
 
@@ -22,6 +23,8 @@ log = logging.getLogger("pegboard")
 
 EVERYDAY: Final = 0.5
 """How much the words of tools that everyday words stand for count beside the query."""
+EXAMPLE: Final = 0.8
+"""How much the nearness to an example request counts; a row is as near as the nearest of what is known of it."""
 LARGE: Final = 10_000
 """In what is larger the sentences of a query are not compared one by one: each takes half a millisecond."""
 
@@ -38,6 +41,7 @@ class Embedding:
         self._read: tuple[DocumentVectors, QueryVectors] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
+        self._examples: ExampleVectors | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
         self._background: WeakKeyDictionary[Index, BackgroundNearness] = WeakKeyDictionary()
 
@@ -49,6 +53,7 @@ class Embedding:
         parts = self._parts()
         if parts is not None:
             parts[0].matrices(index)
+            self._example_vectors().prepare(index, parts[0].table)
             self._usual_in(index, *parts)
             self._background_of(index, parts[0])
 
@@ -75,15 +80,26 @@ class Embedding:
             return None
         vectors, queries = parts
         vector = queries.in_conversation(query, context.messages)
+        alike = self._example_vectors().nearness(vector, index, vectors.table)
         if meant := [word for word in meant_words(query) if index.knows(word)]:
             vector = np.add(vector, np.float32(EVERYDAY) * queries.vector(" ".join(meant)), dtype=np.float32)
         gained = gains(context.used, vector, queries, self._by_id(index), index.size) if context.used else None
         sentences = queries.sentences(query) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
-        blend = blended(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
+        near = nearness(cosines)
+        if alike is not None:
+            near = np.maximum(near, np.float32(EXAMPLE) * alike)
+        blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, queries)
         said_in_query, background = said(query, vectors.table), self._background_of(index, vectors)
         return Fused(blend=blend, cosines=cosines[0], said=said_in_query, usual=usual, background=background)
+
+    def _example_vectors(self) -> ExampleVectors:
+        if self._examples is None:
+            from pegboard.search.meaning.example_vectors import ExampleVectors
+
+            self._examples = ExampleVectors()
+        return self._examples
 
     def _usual_in(self, index: Index, vectors: DocumentVectors, queries: QueryVectors) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
