@@ -318,7 +318,7 @@ def evidence(
     return Evidence(
         fits=round(1 / (1 + math.exp(-odds)), 4),
         clear=lead >= LEAD and covered >= COVERED,
-        stands_out=not is_courtesy(query.text) and _stands_out(reached, fused),
+        stands_out=_stands_out(reached, fused) and not is_courtesy(query.text),
         loads=lead >= AHEAD and (index.effects[first] >= 0 or intent == "write"),
     )
 
