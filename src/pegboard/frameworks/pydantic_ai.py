@@ -50,6 +50,7 @@ from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
 from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
+from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT
 
 warn_if_untested("pydantic-ai-slim")
@@ -105,8 +106,6 @@ _CALLING: ContextVar[AnyContext | None] = ContextVar("pegboard_calling", default
 """The run whose model has made the call that is carried out."""
 _PASSED: Final = "pegboard_calls"
 """Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
-_ADDITIONS: Final = ("tool_addition", "additional_tools", "mid-conversation-tool-changes", "defer_loading")
-"""What a provider names that rejects tools which join within the history."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
@@ -602,7 +601,7 @@ def _rejects_additions(model: object, error: Exception) -> TypeGuard[Model]:
     """Return whether a provider does not take tools that join within the history."""
     if not isinstance(model, Model) or model.tool_addition_mode is None or not isinstance(error, ModelHTTPError):
         return False
-    return error.status_code == 400 and any(word in str(error.body) for word in _ADDITIONS)
+    return rejection_of(error, ()).kind == "form"
 
 
 def _without_additions(model: Model) -> Model:
