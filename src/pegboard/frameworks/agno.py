@@ -8,7 +8,8 @@ The loop, the history and the answer stay Agno's: one run, one model, and what i
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy, deepcopy
 from dataclasses import fields, replace
@@ -29,13 +30,14 @@ from pegboard.errors import UsageError
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import PassedOn, passed_on
 
 warn_if_untested("agno")
 try:
     from agno.agent import Agent
-    from agno.exceptions import ModelProviderError
+    from agno.exceptions import AgentRunException, ModelProviderError
     from agno.media import File
     from agno.models.base import Model
     from agno.models.message import Message
@@ -233,10 +235,19 @@ class _SessionFunction(Function):
             run = self._run = SessionRun(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
         return run
 
-    def answered(self, answer: CallAnswer) -> ToolResult:
-        """Return what the one call of this copy came to."""
+    def answered(self, answer: CallAnswer, under_way: FrameworkRun) -> ToolResult:
+        """Return what the one call of this copy came to; how its own function ends or shows it counts here too.
+
+        Raises:
+            AgentRunException: the function itself ends the run, or has its model try again.
+        """
         text, media = runs.text_and_media(answer.result, _FILES)
         self.answer = answer
+        beside = under_way.returned.get(answer.tool.id) if answer.tool is not None else None
+        if beside is not None:
+            if isinstance(beside.raised, AgentRunException):
+                raise beside.raised
+            self.stop_after_tool_call, self.show_result = beside.ends, beside.shown
         return ToolResult(content=text, **cast("dict[str, Any]", media))
 
     @property
@@ -287,6 +298,17 @@ class _SessionFunction(Function):
             "tool_choice": step.choice or request.get("tool_choice"),
         }
 
+    @contextmanager
+    def under_way(self) -> Generator[FrameworkRun]:
+        """Let the function that is called, and what is delegated meanwhile, know the run."""
+        run = FrameworkRun(context=self)
+        calling, before = _CALLING.set(self._run_context), FRAMEWORK_RUN.set(run)
+        try:
+            yield run
+        finally:
+            _CALLING.reset(calling)
+            FRAMEWORK_RUN.reset(before)
+
     def call_of(
         self, name: str, fields: JsonObject | None = None, *, passed: PassedOn | None = None
     ) -> _SessionFunction:
@@ -297,25 +319,19 @@ class _SessionFunction(Function):
             fields: what a person who approved the call filled in.
             passed: how the model made it, where that was through ``call_tool``.
         """
-        one, run, context, since = copy(self), self.run, self._run_context, time.monotonic()
+        one, run, since = copy(self), self.run, time.monotonic()
 
         def use(arguments: dict[str, Any], session: Session) -> Awaitable[CallAnswer]:
             called, given = (name, arguments) if passed is None else passed.of_session(name, arguments)
             return run.call(called, since, fields, given, session)
 
         def call(**arguments: Any) -> ToolResult:
-            calling = _CALLING.set(context)
-            try:
-                return one.answered(run.with_session_sync(partial(use, arguments)))
-            finally:
-                _CALLING.reset(calling)
+            with one.under_way() as under_way:
+                return one.answered(run.with_session_sync(partial(use, arguments)), under_way)
 
         async def acall(**arguments: Any) -> ToolResult:
-            calling = _CALLING.set(context)
-            try:
-                return one.answered(await run.with_session(partial(use, arguments)))
-            finally:
-                _CALLING.reset(calling)
+            with one.under_way() as under_way:
+                return one.answered(await run.with_session(partial(use, arguments)), under_way)
 
         entrypoint = acall if runs.in_event_loop() else call
         entrypoint.__annotations__ = {}  # Agno evaluates them with every call
@@ -433,6 +449,8 @@ class _AgnoSessionModel:
         events = _any(super()).run_function_calls(function_calls, function_call_results, **options)
         yield from map(partial(_judged, function_calls), events)
         function_call_results[:] = _returned(function_calls, function_call_results)
+        if (run := _ended_by(function_calls, function_call_results)) is not None:
+            run.with_session_sync(run.close)
 
     async def arun_function_calls(
         self, function_calls: list[FunctionCall], function_call_results: list[Message], **options: Any
@@ -441,6 +459,8 @@ class _AgnoSessionModel:
         async for event in _any(super()).arun_function_calls(function_calls, function_call_results, **options):
             yield _judged(judged, event)
         function_call_results[:] = _returned(judged, function_call_results)
+        if (run := _ended_by(function_calls, function_call_results)) is not None:
+            await run.with_session(run.close)
 
 
 async def _dropped(run: SessionRun, tools: list[dict[str, Any]], error: ModelProviderError, session: Session) -> bool:
@@ -516,6 +536,16 @@ def _judged(calls: Sequence[FunctionCall], event: Any) -> Any:
             execution.confirmation_note = function.answer.message
             function.requires_confirmation = True
     return event
+
+
+def _ended_by(calls: Sequence[FunctionCall], results: Sequence[Message]) -> SessionRun | None:
+    """Return the run that the result of a function ends; None where the model goes on, or has to be waited for."""
+    functions = [call.function for call in calls if isinstance(call.function, _SessionFunction)]
+    if not functions or len(results) < len(calls) or not any(one.stop_after_tool_call for one in results):
+        return None
+    run = functions[0].run
+    run.answered(content=None, calls=())
+    return run
 
 
 def _returned(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iterator[Message]:

@@ -7,6 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+@dataclass(slots=True, kw_only=True)
+class BesideResult:
+    """What a framework does with a call of its own tool beside its result.
+
+    Attributes:
+        update: what changes the state of the run, in the framework's own types; None where nothing does.
+        ends: whether the result ends the run.
+        shown: whether the user is shown the result.
+        raised: what the tool's code raised.
+    """
+
+    update: list[Any] | None = None
+    ends: bool = False
+    shown: bool = False
+    raised: BaseException | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameworkRun:
     """One moment of a run of a framework; what was decided for it counts for no other moment and no other run.
@@ -15,11 +32,13 @@ class FrameworkRun:
         context: what the framework hands to functions of the run.
         moment: tells this moment from others; it may be kept, the context must not.
         decided: what sources have decided for this moment, by what they know it by.
+        returned: by the id of a tool that was called, what the framework does with it beside its result.
     """
 
     context: object
     moment: object = field(default_factory=object)
     decided: dict[object, Any] = field(default_factory=dict[object, Any])
+    returned: dict[str, BesideResult] = field(default_factory=dict[str, "BesideResult"])
 
 
 FRAMEWORK_RUN: ContextVar[FrameworkRun | None] = ContextVar("pegboard_framework_run", default=None)

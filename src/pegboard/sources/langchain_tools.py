@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
+from pegboard.core.access.settings.predicates import OF_RUN
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
+from pegboard.sources.langchain_injection import injected_into, runtime_of, with_injected
 from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
 from pegboard.sources.stdout import plugin_output
 
@@ -39,12 +43,21 @@ class LangChainPlugin:
         """Run a tool as an agent of LangChain would; what it raises is an error result."""
         tool = called(self.tools, plugin, name)
         call = {"type": "tool_call", "id": secrets.token_hex(6), "name": name, "args": dict(arguments)}
+        run, injected = FRAMEWORK_RUN.get(), injected_into(tool)
+        runtime, beside = runtime_of(run), BesideResult(ends=tool.return_direct)
+        if fault := injected.fault(runtime):
+            raise ToolUnavailableError(f"'{name}' of plugin '{plugin}': {fault}")
         try:
             with plugin_output():
-                return _result(await tool.ainvoke(call))
+                if run is None or runtime is None:
+                    return _result(await tool.ainvoke(call))
+                run.returned[f"{plugin}/{name}"] = beside
+                given = with_injected(call, injected, runtime)
+                return _taken(await tool.ainvoke(given, runtime.config), beside)
         except BaseException as error:  # whatever the tool's code raises is its own failure
             if given_up(error) or isinstance(error, asyncio.CancelledError):
                 raise
+            beside.raised = error
             return failure(error)
 
     async def ask_hooks(
@@ -57,8 +70,12 @@ class LangChainPlugin:
         """Return nothing: tools of LangChain have no hooks of ours."""
         return HookAnswer()
 
-    def predicate(self, name: str) -> None:
-        """Return nothing: tools of LangChain have no predicates."""
+    def predicate(self, name: str) -> Callable[..., Awaitable[bool | str]] | None:
+        """Return what asks the run under way for what a tool takes of it."""
+        return partial(self._has, name.removeprefix(OF_RUN)) if name.startswith(OF_RUN) else None
+
+    async def _has(self, name: str, *_: object) -> bool | str:
+        return injected_into(self.tools[name]).fault(runtime_of(FRAMEWORK_RUN.get())) or True
 
     async def aclose(self) -> None:
         """Close nothing: whatever the tools hold belongs to who made them."""
@@ -98,6 +115,7 @@ def _described(tool: BaseTool, plugin: str) -> Tool:
         description=tool.description,
         input_schema=Frozen({key: value for key, value in schema.items() if key not in ("title", "description")}),
         annotations=Frozen({key: value for key, value in (tool.metadata or {}).items() if key in _HINTS}),
+        when=(f"{OF_RUN}{tool.name}",) if injected_into(tool).needed else (),
     )
 
 
@@ -105,6 +123,21 @@ def _drops_unknown_arguments(tool: BaseTool) -> bool:
     """Return whether LangChain runs a tool without the arguments that its model does not have, and says nothing."""
     model: Any = tool.args_schema
     return isinstance(model, type) and getattr(model, "model_config", EMPTY).get("extra") != "allow"
+
+
+def _taken(answer: Any, beside: BesideResult) -> CallResult:
+    """Return the result of a call in a run; of commands, that is the message in them."""
+    parts = cast("list[Any]", answer if isinstance(answer, list) else [answer])
+    commands = [one for one in parts if type(one).__name__ == "Command"]
+    if not commands:
+        return _result(answer)
+    beside.update = parts
+    found = [one for one in parts if isinstance(one, ToolMessage)]
+    for one in commands:
+        update: Any = one.update
+        messages = update.get("messages", ()) if isinstance(update, dict) else ()
+        found.extend(message for message in cast("Any", messages) if isinstance(message, ToolMessage))
+    return _result(found[0]) if found else text_result("Done.")
 
 
 def _result(answer: Any) -> CallResult:

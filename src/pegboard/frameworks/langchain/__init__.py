@@ -28,6 +28,7 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.ports.framework_runs import FrameworkRun
 from pegboard.wire.kept_notes import ENDED
 from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
@@ -53,6 +54,7 @@ try:
 
     from pegboard.frameworks.langchain.approvals import decided_by, decision_of
     from pegboard.frameworks.langchain.hooks import awaited
+    from pegboard.frameworks.langchain.returned import direct_answer, repeats_result, under_way, with_returned
     from pegboard.frameworks.langchain.session_tool import SessionTool
 except ImportError as error:
     from pegboard.support.installed import install_line
@@ -101,7 +103,11 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(self, request: AnyModelRequest, handler: Callable[[AnyModelRequest], Response]) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
-        given, note = run.with_session_sync(partial(_prepared, run, request))
+        if (direct := direct_answer(request.messages)) is not None:
+            run.answered(content=direct.text, calls=())
+            return self._ended(run, ModelResponse(result=[direct]), run.with_session_sync(run.close))
+        with under_way(request.runtime):
+            given, note = run.with_session_sync(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
@@ -119,7 +125,11 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
     ) -> Response:
         """Return what the model answers to a request with what the session has now."""
         run = self._run(request.runtime, request.messages, request.model)
-        given, note = await run.with_session(partial(_prepared, run, request))
+        if (direct := direct_answer(request.messages)) is not None:
+            run.answered(content=direct.text, calls=())
+            return self._ended(run, ModelResponse(result=[direct]), await run.with_session(run.close))
+        with under_way(request.runtime):
+            given, note = await run.with_session(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
@@ -137,13 +147,13 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         run, since = self._run_of(request), time.time()
 
-        def answered(call: ToolCall) -> ToolMessage:
+        def answered(call: ToolCall) -> Any:
             name, arguments = _of_session(request, call)
-            with _calling(request):
+            with _calling(request) as under_way:
                 answer = run.with_session_sync(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
-            return _message(answer, call["name"], call["id"])
+            return with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
 
         return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
 
@@ -156,13 +166,13 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         run, since = self._run_of(request), time.time()
 
-        async def answered(call: ToolCall) -> ToolMessage:
+        async def answered(call: ToolCall) -> Any:
             name, arguments = _of_session(request, call)
-            with _calling(request):
+            with _calling(request) as under_way:
                 answer = await run.with_session(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = await run.with_session(partial(decided_by, answer, decision))
-            return _message(answer, call["name"], call["id"])
+            return with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
 
         return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
 
@@ -422,6 +432,8 @@ def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a history as it was sent: each answer behind what stood before it in its request."""
     sent: list[AnyMessage] = []
     for message in messages:
+        if repeats_result(message):
+            continue
         note = message.response_metadata.get(_NOTED) if isinstance(message, AIMessage) else None
         sent = _with_note(sent, note["note"]) if note else sent
         sent.append(_as_written(message) if isinstance(message, AIMessage) else message)
@@ -469,11 +481,12 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
 
 
 @contextmanager
-def _calling(request: Any) -> Generator[None, None, None]:
-    """Let what is delegated meanwhile know the run that delegates."""
+def _calling(request: Any) -> Generator[FrameworkRun, None, None]:
+    """Let what is delegated meanwhile, and the tool that is called, know the run."""
     calling = _CALLING.set(request.runtime)
     try:
-        yield
+        with under_way(request.runtime) as run:
+            yield run
     finally:
         _CALLING.reset(calling)
 

@@ -14,11 +14,12 @@ from typing import Any, Final, cast
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer, SessionDataStore
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
 from pegboard.sources.agno.databases import SharedDatabase
 from pegboard.sources.agno.execution import run
 from pegboard.sources.agno.loggers import collected_warnings
-from pegboard.sources.agno.run_contexts import SessionStates
+from pegboard.sources.agno.run_contexts import SessionStates, function_under_way
 from pegboard.sources.agno.schedules import CREATE, MODULE, AgnoSchedules
 from pegboard.sources.agno.shortfalls import absent_packages, could_not_construct, lacks_credential, lacks_package
 from pegboard.sources.signatures import (
@@ -38,6 +39,7 @@ _OF_BASE: Final = frozenset(
     {
         *("cache_results", "cache_ttl", "cache_dir", "timeout"),
         *("requires_confirmation_tools", "external_execution_required_tools"),
+        *("stop_after_tool_call_tools", "show_result_tools"),
     }
 )
 _DATABASE: Final = "db"
@@ -69,8 +71,12 @@ class AgnoPlugin:
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function as Agno would, without an agent; a failure is an error result."""
         function = called(self.functions, plugin, name)
+        beside = BesideResult(ends=function.runs.stop_after_tool_call, shown=function.runs.show_result)
+        under_way = FRAMEWORK_RUN.get()
+        if under_way is not None and function_under_way() is not None:
+            under_way.returned[f"{plugin}/{name}"] = beside
         async with self.states.prepared(function.runs, context) as prepared:
-            result = await run(prepared, arguments)
+            result = await run(prepared, arguments, beside)
         if self.schedules is not None and name == CREATE and not result.is_error:
             await in_thread(self.schedules.made, plugin, result, context)
         return result

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, text_result
+from pegboard.ports.framework_runs import BesideResult
 from pegboard.sources.signatures import as_result, failure, given_up, image_type, in_thread
 from pegboard.sources.stdout import plugin_output
 
 
-async def run(function: Any, arguments: JsonObject) -> CallResult:
-    """Return what a function returned; a failure is an error result."""
+async def run(function: Any, arguments: JsonObject, beside: BesideResult) -> CallResult:
+    """Return what a function returned; a failure is an error result, and what was raised stands beside it."""
     with plugin_output():
         try:
             outcome = await _executed(function, arguments)
@@ -24,6 +25,7 @@ async def run(function: Any, arguments: JsonObject) -> CallResult:
         except BaseException as error:  # whatever a toolkit raises is the tool's own failure
             if given_up(error):
                 raise
+            beside.raised = error
             return failure(error)
 
 

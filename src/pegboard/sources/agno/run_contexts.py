@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,11 +15,14 @@ from typing import Any, Final
 
 from pegboard.errors import StoreError
 from pegboard.ports import CallContext, SessionDataStore, SessionKey
+from pegboard.ports.framework_runs import FRAMEWORK_RUN
 
 log = logging.getLogger("pegboard")
 
 _RUN_CONTEXT: Final = "_run_context"
 """Where a function of Agno looks for the run that it is part of; Agno's own agents set it on a copy for each run."""
+_OF_RUN: Final = (_RUN_CONTEXT, "_agent", "_team", "_images", "_videos", "_audios", "_files")
+"""What Agno sets on the copy of a function for a run."""
 _MOST_SESSIONS: Final = 1024
 _HERE_ALONE: Final = ""
 """The text of a value that is no JSON: it is in the memory of this process alone."""
@@ -60,10 +64,17 @@ class SessionStates:
 
     @asynccontextmanager
     async def prepared(self, function: Any, context: CallContext) -> AsyncGenerator[Any]:
-        """Return a copy of a function for one call: the principal is the user. What it keeps is stored at the end.
+        """Return a copy of a function for one call, with the agent, team and state of the run of Agno under way.
 
+        Without one the principal is the user, and what the function keeps is stored at the end.
         Raises ``StoreError`` where the state of the session cannot be read.
         """
+        if (calling := function_under_way()) is not None:
+            copied = function.model_copy()
+            for name in _OF_RUN:
+                setattr(copied, name, getattr(calling, name, None))
+            yield copied
+            return
         key = SessionKey(principal=context.principal, agent=context.agent, session=context.session)
         store = self._store if key.session else None  # nothing is stored of a session without an id
         state = self._of(key)
@@ -95,6 +106,12 @@ class SessionStates:
             if unused is not None:
                 del self._states[unused]
         return state
+
+
+def function_under_way() -> Any | None:
+    """Return the function with which a run of Agno calls something here; None outside of one."""
+    run, base = FRAMEWORK_RUN.get(), getattr(sys.modules.get("agno.tools.function"), "Function", None)
+    return run.context if run is not None and base is not None and isinstance(run.context, base) else None
 
 
 async def _keep(store: SessionDataStore, key: SessionKey, state: _State) -> None:
