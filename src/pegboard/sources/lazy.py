@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _THEIRS: Final = {
     "agno.tools.toolkit": "",
-    "langchain_core.tools": "pegboard.sources.langchain_tools",
+    "langchain_core.tools": "pegboard.sources.langchain.tools",
     "pydantic_ai.toolsets": "pegboard.sources.pydantic_ai_toolsets",
 }
 """By the module without which nothing can be of a framework: what knows its tools; nothing for Agno's toolkits."""

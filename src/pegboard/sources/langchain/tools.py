@@ -17,7 +17,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Man
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
-from pegboard.sources.langchain_injection import injected_into, runtime_of, with_injected
+from pegboard.sources.langchain.injection import injected_into, runtime_of, with_injected
 from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
 from pegboard.sources.stdout import plugin_output
 
