@@ -505,7 +505,7 @@ class Session:
                 if self._services.loader.closed:
                     raise board_closed() from None
                 raise
-            return snapshot, answered, changed
+            return snapshot, answered.encodable(), changed
 
     async def _traced(
         self,
@@ -589,7 +589,7 @@ class Session:
             snapshot = await self._read()
             answered = await calls.resuming.resume(self._services, snapshot, self._shown, approval_id, result)
             self._services.metrics.texts_of_call(self.key, None, answered, meta=False)
-            return snapshot, answered, False
+            return snapshot, answered.encodable(), False
 
         return await self._traced("", None, call_id, approval_id, resumed)
 

@@ -22,7 +22,8 @@ from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
-from pegboard.core.model.model_hosts import host_for
+from pegboard.core.model.model_hosts import host_for, reasons
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -31,6 +32,7 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import defines
 from pegboard.errors import PegboardError, UsageError
 from pegboard.frameworks.runs import SessionRun, StepRequest
+from pegboard.support.encodable import encodable
 from pegboard.wire.anthropic_messages import AnthropicMessages
 from pegboard.wire.histories import History, read_history, sendable
 from pegboard.wire.notes import defined_in_text
@@ -106,6 +108,7 @@ class Loop:
         self._reveals, self._falls_back = host.reveals, False
         self._lost: frozenset[str] = frozenset()
         self._chooses = True
+        self._encrypted = form == "responses" and reasons(model)
         self._rejected: set[str] = set()
         self._unfinished: dict[str, str] = {}
         self._turns = count()
@@ -149,9 +152,10 @@ class Loop:
             deferred=deferred,
             choice=self._choice(step),
             reveals=self._reveals,
+            encrypted=self._encrypted,
         )
         self._sent = (*self._head, *(tool.wire for tool in deferred))
-        return self._form.request(parts, [*sendable(self._form, messages, history, shown), *self._added])
+        return encodable(self._form.request(parts, [*sendable(self._form, messages, history, shown), *self._added]))
 
     async def answer(self, reply: object) -> list[Message]:
         """Return what the history keeps: what the request added to it, the model's message, the results of its calls.
@@ -166,10 +170,11 @@ class Loop:
             UsageError: it is no reply of this form, or there was no request.
             StoreError: the stored state cannot be written at the end of a turn.
         """
+        given = as_plain(reply)
         try:
-            said = self._form.reply(as_plain(reply))
+            said = self._form.reply(given)
         except ValueError as error:
-            raise UsageError(f"That is no reply of the form '{self._form.name}': it has no {error}.") from None
+            raise UsageError(_no_reply(self._form.name, given, error)) from None
         if self._run is None:
             raise UsageError("There was no request that this could answer.", hint="Ask with loop.request(messages).")
         self._has_replied, self._asks_again, self.waiting, self.logins = True, False, {}, {}
@@ -221,6 +226,9 @@ class Loop:
             case Rejection(kind="choice") if self._chooses:
                 self._session.report_rejected("form:tool_choice", rejection.text)
                 self._chooses = False
+            case Rejection(kind="include") if self._encrypted:
+                self._session.report_rejected("form:include", rejection.text)
+                self._encrypted = False
             case Rejection(kind="form") if self._reveals:
                 self._session.report_rejected(f"form:{self._form.name}", rejection.text)
                 self._session.host, self._head = _IN_ANSWERS, {}
@@ -415,6 +423,15 @@ class SyncLoop:
 def _with_answers(host: Host) -> Host:
     """Return a host under which the answer to a load that brings many tools may define them (D1)."""
     return replace(host, delivery=("native", "result")) if host.delivery == ("native",) else host
+
+
+def _no_reply(form: str, given: JsonObject, lacks: ValueError) -> str:
+    """Return what an answer is that is no reply: an error that came with status 200, or something else."""
+    error = given.get("error") or as_plain(given.get("response") or EMPTY).get("error")
+    if error:
+        said = as_plain(error).get("message") if not isinstance(error, str) else error
+        return f"The provider answered with an error in place of a reply: {one_line(str(said), limit=500)}"
+    return f"That is no reply of the form '{form}': it has no {lacks}."
 
 
 def _waits(made: CallAnswer) -> bool:

@@ -26,6 +26,7 @@ from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
+from pegboard.support.encodable import encodable, encodable_text
 from pegboard.wire.passed_on import THROUGH
 from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
@@ -168,7 +169,7 @@ class SessionRun:
         self._content = self._calls = False
         self.cut = ""
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
-        note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
+        note = encodable_text(" ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text))
         return StepRequest(
             functions=self._listed,
             prefix=read.prefix,
@@ -203,7 +204,7 @@ class SessionRun:
         if known is not None and known[0] is tool:
             return known
         schema = json.loads(json.dumps(tool.input_schema))
-        function = {"name": tool.wire, "description": tool.description, "parameters": schema}
+        function = encodable({"name": tool.wire, "description": tool.description, "parameters": schema})
         return tool, {"type": "function", "function": function}
 
     def with_texts(
@@ -561,4 +562,4 @@ async def loaded_beside(session: Session) -> tuple[str, ...]:
 
 def _prefix(surface: Surface) -> str:
     hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
-    return "\n\n".join(text for text in (surface.policy, hints) if text)
+    return encodable_text("\n\n".join(text for text in (surface.policy, hints) if text))

@@ -6,8 +6,8 @@ message, since nothing that a loop adds to a history leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
@@ -32,6 +32,8 @@ from pegboard.wire.result_blocks import ResultPart, parts_of
 BETA: Final = "mid-conversation-tool-changes-2026-07-01"
 """What lets a history reveal and take away tools."""
 _BREAKPOINT: Final = {"type": "ephemeral"}
+_MOST_BREAKPOINTS: Final = 4
+"""How many the provider takes in one request."""
 _CHANGES: Final = {"tool_addition": "joined", "tool_removal": "left"}
 
 
@@ -44,8 +46,12 @@ class AnthropicMessages:
         """Return the keyword arguments for the provider's client."""
         tools = [*map(_defined, parts.head), *({**_defined(tool), "defer_loading": True} for tool in parts.deferred)]
         system = [{"type": "text", "text": text} for text in parts.system]
-        request: dict[str, Any] = {"model": parts.model, "messages": _with_breakpoints(_in_blocks(messages))}
-        if system:
+        blocks = _in_blocks(messages)
+        own = _breakpoints(blocks)
+        request: dict[str, Any] = {"model": parts.model, "messages": blocks if own else _with_breakpoints(blocks)}
+        if own >= _MOST_BREAKPOINTS:
+            request |= {"system": system} if system else {}
+        elif system:
             request["system"] = [*system[:-1], {**system[-1], "cache_control": _BREAKPOINT}]
         elif parts.head:
             last = len(parts.head) - 1
@@ -67,7 +73,7 @@ class AnthropicMessages:
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
             text=texts_in(blocks),
             unfinished=given.get("stop_reason") == "pause_turn",
-            cut=cut_by(given.get("stop_reason")),
+            cut=cut_by("length" if given.get("stop_reason", "end_turn") is None else given.get("stop_reason")),
         )
 
     def text(self, text: str) -> list[Message]:
@@ -146,7 +152,9 @@ def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
 
 
 def _call(block: JsonObject) -> ModelCall:
-    return ModelCall(id=str(block["id"]), name=str(block.get("name")), arguments=parsed_arguments(block.get("input")))
+    return ModelCall(
+        id=str(block.get("id")), name=str(block.get("name")), arguments=parsed_arguments(block.get("input"))
+    )
 
 
 def _answered(result: ToolResult) -> JsonObject:
@@ -193,13 +201,18 @@ def _in_blocks(messages: Sequence[Message]) -> list[JsonObject]:
     return found
 
 
-def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with a breakpoint behind the newest, and where the request before had it.
+def _breakpoints(value: object) -> int:
+    """Return how many breakpoints a host has set itself, those within results among them."""
+    if isinstance(value, list | tuple):
+        return sum(map(_breakpoints, cast("Sequence[object]", value)))
+    if not isinstance(value, Mapping):
+        return 0
+    block = cast("JsonObject", value)
+    return (block.get("cache_control") is not None) + _breakpoints(block.get("content"))
 
-    A host that sets breakpoints itself keeps its own.
-    """
-    if any("cache_control" in block for message in messages for block in message["content"]):
-        return messages
+
+def _with_breakpoints(messages: list[JsonObject]) -> list[JsonObject]:
+    """Return the messages with a breakpoint behind the newest, and where the request before had it."""
     replies = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     for place in {len(messages) - 1, replies[-1] - 1 if replies else -1} - {-1}:
         *before, last = messages[place]["content"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
+    PARSED,
     HistoryChange,
     HistoryMark,
     Message,
@@ -22,12 +23,16 @@ from pegboard.wire.provider_forms import (
     mappings,
     parsed_arguments,
     texts_in,
+    without_added,
     written_arguments,
 )
 from pegboard.wire.result_blocks import parts_of, text_of
 
-_KEPT: Final = ("role", "content", "refusal")
-"""What the provider takes back of its own messages, calls apart."""
+_OF_REPLIES: Final = PARSED | {"annotations", "audio", "function_call", "role", "tool_calls"}
+"""What the provider does not take back of its own messages, or takes in another form; all else goes back unchanged."""
+
+
+_OF_STREAMS: Final = PARSED | {"index"}
 
 
 class OpenAIChat:
@@ -57,7 +62,9 @@ class OpenAIChat:
             raise ValueError("choices")
         message = as_plain(choices[0]["message"])
         written = [call for call in mappings(message.get("tool_calls")) if "function" in call]
-        kept: dict[str, Any] = {key: message[key] for key in _KEPT if message.get(key) is not None}
+        kept: dict[str, Any] = dict(without_added(message, _OF_REPLIES))
+        if isinstance(message.get("audio"), Mapping) and "id" in message["audio"]:
+            kept["audio"] = {"id": message["audio"]["id"]}
         cut = cut_by(choices[0].get("finish_reason"))
         if written:
             sent_back = [_sent_back(call, whole=not cut) for call in written]
@@ -140,5 +147,5 @@ def _call(call: JsonObject) -> ModelCall:
 def _sent_back(call: JsonObject, *, whole: bool) -> JsonObject:
     function = as_plain(call["function"])
     written = function.get("arguments")
-    about = {"name": function.get("name"), "arguments": written if whole else written_arguments(written)}
-    return {"id": call.get("id"), "type": "function", "function": about}
+    about = {**without_added(function), "arguments": written_arguments(written, whole=whole)}
+    return {**without_added(call, _OF_STREAMS), "type": "function", "function": about}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.wire.notes import is_note, note_marks, tagged
@@ -22,9 +22,13 @@ from pegboard.wire.provider_forms import (
     mappings,
     parsed_arguments,
     texts_in,
+    without_added,
     written_arguments,
 )
 from pegboard.wire.result_blocks import ResultPart, parts_of, text_of
+
+ENCRYPTED: Final = "reasoning.encrypted_content"
+"""What lets a reasoning item go back to a provider that has not stored it."""
 
 
 class OpenAIResponses:
@@ -37,6 +41,8 @@ class OpenAIResponses:
         request: dict[str, Any] = {"model": parts.model, "input": list(messages)}
         if parts.system:
             request["instructions"] = "\n\n".join(parts.system)
+        if parts.encrypted:
+            request["include"] = [ENCRYPTED]
         if parts.head:
             request["tools"] = [_defined(tool) for tool in parts.head]
             request |= _chosen(parts.choice)
@@ -53,7 +59,9 @@ class OpenAIResponses:
         calls = tuple(_call(item) for item in items if item.get("type") == "function_call")
         empty = not calls and not any(texts)
         cut = cut_by(as_plain(response.get("incomplete_details") or EMPTY).get("reason"))
-        kept = tuple(map(_whole, items)) if cut else tuple(items)
+        if not cut and response.get("status") in ("incomplete", "in_progress"):
+            cut = cut_by("length")
+        kept = tuple(_sent_back(item, whole=not cut) for item in items)
         return Reply(messages=() if empty else kept, calls=calls, text="\n".join(texts), cut=cut)
 
     def text(self, text: str) -> list[Message]:
@@ -125,14 +133,15 @@ def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
 
 def _call(item: JsonObject) -> ModelCall:
     arguments = parsed_arguments(item.get("arguments"))
-    return ModelCall(id=str(item["call_id"]), name=str(item.get("name")), arguments=arguments)
+    return ModelCall(id=str(item.get("call_id")), name=str(item.get("name")), arguments=arguments)
 
 
-def _whole(item: JsonObject) -> JsonObject:
-    """Return an item of a reply that was cut, as the provider takes it back."""
+def _sent_back(item: JsonObject, *, whole: bool) -> JsonObject:
+    """Return an item of a reply as the provider takes it back."""
+    kept = without_added(item)
     if item.get("type") != "function_call":
-        return item
-    return {**item, "arguments": written_arguments(item.get("arguments"))}
+        return kept
+    return {**kept, "arguments": written_arguments(item.get("arguments"), whole=whole)}
 
 
 def _answered(result: ToolResult) -> JsonObject:

@@ -12,7 +12,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
 from pegboard.errors import UsageError
 
 Message = JsonObject
-_PARSED: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
+PARSED: Final = frozenset({"parsed", "parsed_arguments", "parsed_output"})
 """What a client adds to the objects of a reply."""
 
 
@@ -44,6 +44,7 @@ class RequestParts:
         deferred: the tools that are declared and shown to the model only once the history reveals them.
         choice: what narrows this step, or None.
         reveals: whether the history may reveal tools.
+        encrypted: whether the provider is asked for what it needs back of its reasoning.
     """
 
     model: str
@@ -52,6 +53,7 @@ class RequestParts:
     deferred: Sequence[Tool] = ()
     choice: ToolChoice | None = None
     reveals: bool = False
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,11 @@ def as_plain(given: object) -> JsonObject:
         raise UsageError(
             f"A message or reply is a mapping or an object of the provider's client, not a {type(given).__name__}."
         )
-    dumped: Any = cast("Any", given).model_dump(mode="json", warnings=False)
+    dump = cast("Any", given).model_dump
+    try:
+        dumped: Any = dump(mode="json", warnings=False)
+    except ValueError:  # text that UTF-8 cannot carry
+        dumped = dump(warnings=False)
     return cast("JsonObject", _sent_back(given, dumped))
 
 
@@ -188,7 +194,7 @@ def _sent_back(value: Any, dumped: Any) -> Any:
         dumped: the same as JSON.
     """
     if hasattr(value, "model_dump"):
-        fields = {name: part for name, part in dumped.items() if part is not None and name not in _PARSED}
+        fields = {name: part for name, part in dumped.items() if part is not None and name not in PARSED}
         return {name: _sent_back(getattr(value, name, None), part) for name, part in fields.items()}
     if isinstance(value, list | tuple):
         return [_sent_back(own, part) for own, part in zip(cast("Sequence[Any]", value), dumped, strict=True)]
@@ -206,19 +212,32 @@ def _is_mapping(part: object) -> bool:
 
 
 def parsed_arguments(written: object) -> JsonObject | None:
-    """Return the arguments that a model wrote, nothing being an empty object; None where they are no object."""
+    """Return the arguments that a model wrote, nothing and null being an empty object; None where they are none."""
     if isinstance(written, Mapping):
         return cast("JsonObject", written)
     try:
-        found: object = json.loads(written) if isinstance(written, str) and written.strip() else EMPTY
-    except ValueError:
+        found: object = json.loads(written) if isinstance(written, str) and written.strip() else None
+    except (ValueError, RecursionError):
         return None
+    if found is None:
+        return EMPTY
     return cast("JsonObject", found) if isinstance(found, dict) else None
 
 
-def written_arguments(written: object) -> object:
-    """Return the arguments of a call that a reply was cut in, as its provider takes them back: whole JSON."""
-    return written if parsed_arguments(written) is not None else "{}"
+def written_arguments(written: object, *, whole: bool) -> object:
+    """Return the arguments of a call as its provider takes them back.
+
+    Args:
+        written: as the model wrote them.
+        whole: whether the reply was not cut, so that what is no JSON is all that the model wrote.
+    """
+    empty = written is None or (isinstance(written, str) and not written.strip())
+    return "{}" if empty or (not whole and parsed_arguments(written) is None) else written
+
+
+def without_added(item: JsonObject, added: AbstractSet[str] = PARSED) -> JsonObject:
+    """Return a message or an item of a reply without what is None and what only replies have."""
+    return {key: part for key, part in item.items() if part is not None and key not in added}
 
 
 _CUT: Final = frozenset({"length", "max_output_tokens", "max_tokens", "model_context_window_exceeded"})

@@ -20,6 +20,7 @@ _FORM: Final = re.compile(
 )
 _PERHAPS_FORM: Final = re.compile(r"\bbetas?\b|\brole\b")
 _CHOICE: Final = re.compile(r"tool_choice|allowed_tools|tool_config|function_calling_config")
+_INCLUDE: Final = re.compile(r"(?i:encrypted content is not supported)|reasoning\.encrypted_content")
 _PLACES: Final = (
     re.compile(r"function_declarations[.\[](\d+)"),  # Gemini has every function in the first of its tools
     re.compile(r"\b(?:tools|functions)[.\[](\d+)"),
@@ -38,7 +39,7 @@ _MOST: Final = 1000
 _DEEPEST: Final = 5
 _QUOTES: Final = r"\\?['\"`]"
 
-Kind = Literal["tool", "form", "choice", "other"]
+Kind = Literal["tool", "form", "choice", "include", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,8 @@ def _read(stated: _Stated, sent: Sequence[str]) -> tuple[Kind, Sequence[str]]:
         return ("tool", named) if named else ("form", ())
     if any(map(_CHOICE.match, stated.paths)):
         return "choice", ()
+    if any(path.startswith("include") for path in stated.paths) or _INCLUDE.search(message):
+        return "include", ()
     if places := _placed(stated.paths, sent):
         return "tool", places
     if stated.code in _OF_THE_HISTORY:

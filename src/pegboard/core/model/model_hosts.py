@@ -83,6 +83,19 @@ def reveals_of(model: str) -> Reveals | None:
     return family.reveals if family is not None else None
 
 
+_REASONING: Final = ("gpt-5", "gpt-6", "o1", "o3", "o4")
+
+
+def reasons(model: str) -> bool:
+    """Return whether a model of OpenAI's Responses reasons, by its name: then its reasoning goes back to it.
+
+    >>> reasons("gpt-5.4"), reasons("gpt-4.1"), reasons("gpt-5-chat-latest")
+    (True, False, False)
+    """
+    name = model.casefold().rpartition("/")[2]
+    return name.startswith(_REASONING) and "-chat" not in name
+
+
 def host_for(model: str) -> Host:
     """Return the host under which a model's tools never cost more than without Pegboard (D4).
 
