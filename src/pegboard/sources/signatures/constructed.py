@@ -8,6 +8,8 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, text_result
@@ -119,6 +121,9 @@ def takes_nothing(method: object) -> bool:
 HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""
 
+MOST_ERRORS: Final = 10
+"""So many exceptions of a group are told."""
+
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -178,13 +183,33 @@ def given_up(error: BaseException) -> bool:
 
 
 def failure(error: BaseException) -> CallResult:
-    """Return an error result with the exception's type and message, without a traceback."""
+    """Return an error result with the exception's type and message, without a traceback; of a group those within."""
+    within = list(islice(_single(error), MOST_ERRORS + 1))
+    lines = [_error_text(one) for one in within[:MOST_ERRORS]]
+    if len(within) > MOST_ERRORS:
+        lines.append("and more")
+    return text_result("\n".join(dict.fromkeys(lines)), is_error=True)
+
+
+def _single(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, or those of a group and of the groups in it."""
+    pending = [error]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", one)
+            pending += reversed(group.exceptions)
+        else:
+            yield one
+
+
+def _error_text(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error).strip()
     except Exception:  # an exception without a text of its own
         text = ""
-    return text_result(f"{name}: {text}" if text else name, is_error=True)
+    return f"{name}: {text}" if text else name
 
 
 def as_result(value: Any) -> CallResult:
@@ -230,8 +255,9 @@ def blocks(tool: Described) -> bool:
 
 
 def _target(function: Callable[..., Any]) -> Any:
-    target = inspect.unwrap(function)
-    return target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004
+    """Return what is called: the outermost wrapper, which need not be asynchronous where what it wraps is."""
+    called = inspect.isroutine(function) or isinstance(function, partial)
+    return function if called else getattr(function, "__call__", function)  # noqa: B004
 
 
 def _drained(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:

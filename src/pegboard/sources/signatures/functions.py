@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
+import sys
+import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
@@ -44,7 +47,7 @@ class Described:
 
         Raises pydantic's ``ValidationError``, a ``ValueError``.
         """
-        values: dict[str, Any] = self.adapter.validate_python(dict(arguments))
+        values: dict[str, Any] = self.adapter.validated(arguments)
         first: list[Any] = []
         for name in self.positional:
             if name not in values:
@@ -132,7 +135,17 @@ def without_fields(schema: JsonObject, names: Sequence[str]) -> tuple[JsonObject
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a function or of an object's ``__call__``; raises ``NameError``."""
     target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    return get_type_hints(inspect.unwrap(target), include_extras=True)
+    target = inspect.unwrap(target)
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError:
+        given = dict(getattr(target, "__annotations__", {}))
+        if given.pop("return", None) is None:
+            raise
+        # The type of a result may be one that only a type checker imports; a tool does not need it.
+        module = sys.modules.get(getattr(target, "__module__", ""), None)
+        stand_in = types.SimpleNamespace(__annotations__=given, __module__=getattr(module, "__name__", ""))
+        return get_type_hints(stand_in, vars(module) if module is not None else None, include_extras=True)
 
 
 def _signature(function: Callable[..., Any], called: str) -> tuple[Mapping[str, Any], Mapping[str, inspect.Parameter]]:
@@ -152,6 +165,8 @@ def _parameters(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         annotation = hints.get(name, _guess(parameter))
+        if parameter.default is None and not _takes_none(annotation):
+            annotation = annotation | None
         if plain_schema(annotation) is None:
             annotation = accepted(annotation)
             try:
@@ -163,6 +178,10 @@ def _parameters(
                 continue
         kept[name] = parameter.replace(annotation=annotation)
     return kept
+
+
+def _takes_none(annotation: Any) -> bool:
+    return annotation in (Any, object, None, types.NoneType) or types.NoneType in get_args(annotation)
 
 
 def _guess(parameter: inspect.Parameter) -> Any:
@@ -192,9 +211,20 @@ class _Arguments:
             self._made = self._make()
         return self._made
 
-    def validate_python(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the annotations want them; raises pydantic's ``ValidationError``."""
-        return self.made().validate_python(values)
+    def validated(self, arguments: JsonObject) -> dict[str, Any]:
+        """Return arguments as the annotations want them; raises pydantic's ``ValidationError``.
+
+        Where an annotation is strict, dates, ids and tuples are taken in the forms that JSON has for them.
+        """
+        from pydantic import ValidationError
+
+        try:
+            return self.made().validate_python(dict(arguments))
+        except ValidationError as error:
+            try:
+                return self.made().validate_json(json.dumps(dict(arguments), default=dict))
+            except (ValidationError, TypeError):
+                raise error from None
 
 
 def _arguments_adapter(

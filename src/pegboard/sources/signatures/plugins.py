@@ -145,26 +145,43 @@ def _of_module(module: types.ModuleType) -> list[tuple[str, Callable[..., Any]]]
         (name, value)
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and inspect.isfunction(value)
+        and _is_function(value)
         and value.__module__ == module.__name__
         and not mark_of(value).factory
     ]
 
 
+def _is_function(value: object) -> bool:
+    """Return whether something is a function, or wraps one as ``functools.cache`` does."""
+    return inspect.isfunction(value) or (
+        hasattr(value, "__wrapped__")
+        and not inspect.isclass(value)
+        and inspect.isfunction(inspect.unwrap(cast("Any", value)))
+    )
+
+
 def _of_object(target: object) -> list[tuple[str, Callable[..., Any]]]:
-    """Return the public methods of an object in the order of their definition, parents first."""
+    """Return the public methods of an object in the order of their definition, parents first.
+
+    Methods that it inherits from classes of another package are not its tools.
+    """
+    package = _package(type(target))
     names = dict.fromkeys(
-        name for owner in reversed(type(target).__mro__) if owner is not object for name in owner.__dict__
+        name for owner in reversed(type(target).__mro__) if _package(owner) == package for name in owner.__dict__
     )
     found: list[tuple[str, Callable[..., Any]]] = []
     for name in names:
         raw = inspect.getattr_static(type(target), name)
-        if name.startswith("_") or not isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
+        if name.startswith("_") or not (isinstance(raw, (staticmethod, classmethod)) or _is_function(raw)):
             continue
         method = getattr(target, name)
         if not (name in LIFE_CYCLE and takes_nothing(method)):
             found.append((name, method))
     return found or ([("", target)] if callable(target) else [])
+
+
+def _package(owner: type) -> str:
+    return owner.__module__.partition(".")[0]
 
 
 def _checked(value: object, plugin: str) -> Callable[..., Any]:
