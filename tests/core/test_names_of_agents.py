@@ -159,8 +159,8 @@ def test_the_order_in_which_plugins_answer_makes_no_difference(
         assert list(one.seen(name).items()) == list(two.seen(name).items())
 
 
-# The same examples each time: at random one in some thousands fails, where an example is loaded through a toolkit whose
-# plugins answer one after the other.
+# The same examples each time: at random it has found one that fails, where a toolkit brings a tool and another plugin
+# with a tool of that name answers later.
 @run_settings(derandomize=True)
 @given(settings(), st.permutations(PLUGINS), steps, st.lists(st.sampled_from(PLUGINS), max_size=2))
 def test_what_a_session_has_loaded_keeps_its_name(

@@ -79,7 +79,7 @@ async def test_a_search_finds_and_loads_what_a_person_means_over_twenty_servers(
     ],
 )
 async def test_a_request_is_found_by_what_people_ask_of_tools_of_that_name(text: str, wanted: str) -> None:
-    """P3: no word of these requests stands in what the tool says of itself."""
+    """P3: what is to be done is told, not named."""
     async with opened() as board:
         session = await board.session(session_id="examples", host=GATEWAY)
         found = [f"{one.plugin}/{one.name.rpartition('__')[2]}" for one in (await session.search(text)).results]
