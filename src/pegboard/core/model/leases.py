@@ -95,8 +95,9 @@ class Lease:
     ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category, or that did not come
     with a plugin that was loaded ahead, since they are destructive.
     ``from_turn`` is the first turn in which a model sees its tools and can call them (D2). ``by`` is the agent that
-    loaded it where that is another one, which shares the toolkit (S1). ``names`` are the wire names of its tools where
-    tools that are loaded from the start were not known yet: none of those takes one of these names (G10).
+    loaded it where that is another one, which shares the toolkit (S1). ``names`` are pairs of
+    the id and the wire name of each of its tools, that was loaded while something else was not known yet: what becomes
+    known later takes none of these names (G10).
     """
 
     subject: Ref
@@ -107,7 +108,7 @@ class Lease:
     excluded: frozenset[str] = frozenset()
     from_turn: int = 0
     by: str = ""
-    names: frozenset[str] = frozenset()
+    names: frozenset[tuple[str, str]] = frozenset()
 
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.

@@ -17,6 +17,7 @@ from pegboard.core.state.subjects import (
     Keep,
     active_plugins,
     excluded_by_loadout,
+    lease_entries,
     leased_tools,
     may_bring,
     narrowing,
@@ -49,16 +50,22 @@ class LoadedTool:
 class ActiveTools:
     """A collector of what is loaded: each tool once, in the order of F1; of two with one wire name the first (G10).
 
-    ``excluded`` has the ids of the others, with the id of the tool that has their name.
+    A name that is ``held`` is that of the tool with the id there. ``excluded`` has the ids of the others, with the id
+    of the tool that has their name.
     """
 
     __slots__ = ("_access", "_holders", "excluded", "found")
 
-    def __init__(self, permissions: CompiledPermissions, found: Mapping[str, LoadedTool] = EMPTY) -> None:
+    def __init__(
+        self,
+        permissions: CompiledPermissions,
+        found: Mapping[str, LoadedTool] = EMPTY,
+        held: Mapping[str, str] = EMPTY,
+    ) -> None:
         self._access = permissions
         self.found: dict[str, LoadedTool] = dict(found)
         self.excluded: dict[str, str] = {}
-        self._holders = {one.tool.wire: key for key, one in found.items()}
+        self._holders = {**{one.tool.wire: key for key, one in found.items()}, **held}
 
     def add(
         self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason, *, pending: bool = False
@@ -167,10 +174,14 @@ def starting_entries(permissions: CompiledPermissions) -> Iterator[Entry]:
 
 
 @once_per_permissions
-def start_unknown(permissions: CompiledPermissions) -> bool:
+def _start_unknown(permissions: CompiledPermissions) -> bool:
     """Return whether something that is to be loaded from the start is not known yet."""
+    return _any_unknown(permissions, starting_entries(permissions))
+
+
+def _any_unknown(permissions: CompiledPermissions, entries: Iterable[Entry]) -> bool:
     plugins = permissions.world.catalog.plugins
-    return any(not plugins[one.plugin].variant(one.key).known for one in starting_entries(permissions))
+    return any(not plugins[one.plugin].variant(one.key).known for one in entries)
 
 
 def _permitted(permissions: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
@@ -290,25 +301,49 @@ def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str,
     known = _started(permissions, state.loadout, state.shrunk)
     if not state.leases:
         return known
-    active = ActiveTools(permissions, _without_names_of_leases(permissions, state, known))
+    held = _names_of_leases(permissions, state)
+    start = {key: one for key, one in known.items() if held.get(one.tool.wire, key) == key} if held else known
+    active = ActiveTools(permissions, start, held)
     for lease in state.leases:
         pending = lease.from_turn > max(state.turn, 0)
         active.add(leased_tools(permissions, lease), lease.until, lease.because, pending=pending)
     return _kept(active.found, narrowing(permissions, state))
 
 
-def _without_names_of_leases(
-    permissions: CompiledPermissions, state: State, start: Mapping[str, LoadedTool]
-) -> Mapping[str, LoadedTool]:
-    """Return what is loaded from the start without tools that became known under a name that a loaded one had (G10)."""
-    kept = {
+def holding_names(permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> State:
+    """Return the state whose leases hold the names of their tools, where more becomes known later (G10).
+
+    Args:
+        permissions: Of the session.
+        state: After a command.
+        active: What is loaded in it.
+    """
+    if not state.leases:
+        return state
+    unknown = _start_unknown(permissions) or any(
+        _any_unknown(permissions, lease_entries(permissions, lease)) for lease in state.leases
+    )
+    if not unknown:
+        return state
+    leases = tuple(
+        replace(
+            lease,
+            names=frozenset((tool.id, tool.wire) for tool, _ in leased_tools(permissions, lease) if tool.id in active),
+        )
+        for lease in state.leases
+    )
+    return state if leases == state.leases else replace(state, leases=leases)
+
+
+def _names_of_leases(permissions: CompiledPermissions, state: State) -> Mapping[str, str]:
+    """Return the ids of tools by the wire names under which leases loaded them while others were not known (G10)."""
+    return {
         tool.wire: tool.id
         for lease in reversed(state.leases)
         if lease.names
         for tool, _ in leased_tools(permissions, lease)
-        if tool.wire in lease.names
+        if (tool.id, tool.wire) in lease.names
     }
-    return {key: one for key, one in start.items() if kept.get(one.tool.wire, key) == key} if kept else start
 
 
 def started(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:

@@ -12,7 +12,7 @@ from pegboard.core.model.leases import STICKY, Lease, LeaseReason
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start, start_unknown
+from pegboard.core.state.active_tools import LoadedTool, active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, SUCCEEDED, CommandContext, Item, Load, not_found
 from pegboard.core.state.requirements import all_required, missing_requirements
 from pegboard.core.state.sessions import State
@@ -93,8 +93,6 @@ def _load(permissions: CompiledPermissions, state: State, lease: Lease, terms: C
     refusal = _refused(permissions, state, lease, entries, tools, faults, terms)
     if refusal is not None:
         return state, refusal
-    if start_unknown(permissions):
-        lease = replace(lease, names=frozenset(tool.wire for tool in tools))
     return state.with_lease(lease), Item(name="", status="loaded", message=_loaded_message(subject, terms))
 
 

@@ -186,7 +186,7 @@ def _lease(lease: Lease) -> dict[str, Any]:
     if lease.excluded:
         document["minus"] = sorted(lease.excluded)
     if lease.names:
-        document["names"] = sorted(lease.names)
+        document["names"] = [list(pair) for pair in sorted(lease.names)]
     return document
 
 
@@ -243,5 +243,5 @@ def _lease_of(item: dict[str, Any]) -> Lease:
         excluded=frozenset(item.get("minus", ())),
         from_turn=int(item.get("from", 0)),
         by=str(item.get("by", "")),
-        names=frozenset(item.get("names", ())),
+        names=frozenset((str(key), str(wire)) for key, wire in item.get("names", ())),
     )

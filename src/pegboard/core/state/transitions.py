@@ -10,7 +10,7 @@ from pegboard.core.access.names import display_name, title
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.core.state.active_tools import LoadedTool, active_tools
+from pegboard.core.state.active_tools import LoadedTool, active_tools, holding_names
 from pegboard.core.state.commands import (
     NO_SESSION,
     SUCCEEDED,
@@ -47,7 +47,9 @@ def transition(
     before = active_tools(permissions, state)
     after, items = _carried_out(permissions, state, command, terms)
     after = _within_budget(permissions, after, terms)
-    outcome = _outcome(before, active_tools(permissions, after), after.turn, items, terms)
+    active = active_tools(permissions, after)
+    after = holding_names(permissions, after, active)
+    outcome = _outcome(before, active, after.turn, items, terms)
     gave_way = _gave_way(healed, after) if not isinstance(command, EndTurn | MarkTurn | Unload) else ()
     return after, replace(outcome, gave_way=gave_way) if gave_way else outcome
 
