@@ -25,7 +25,7 @@ def encodable(value: T) -> T:
     """Return a value of JSON with each text of it as UTF-8 can carry it: the same one where all of it can be."""
     try:
         return cast("T", _encodable(value))
-    except RecursionError:  # nobody writes a value of such a depth as JSON
+    except RecursionError:  # a value of such a depth cannot be written as JSON either
         return value
 
 

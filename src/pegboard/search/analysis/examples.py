@@ -1,7 +1,6 @@
 """What people ask of tools that many servers have, in their own words.
 
-The requests stand in `example_requests.txt`, a line for each name of a tool. They were written from the tools alone,
-by people who had not seen how they are ranked.
+The requests stand in `example_requests.txt`, a line for each name of a tool.
 """
 
 from __future__ import annotations

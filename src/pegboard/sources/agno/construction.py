@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer, SessionDataStore
+from pegboard.ports import CallContext, SessionDataStore
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
 from pegboard.sources.agno.databases import SharedDatabase
@@ -24,6 +24,7 @@ from pegboard.sources.agno.schedules import CREATE, MODULE, AgnoSchedules
 from pegboard.sources.agno.shortfalls import absent_packages, could_not_construct, lacks_credential, lacks_package
 from pegboard.sources.signatures import (
     Parameters,
+    WithoutHooks,
     called,
     construct,
     in_thread,
@@ -47,7 +48,7 @@ _DATABASE: Final = "db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgnoPlugin:
+class AgnoPlugin(WithoutHooks):
     """A toolkit of Agno that is ready to be called; ``owned`` where it was constructed here."""
 
     toolkit: Any
@@ -80,16 +81,6 @@ class AgnoPlugin:
         if self.schedules is not None and name == CREATE and not result.is_error:
             await in_thread(self.schedules.made, plugin, result, context)
         return result
-
-    async def ask_hooks(
-        self,
-        plugin: str,  # noqa: ARG002
-        name: str,  # noqa: ARG002
-        arguments: JsonObject,  # noqa: ARG002
-        context: CallContext,  # noqa: ARG002
-    ) -> HookAnswer:
-        """Return nothing: functions of Agno have no hooks of ours."""
-        return HookAnswer()
 
     def predicate(self, name: str) -> None:
         """Return nothing: functions of Agno have no predicates."""

@@ -15,17 +15,17 @@ from langchain_core.tools import BaseTool
 from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer
+from pegboard.ports import CallContext
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
 from pegboard.sources.langchain.injection import injected_into, runtime_of, with_injected
-from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
+from pegboard.sources.signatures import Parameters, WithoutHooks, as_result, called, failure, given_up, refused_override
 from pegboard.sources.stdout import plugin_output
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LangChainPlugin:
+class LangChainPlugin(WithoutHooks):
     """Tools of LangChain that are ready to be called, by name."""
 
     tools: Mapping[str, BaseTool]
@@ -59,16 +59,6 @@ class LangChainPlugin:
                 raise
             beside.raised = error
             return failure(error)
-
-    async def ask_hooks(
-        self,
-        plugin: str,  # noqa: ARG002
-        name: str,  # noqa: ARG002
-        arguments: JsonObject,  # noqa: ARG002
-        context: CallContext,  # noqa: ARG002
-    ) -> HookAnswer:
-        """Return nothing: tools of LangChain have no hooks of ours."""
-        return HookAnswer()
 
     def predicate(self, name: str) -> Callable[..., Awaitable[bool | str]] | None:
         """Return what asks the run under way for what a tool takes of it."""

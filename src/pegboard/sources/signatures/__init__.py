@@ -4,6 +4,7 @@ from pegboard.sources.signatures.annotations import adapter_for
 from pegboard.sources.signatures.constructed import (
     Built,
     LocalPlugin,
+    WithoutHooks,
     as_result,
     blocks,
     called,
@@ -41,6 +42,7 @@ __all__ = [
     "Making",
     "ModulesBeside",
     "Parameters",
+    "WithoutHooks",
     "adapter_for",
     "adopted",
     "as_result",

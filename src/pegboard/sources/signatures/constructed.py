@@ -51,6 +51,22 @@ class LocalPlugin(Protocol):
         ...
 
 
+class WithoutHooks:
+    """A plugin whose tools come from another framework, so that they have no hooks of ours."""
+
+    __slots__ = ()
+
+    async def ask_hooks(
+        self,
+        plugin: str,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        arguments: JsonObject,  # noqa: ARG002
+        context: CallContext,  # noqa: ARG002
+    ) -> HookAnswer:
+        """Return that nothing speaks against a call."""
+        return HookAnswer()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """A plugin that is ready to be called; ``tools`` by their names."""

@@ -1,0 +1,186 @@
+"""Tools of LangChain and functions of Agno as plugins have the run that calls them, directly and by `call_tool`."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agno.agent import Agent
+from agno_driver import ScriptedModel
+from framework_drivers import Script, call
+from langchain.agents import AgentState, create_agent
+from langchain_driver import ScriptedChat
+
+from pegboard import Host, Pegboard, Session
+from pegboard.frameworks.agno import equip
+from pegboard.frameworks.langchain import SessionTools
+
+MODULE = '''
+from typing import Annotated
+from agno.run import RunContext
+from agno.tools import Toolkit, tool as agno_tool
+from langchain.tools import InjectedState, ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, tool
+from langgraph.types import Command
+
+
+@tool
+def whoami(runtime: ToolRuntime) -> str:
+    """Say who asks."""
+    return runtime.context["user"]
+
+
+@tool
+def named(word: str, name: Annotated[str, InjectedState("user_name")]) -> str:
+    """Say a word to the user."""
+    return f"{word} {name}"
+
+
+@tool
+def tagged(config: RunnableConfig) -> str:
+    """Say what the run is tagged with."""
+    return config["configurable"]["tag"]
+
+
+@tool
+def owned(secret: Annotated[str, InjectedToolArg]) -> str:
+    """Take what the program alone has."""
+    return secret
+
+
+@tool
+def rename(name: str, call_id: Annotated[str, InjectedToolCallId]) -> Command:
+    """Rename the user."""
+    return Command(update={"user_name": name, "messages": [ToolMessage(f"renamed to {name}", tool_call_id=call_id)]})
+
+
+@tool(return_direct=True)
+def quote(text: str) -> str:
+    """Quote."""
+    return f"<{text}>"
+
+
+def spare() -> str:
+    """Do nothing; what may be loaded brings `call_tool`."""
+    return ""
+
+
+langchain = [whoami, named, tagged, owned, rename, quote]
+
+
+class Shop(Toolkit):
+    """A shop."""
+
+    def __init__(self, **more):
+        super().__init__(name="shop", tools=[self.add, self.whose, self.buy, self.pick], **more)
+
+    def add(self, item: str, run_context: RunContext) -> str:
+        """Add an item."""
+        run_context.session_state.setdefault("items", []).append(item)
+        return ", ".join(run_context.session_state["items"])
+
+    def whose(self, agent) -> str:
+        """Say whose shop it is."""
+        return agent.name
+
+    def pick(self, item: str) -> str:
+        """Pick an item."""
+        return f"{item} is picked"
+
+    @agno_tool(stop_after_tool_call=True)
+    def buy(self, item: str) -> str:
+        """Buy an item."""
+        return f"{item} is bought"
+'''
+
+
+class Named(AgentState[Any]):
+    user_name: str
+
+
+@pytest.fixture
+async def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pegboard]:
+    (tmp_path / "things_of_runs.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    plugins = {"lc": {"python": "things_of_runs:langchain"}, "shop": {"python": "things_of_runs:Shop"}}
+    plugins["spare"] = {"python": "things_of_runs:spare"}
+    tools: list[Any] = ["lc", {"shop": {"stop_after_tool_call_tools": ["pick"]}}]
+    agents = {"a": {"tools": tools, "discoverable": ["spare"], "dialect": "pegboard", "anticipate": False}}
+    async with Pegboard.open({"store": "memory:", "plugins": plugins, "agents": agents}) as board:
+        yield board
+
+
+@pytest.fixture
+async def session(board: Pegboard) -> Session:
+    return await board.session(agent="a", session_id="s", principal="ada", host=Host(delivery=("result",)))
+
+
+def made(tool: str, through: bool, /, **arguments: Any) -> Any:
+    return call("call_tool", name=tool, arguments=arguments) if through else call(tool, **arguments)
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_of_langchain_injects_what_its_tools_take(session: Session, stream: bool, through: bool) -> None:
+    """P6: runtime, a part of the state, settings; what the program alone has makes its tool unavailable."""
+    calls = [
+        made("whoami", through),
+        made("named", through, word="hi"),
+        made("tagged", through),
+        made("owned", through),
+    ]
+    made_by: Any = create_agent
+    agent = made_by(
+        ScriptedChat(script=Script(*calls, "done")),
+        middleware=[SessionTools(session)],
+        state_schema=Named,
+        context_schema=dict,
+    )
+    given = {"messages": [("user", "Go.")], "user_name": "Tim"}
+    settings = {"context": {"user": "ada"}, "config": {"configurable": {"tag": "blue"}}}
+    state = (
+        [one async for one in agent.astream(given, stream_mode="values", **settings)][-1]
+        if stream
+        else await agent.ainvoke(given, **settings)
+    )
+    answers = [one.text for one in state["messages"] if one.type == "tool"]
+    assert answers[:3] == ["ada", "hi Tim", "blue"]
+    assert "InjectedToolArg" in answers[3]
+
+
+@pytest.mark.parametrize("name", ["whoami", "named", "tagged"])
+async def test_without_a_run_what_a_run_injects_is_unavailable(session: Session, name: str) -> None:
+    """P6: with the reason."""
+    answer = await session.call(name, {"word": "hi"} if name == "named" else {})
+    assert (answer.status, "run of LangChain" in answer.message) == ("tool_unavailable", True)
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+async def test_a_tool_of_langchain_updates_the_state_and_ends_the_run(session: Session, through: bool) -> None:
+    """S6: a result that ends the run is its answer, and the model is not asked again."""
+    script = Script(made("rename", through, name="Tim"), made("quote", through, text="x"), "not reached")
+    agent: Any = create_agent(ScriptedChat(script=script), middleware=[SessionTools(session)], state_schema=Named)
+    state = await agent.ainvoke({"messages": [("user", "Go.")]})
+    assert (state["user_name"], state["messages"][-1].text) == ("Tim", "<x>")
+    assert [one.text for one in state["messages"] if one.type == "tool"] == ["renamed to Tim", "<x>"]
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+@pytest.mark.parametrize("name", ["buy", "pick"])
+async def test_a_function_of_agno_ends_the_run_with_its_result(session: Session, name: str, through: bool) -> None:
+    """T13: marked in code, or named in the configuration."""
+    model = ScriptedModel(script=Script(made(name, through, item="milk"), "not reached"))
+    done = await equip(Agent(model=model), session).arun("Go.")
+    assert str(done.content) == ("milk is bought" if name == "buy" else "milk is picked")
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+async def test_a_function_of_agno_has_the_state_and_the_agent_of_its_run(session: Session, through: bool) -> None:
+    """G9: what it keeps is the run's, and what the run has is there."""
+    script = Script(made("add", through, item="eggs"), made("whose", through), "done")
+    agent = Agent(name="Clerk", model=ScriptedModel(script=script), session_state={"items": ["milk"]})
+    done = await equip(agent, session).arun("Go.")
+    assert [one.result for one in done.tools or ()] == ["milk, eggs", "Clerk"]
+    assert (done.session_state or {})["items"] == ["milk", "eggs"]
