@@ -50,7 +50,7 @@ class Injected:
                 "functools.partial, or take it from a ToolRuntime."
             )
         if self.needed and runtime is None:
-            return f"'{self.needed[0]}' is given to it by a run of LangChain, and this is none."
+            return f"'{self.needed[0]}' is filled in by a run of LangChain, and this call is not made in one."
         if runtime is not None and runtime.store is None:
             for name in self.needed:
                 if self.kinds.get(name) == _STORE:
@@ -126,7 +126,7 @@ def _parameters(tool: BaseTool) -> Iterator[tuple[str, Any, bool]]:
     try:
         hints = get_type_hints(getattr(function, "func", function), include_extras=True)
         parameters = inspect.signature(function).parameters
-    except Exception:  # what LangChain cannot read either is injected by nobody
+    except Exception:  # LangChain cannot read it either, and injects nothing
         return
     for name, parameter in parameters.items():
         if name not in known:
