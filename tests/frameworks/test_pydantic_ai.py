@@ -12,7 +12,6 @@ from framework_drivers import call
 from framework_tools import PICTURE, RAN
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import HandleDeferredToolCalls, PrepareTools
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -149,17 +148,6 @@ async def test_the_framework_has_the_same_definitions_at_each_step(session: Sess
 
     assert len(seen) == 3
     assert all(one is other for step in seen[1:] for one, other in zip(seen[0], step, strict=True))
-
-
-async def test_two_tools_of_one_name_are_an_error_that_names_both(session: Session) -> None:
-    agent = Agent(TestModel(), capabilities=[SessionTools(session)])
-
-    @agent.tool_plain
-    def add_numbers() -> int:
-        return 0
-
-    with pytest.raises(UserError, match="SessionToolset 'pegboard' defines a tool whose name conflicts"):
-        await agent.run("Go on.")
 
 
 async def test_what_joins_is_announced_once_by_the_framework(session: Session) -> None:

@@ -146,6 +146,7 @@ class _Host:
         self.unfinished: dict[str, str] = {}
         self.kept = KeptNotes()
         self.passed: dict[str, _Passed] = {}
+        self.empty: dict[str, str] = {}
         self._session = session
         self._limit = limit
         self._runs: WeakKeyDictionary[AnyContext, _EquippedRun] = WeakKeyDictionary()
@@ -165,6 +166,12 @@ class _Host:
         return _EquippedRun(
             self, session if isinstance(session, AnySession) else partial(session, context), self._limit
         )
+
+    def note_empty(self, call_id: str, written: str) -> None:
+        """Note what the model wrote as the arguments of a call that has none; the oldest is forgotten first."""
+        self.empty[call_id] = written
+        if len(self.empty) > _MOST_PASSED:
+            del self.empty[next(iter(self.empty))]
 
     def note_passed(self, call_id: str, passed: _Passed) -> None:
         """Note how the model made a call through ``call_tool``; the oldest is forgotten first."""
@@ -377,10 +384,17 @@ class _EquippedRun:
         own |= {handoff.tool_name for handoff in request["handoffs"]}
         passed = passed_on(item.name, _arguments(item.arguments), own)
         if passed is None:
-            return item
+            return item if item.name in own else self._with_arguments(item)
         made = item.model_copy(update={"name": passed.name, "arguments": json.dumps(passed.arguments)})
         self.host.note_passed(item.call_id, _Passed(call=passed, shown=made.arguments, written=item.arguments))
         return made
+
+    def _with_arguments(self, item: Any) -> Any:
+        """Return a call of the session; one without arguments has an empty object, which the SDK can read."""
+        if not _is_empty(item.arguments):
+            return item
+        self.host.note_empty(item.call_id, item.arguments)
+        return item.model_copy(update={"arguments": "{}"})
 
     def _of_session(self, call_id: str, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return name and arguments of a call for the session."""
@@ -388,10 +402,13 @@ class _EquippedRun:
         return (name, arguments) if passed is None else passed.call.of_session(name, arguments)
 
     def _as_written(self, item: Any) -> Any:
-        """Return an item of a history for the model: a call through ``call_tool`` as it was made."""
-        passed = self.host.passed.get(item.get("call_id")) if item.get("type") == "function_call" else None
-        if passed is None:
+        """Return an item of a history for the model: a call as it was made."""
+        if item.get("type") != "function_call":
             return item
+        passed = self.host.passed.get(item.get("call_id"))
+        if passed is None:
+            written = self.host.empty.get(item.get("call_id"))
+            return item if written is None or item["arguments"] != "{}" else {**item, "arguments": written}
         name, arguments = passed.call.of_session(item["name"], runs.arguments_of(item["arguments"]) or {})
         same = (item["name"], item["arguments"]) == (passed.call.name, passed.shown)
         return {**item, "name": name, "arguments": passed.written if same else json.dumps(arguments)}
@@ -655,7 +672,12 @@ def _handoff_name(handoff: Any) -> str:
 
 
 def _arguments(text: str) -> dict[str, Any] | None:
-    return runs.arguments_of(text) if text.strip() else {}
+    return {} if _is_empty(text) else runs.arguments_of(text)
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether a model wrote no arguments."""
+    return text.strip() in ("", "null")
 
 
 def _host_for(model: object) -> Host | None:

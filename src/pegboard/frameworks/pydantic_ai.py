@@ -65,7 +65,6 @@ try:
         ModelRetry,
         RetryModelRequest,
         ToolFailed,
-        UserError,
     )
     from pydantic_ai.messages import (
         BinaryContent,
@@ -86,6 +85,7 @@ try:
         VideoMediaType,
     )
     from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+    from pydantic_ai.models.fallback import FallbackModel
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.models.test import TestModel
     from pydantic_ai.models.wrapper import WrapperModel
@@ -148,6 +148,12 @@ class SessionTools(AbstractCapability[Any]):
         stands here it takes as it is. Hooks of the agent that prepare its tools prepare these too.
         """
         return None if self._toolset is None or self.defer_loading else _with_session(toolset, self._toolset)
+
+    async def prepare_output_tools(self, ctx: AnyContext, tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:  # noqa: ARG002
+        """Return the agent's output tools as they are; the names of these the session's tools do not take."""
+        if self._toolset is not None:
+            self._toolset.outputs = frozenset(one.name for one in tool_defs)
+        return tool_defs
 
     def get_model_settings(self) -> Callable[[AnyContext], ModelSettings]:
         """Return what narrows a step to its focus (F3)."""
@@ -240,6 +246,8 @@ class SessionToolset(AbstractToolset[Any]):
         """The names of what the provider did not take in this run."""
         self.unlisted: dict[str, ToolsetTool[Any]] | None = None
         """Tools beside the list, while hooks of the agent are asked about them."""
+        self.outputs: frozenset[str] = frozenset()
+        """The names of the agent's output tools, which win."""
         self.passes_on = False
         """Whether the history has calls through ``call_tool``."""
         self.cut = ""
@@ -478,14 +486,8 @@ class _WithSession(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: AnyContext) -> dict[str, ToolsetTool[Any]]:
         own, ours = await self.wrapped.get_tools(ctx), await self.session.get_tools(ctx)
-        if self.session.unlisted is not None:
-            return {**ours, **own}
-        for name in own.keys() & ours.keys():
-            others = own[name].toolset.label
-            raise UserError(
-                f"{self.session.label} defines a tool whose name conflicts with existing tool from {others}: {name!r}."
-            )
-        return {**own, **ours}
+        taken = own.keys() | self.session.outputs
+        return {**own, **{name: tool for name, tool in ours.items() if name not in taken}}
 
     async def get_instructions(self, ctx: AnyContext) -> list[str | InstructionPart]:
         own: Any = await super().get_instructions(ctx)
@@ -583,12 +585,33 @@ def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
 
 
 def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:
-    """Return the host for the model of a run; None for one without a provider, and so without a cache (D4)."""
-    model, known = _bare(model), id(_bare(model)) in plain
-    if not isinstance(model, Model) or isinstance(model, FunctionModel | TestModel):
+    """Return the host for the model of a run; None for one without a provider, and so without a cache (D4).
+
+    Of several models of which any may answer, all have to take what joins within the history.
+    """
+    known = [one for one in _models_of(model) if not isinstance(one, FunctionModel | TestModel)]
+    if not known:
         return None
-    reveals = model.tool_addition_mode is not None and not known
+    reveals = all(_adds(one) and id(one) not in plain for one in known)
     return Host(delivery=("native", "result") if reveals else ("result",))
+
+
+def _models_of(model: object) -> Iterator[Model]:
+    """Yield the models of which any may answer: those that a model falls back to, else it itself."""
+    bare = _bare(model)
+    if isinstance(bare, FallbackModel):
+        for one in bare.models:
+            yield from _models_of(one)
+    elif isinstance(bare, Model):
+        yield bare
+
+
+def _adds(model: Model) -> bool:
+    """Return whether a model takes tools that join within the history; one that cannot tell does not."""
+    try:
+        return model.tool_addition_mode is not None
+    except NotImplementedError:  # it has no profile of its own
+        return False
 
 
 def _bare(model: object) -> object:
@@ -599,7 +622,7 @@ def _bare(model: object) -> object:
 
 def _rejects_additions(model: object, error: Exception) -> TypeGuard[Model]:
     """Return whether a provider does not take tools that join within the history."""
-    if not isinstance(model, Model) or model.tool_addition_mode is None or not isinstance(error, ModelHTTPError):
+    if not isinstance(model, Model) or not isinstance(error, ModelHTTPError) or not _adds(model):
         return False
     return rejection_of(error, ()).kind == "form"
 
