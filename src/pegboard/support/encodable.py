@@ -24,9 +24,21 @@ def encodable_text(text: str) -> str:
 def encodable(value: T) -> T:
     """Return a value of JSON with each text of it as UTF-8 can carry it: the same one where all of it can be."""
     try:
-        return cast("T", _encodable(value))
+        return value if _is_encodable(value) else cast("T", _encodable(value))
     except RecursionError:  # a value of such a depth cannot be written as JSON either
         return value
+
+
+def _is_encodable(value: Any) -> bool:
+    """Return whether UTF-8 can carry each text of a value; most can, so this comes before anything is copied."""
+    if isinstance(value, str):
+        return value.isascii() or _HALVES.search(value) is None
+    if isinstance(value, dict | Mapping):
+        known = cast("Mapping[Any, Any]", value)
+        return all(map(_is_encodable, known)) and all(map(_is_encodable, known.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_encodable, cast("list[Any] | tuple[Any, ...]", value)))
+    return True
 
 
 def _encodable(value: Any) -> Any:
@@ -34,14 +46,8 @@ def _encodable(value: Any) -> Any:
         return encodable_text(value)
     if isinstance(value, Mapping):
         known = cast("Mapping[Any, Any]", value)
-        made = {_encodable(key): _encodable(one) for key, one in known.items()}
-        pairs = zip(made.items(), known.items(), strict=False)
-        same = all(key is known_key and part is known_part for (key, part), (known_key, known_part) in pairs)
-        return value if same and len(made) == len(known) else made
+        return {_encodable(key): _encodable(part) for key, part in known.items()}
     if isinstance(value, list | tuple):
-        parts = cast("list[Any] | tuple[Any, ...]", value)
-        found = [_encodable(part) for part in parts]
-        if all(new is old for new, old in zip(found, parts, strict=True)):
-            return parts
-        return found if isinstance(value, list) else tuple(found)
+        parts = [_encodable(part) for part in cast("list[Any] | tuple[Any, ...]", value)]
+        return parts if isinstance(value, list) else tuple(parts)
     return value

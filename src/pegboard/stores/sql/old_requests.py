@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 EVERY: Final = 3600.0
 """After how many seconds all records are looked at again, where any was written."""
-LEAST_WRITTEN: Final = 400
-"""How many records are written at least before that is done earlier: a quarter of those that there were."""
+LEAST_DECISIONS: Final = 400
+"""How many decisions are written at least before that is done earlier: as many as there is room for, or a quarter."""
 DETAILS_WRITTEN: Final = MOST_DETAILS // 16
 """After how many characters of details it is done earlier."""
 LOOKED_AT_ONCE: Final = 500
@@ -42,7 +42,6 @@ class _LookedAt(NamedTuple):
     """How far it was looked, and what was seen: what is left and what was removed."""
 
     last: int = 0
-    records: int = 0
     left: _Counted = _Counted()
     gone: _Counted = _Counted()
 
@@ -72,17 +71,17 @@ class OldRequests:
         self._to_check: list[_Shared] = []
         self._checked = self._end = self._imported = 0
         self._surplus = _Counted()
-        self._written = self._details_written = 0
-        self._most_written = LEAST_WRITTEN
+        self._decisions_written = self._details_written = 0
+        self._most_decisions = LEAST_DECISIONS
         self._next = 0.0
 
-    def written(self, records: int, details: int) -> None:
-        """Note that so many records were written, with so many characters of details."""
-        self._written += records
+    def written(self, decisions: int, details: int) -> None:
+        """Note that so many decisions were written, and so many characters of details; calls go by their days alone."""
+        self._decisions_written += decisions
         self._details_written += details
         if not self.is_due:
             self.is_due = (
-                self._written >= self._most_written
+                self._decisions_written >= self._most_decisions
                 or self._details_written >= DETAILS_WRITTEN
                 or time.monotonic() >= self._next
             )
@@ -99,28 +98,26 @@ class OldRequests:
             self._shared = [
                 _Shared("request_session", "of_session", set()), _Shared("request_names", "of_names", set())
             ]  # fmt: skip
-            self._written, self._details_written, self.is_due = 0, 0, False
+            self._decisions_written, self._details_written, self.is_due = 0, 0, False
             self._next = time.monotonic() + EVERY
         seen, is_end = await self._look_on(transaction, self._seen or _LookedAt())
         if not is_end:
             self._seen = seen
             return True
-        self._seen, self._most_written = None, max(LEAST_WRITTEN, seen.records // 4)
-        self._surplus = _Counted(
-            max(0, seen.left.decisions - self.decisions_kept), max(0, seen.left.details - MOST_DETAILS)
-        )
+        kept, self._seen = self.decisions_kept, None
+        self._most_decisions = max(LEAST_DECISIONS, kept // 4, kept - seen.left.decisions)
+        self._surplus = _Counted(max(0, seen.left.decisions - kept), max(0, seen.left.details - MOST_DETAILS))
         self.is_due = self.is_due or any(self._surplus)
         self._to_check, self._checked, self._end = self._shared, 0, seen.last
         return True
 
     async def _look_on(self, transaction: Transaction, seen: _LookedAt) -> tuple[_LookedAt, bool]:
         """Remove what is old among the records behind those that were seen; return what is seen then, and the end."""
-        last, records, (decisions, details), (decisions_gone, details_gone) = seen
+        last, (decisions, details), (decisions_gone, details_gone) = seen
         rows = await transaction.rows(_NEXT, last, LOOKED_AT_ONCE)
         sessions, names = (one.used for one in self._shared)
         now, gone, emptied = microseconds(datetime.now(UTC)), list[int](), list[int]()
         for last, session, name, days, size, end in rows:
-            records += 1
             if end <= now if days > 0 else decisions_gone < self._surplus.decisions:
                 gone.append(last)
                 decisions_gone += days <= 0
@@ -143,7 +140,7 @@ class OldRequests:
                 condition, values = one_of("id", numbers)
                 await transaction.run(f"{change} WHERE {condition}", *values)
         is_end = len(rows) < LOOKED_AT_ONCE and (not rows or last == rows[-1][0])
-        return _LookedAt(last, records, _Counted(decisions, details), _Counted(decisions_gone, details_gone)), is_end
+        return _LookedAt(last, _Counted(decisions, details), _Counted(decisions_gone, details_gone)), is_end
 
     async def _remove_names(self, transaction: Transaction) -> None:
         """Remove some names that no record was seen to have, and that no later one has."""

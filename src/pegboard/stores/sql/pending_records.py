@@ -67,7 +67,8 @@ class PendingRecords:
 
     def written(self, taken: Sequence[PendingRecord]) -> None:
         """Remove some old records where it is time to."""
-        self.old.written(len(taken), sum([len(details.text) for _, details, _ in taken]))
+        decisions = len(taken) - sum([call for _, _, call in taken])
+        self.old.written(decisions, sum([len(details.text) for _, details, _ in taken]))
         self._cleaning.schedule(len(taken))
 
     async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
