@@ -149,7 +149,7 @@ class Recorder:
         principal, agent, session = key.principal, key.agent, key.session
         return AuditRecord(
             datetime.now(UTC), kind, principal, agent, session, turn, self.rendered(subject), decision,
-            self.rendered(reason), duration, outcome, arguments, self.rendered(by),
+            reason and self.rendered(reason), duration, outcome, arguments, by and self.rendered(by),
         )  # fmt: skip
 
     def rendered(self, text: str) -> str:

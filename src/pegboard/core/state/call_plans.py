@@ -17,7 +17,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
-from pegboard.support.encodable import encodable
+from pegboard.support.encodable import encodable, encodable_text
 
 CallStatus = Literal[
     "ok",
@@ -196,11 +196,12 @@ class CallAnswer(NamedTuple):
 
     def encodable(self) -> CallAnswer:
         """Return the answer with each text of it as UTF-8 can carry it, on its way to a model."""
-        content, structured = encodable(self.result.content), encodable(self.result.structured)
-        message = encodable(self.message)
-        if content is self.result.content and structured is self.result.structured and message is self.message:
+        result, message = self.result, encodable_text(self.message)
+        content = encodable(result.content)
+        structured = None if result.structured is None else encodable(result.structured)
+        if content is result.content and structured is result.structured and message is self.message:
             return self
-        return self._replace(result=replace(self.result, content=content, structured=structured), message=message)
+        return self._replace(result=replace(result, content=content, structured=structured), message=message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
