@@ -10,6 +10,7 @@ import pytest
 
 from gateway.clients import edit
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
+from pegboard.board.switch_actions import carry_out, planned
 
 SLOW = """
 import asyncio
@@ -312,3 +313,28 @@ async def test_a_category_is_no_other_spelling_of_its_one_plugin(config: Path) -
         await board.permissions.set("ada", "plugin:slow", True)
         stored = (await board.services.store.stored_permissions()).switches["ada"]
         assert stored == {"category:waits": True, "plugin:slow": True}
+
+
+@pytest.mark.parametrize("name", ["started", "go", "plugin:slow", "waiting", "invoice_list"])
+@pytest.mark.parametrize("value", [False, True])
+async def test_a_host_switches_what_no_plugin_was_asked_for_yet(config: Path, name: str, value: bool) -> None:
+    """P2: its first act after it opened the board; of one agent, and of all together."""
+    async with Pegboard.open(config, env=ENV) as board:
+        await board.permissions.set("bob", name, value)
+        assert (await board.permissions.show())["bob"] == {name: value}
+    async with Pegboard.open(config, env=ENV) as board:
+        plan = await planned(board.services, ["ada", "bob"], name, value)
+        await carry_out(board.services, plan, by="ada")
+        shown = await board.permissions.show()
+        assert shown["ada"] == shown["bob"] == {name: value}
+
+
+async def test_a_name_that_nothing_has_is_refused_and_says_of_which_plugin_it_may_be(config: Path) -> None:
+    """P2: where a plugin cannot be asked, its id is taken, and binds as soon as it is there."""
+    edit(config, "plugins:\n", "servers:\n  gone: {command: no-such-command}\nplugins:\n")
+    async with Pegboard.open(config, env=ENV) as board:
+        with pytest.raises(UsageError, match="'go_away' is not a toolkit, plugin or tool") as refused:
+            await board.permissions.set("bob", "go_away", False)
+        assert "gone/go_away" in refused.value.hint
+        await board.permissions.set("bob", "gone/go_away", False)
+        assert (await board.permissions.show())["bob"] == {"gone/go_away": False}

@@ -15,7 +15,7 @@ from pegboard.core.access.pins import PinName
 from pegboard.core.access.settings.own_settings import names_off, with_own_off
 from pegboard.core.access.switches import other_spellings, switchable
 from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.naming import did_you_mean, one_line, some_of
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.principals.bearer_tokens import opens
 from pegboard.errors import UsageError
@@ -45,6 +45,8 @@ class Permissions:
     ) -> None:
         """Store a switch for an agent; with it, in one transaction, who set it (X4).
 
+        Where the name means nothing known yet, plugins that were never asked are asked for their tools first.
+
         Args:
             agent: the agent's name.
             name: a toolkit, plugin or tool.
@@ -63,7 +65,7 @@ class Permissions:
             StoreError: it cannot be stored.
         """
         services = self._services
-        require_switch(services, agent, name, value)
+        await ask_and_require_switch(services, agent, name, value)
         if expected is not UNCHECKED:
             _require_boolean(expected)
         require_name(by)
@@ -159,24 +161,49 @@ class Permissions:
         return found
 
 
-def require_switch(services: Services, agent: str, name: str, value: object) -> None:
-    """Refuse a switch that cannot be set.
+async def ask_and_require_switch(services: Services, agent: str, name: str, value: object) -> None:
+    """Refuse a switch that cannot be set, once the plugins were asked that may have what it names.
 
     Raises:
         UnknownAgentError: there is no such agent.
         UsageError: the name means nothing known, or the value is no boolean.
     """
+    _require_form(services, agent, name, value)
+    for kinds in _ASKED_IN_TURN:
+        if value is not None and not switchable(services.world, name):
+            await discover_every(services, kinds)
+    require_switch(services, agent, name, value)
+
+
+_ASKED_IN_TURN: Final = (IN_PROCESS, frozenset({"server"}), frozenset({"agno"}))
+"""The kinds of plugins that are asked for a name, those first that answer soonest."""
+
+
+def require_switch(services: Services, agent: str, name: str, value: object) -> None:
+    """Refuse a switch that cannot be set, as far as plugins are known.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: the name means nothing known, or the value is no boolean.
+    """
+    _require_form(services, agent, name, value)
+    if value is None or switchable(services.world, name):
+        return
+    plugins = services.world.catalog.plugins
+    shown = one_line(name, limit=100)
+    unseen = [plugin.name for plugin in plugins.values() if not plugin.tools]
+    near = did_you_mean(name, (*services.world.toolkits, *plugins))
+    if unseen:
+        where = f"The tools of {some_of(unseen)} are not known: write {unseen[0]}/{shown} if it is one of them."
+        near = f"{near} {where}".lstrip()
+    raise UsageError(f"'{shown}' is not a toolkit, plugin or tool.", code="unknown_name", hint=near)
+
+
+def _require_form(services: Services, agent: str, name: str, value: object) -> None:
     agent_of(services.world, agent)
     _require_boolean(value)
     if problem := label_problem(name):
         raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
-    if not switchable(services.world, name) and value is not None:
-        names = (*services.world.toolkits, *services.world.catalog.plugins)
-        raise UsageError(
-            f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",
-            code="unknown_name",
-            hint=did_you_mean(name, names),
-        )
 
 
 def _require_boolean(value: object) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pegboard.board.granting_switches import GRANTS, first_granted_more, may_not_grant
-from pegboard.board.permissions import require_name, require_switch
+from pegboard.board.permissions import ask_and_require_switch, require_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.pauses import NOTHING_PAUSED, is_paused
@@ -51,7 +51,7 @@ async def planned(services: Services, agents: Sequence[str], name: str, value: b
     ``value`` None takes the stored switches back. Raises ``UsageError`` where the name means nothing known.
     """
     for agent in agents:
-        require_switch(services, agent, name, value)
+        await ask_and_require_switch(services, agent, name, value)
     stored = (await services.store.stored_permissions()).switches
     changes = (change for agent in agents for change in _changes(services, agent, stored.get(agent, {}), name, value))
     return SwitchPlan(agents=tuple(agents), kind="switch", name=name, value=value, changes=tuple(changes))
