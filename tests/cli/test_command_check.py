@@ -54,7 +54,7 @@ def test_warnings_fail_only_where_they_are_taken_for_errors(run: Run, project: P
     config.write_text(config.read_text().replace("broken: false", "broken: maybe"))
     lenient, strict = run("check"), run("check", "--strict")
     assert (lenient.code, strict.code) == (0, 1)
-    assert lenient.out.splitlines()[0].endswith("(warning)")
+    assert lenient.out.splitlines()[0].endswith("(warning: bad_switch)")
     assert "ok. 1 warning." in lenient.out
     assert "not ok. 1 warning." in strict.out
     assert run("check", "--strict", "--json").json["ok"] is False
@@ -401,3 +401,76 @@ def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_li
     server["env"] = {}
     put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))
     assert [p for p in run("check", "--json").json["problems"] if p["code"] == "out_of_reach"] == []
+
+
+FIVE = """
+loadouts: {nothing: {}}
+toolkits:
+  data: {tools: [csv, pandas]}
+  work: {tools: [shell, file]}
+agents:
+  ada: {allowed_toolkits: [data, work]}
+  bob: {allowed_toolkits: [data]}
+  cy: {tools: [shell], allowed_toolkits: [work], loadout: nothing}
+  dan: {tools: [csv], dialect: pegboard}
+  eve: {tools: [file]}
+"""
+
+
+def test_what_runs_around_the_guard_is_warned_of_once_for_each_plugin(run: Run, folder: Path) -> None:
+    """P10: with all agents that could use it, at the first place that grants it; none where no agent may."""
+    put(folder / "pegboard.yaml", FIVE)
+    unconfined = [p for p in run("check", "--json").json["problems"] if p["code"] == "unconfined"]
+    agents = {p["message"].partition("'")[2].partition("'")[0]: p["message"] for p in unconfined}
+    assert agents.keys() == {"csv", "pandas", "shell"}
+    assert [name in agents["csv"] for name in ("'ada'", "'bob'", "'cy'", "'dan'", "'eve'")] == [
+        True, True, False, True, False,
+    ]  # fmt: skip
+    assert ("'bob'" in agents["shell"], "'cy'" in agents["shell"]) == (False, True)
+    assert {(p["line"], p["path"]) for p in unconfined} <= {(4, "toolkits.data.tools"), (5, "toolkits.work.tools")} | {
+        (p["line"], p["path"]) for p in unconfined if p["path"].startswith("agents.")
+    }
+
+
+def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run, folder: Path) -> None:
+    """P10: by its code, which every warning ends with; others still fail, and an error is never overlooked."""
+    put(folder / "pegboard.yaml", "agents:\n  ada: {tools: [csv], permissions: {csv: 'no'}}\n")
+    first = run("check", "--strict")
+    assert first.code == 1
+    known = [line.rpartition("(warning: ")[2].rstrip(")") for line in first.out.splitlines() if "(warning: " in line]
+    assert "unconfined" in known
+    some = run("check", "--strict", "--seen", "unconfined")
+    assert some.code == 1
+    assert "unconfined" not in some.out
+    every = run("check", "--strict", *(part for code in dict.fromkeys(known) for part in ("--seen", code)))
+    assert every.code == 0
+    assert f"{len(known)} warnings seen" in every.out
+    told = run("check", "--strict", "--seen", "unconfined", "--json").json
+    assert (told["seen"], {p["code"] for p in told["problems"]}) == (1, set(known) - {"unconfined"})
+    assert "Did you mean 'unconfined'?" in run("check", "--seen", "unconfind").out
+    put(folder / "pegboard.yaml", "agents:\n  ada: {tools: [cvs]}\n")
+    refused = run("check", "--seen", "unknown_tool")
+    assert refused.code != 0
+    assert "unknown_tool" in refused.err
+
+
+def test_the_dialect_of_agents_that_state_none_is_said_in_one_line_with_its_reason(run: Run, folder: Path) -> None:
+    """T4: only where their toolkits decide it."""
+    put(folder / "pegboard.yaml", FIVE)
+    (line,) = [line for line in run("check").out.splitlines() if "dialect" in line]
+    assert line.startswith("note: ")
+    assert "agents 'ada', 'bob' have dialect 'toolkits'" in line
+    assert "agent 'cy' has dialect 'pegboard', since `loadout` stands beside `allowed_toolkits`" in line
+    assert "'dan'" not in line
+    put(folder / "pegboard.yaml", "agents: {a: {tools: [file]}}\n")
+    assert "dialect" not in run("check").out
+
+
+def test_one_problem_is_reported_once_however_often_its_member_stands_there(run: Run, folder: Path) -> None:
+    """P5: a member that stands twice in a toolkit is one problem of the scope."""
+    put(
+        folder / "pegboard.yaml",
+        "toolkits: {m: {tools: [spotify, spotify]}}\nagents: {a: {worker_scope: user, allowed_toolkits: [m]}}\n",
+    )
+    codes = [problem["code"] for problem in run("check", "--json").json["problems"]]
+    assert codes.count("shared_only") == 1

@@ -40,7 +40,7 @@ def test_what_an_agent_has_from_the_start_and_cannot_run_is_named(run: Run, fold
     checked = run("check")
     assert (checked.code, checked.out.splitlines()[0]) == (
         0,
-        f"pegboard.yaml:1:40: agents.default.tools: {REASON} (warning)",
+        f"pegboard.yaml:1:40: agents.default.tools: {REASON} (warning: unavailable)",
     )
     assert run("check", "--strict").code == 1
     assert run("surface", "--json").json["missing"] == [{"plugin": "github", "reason": REASON}]

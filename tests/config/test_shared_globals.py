@@ -74,6 +74,7 @@ def test_the_warning_names_place_global_agent_and_what_to_do(writer: Writer) -> 
     """G9: where, what, and what would be right."""
     (message,) = found(writer, LIST)
     assert message == (
-        "pegboard.yaml:2:11: plugins.notes: 'a' works apart, and all users share 'ITEMS' in the module of 'notes'. "
+        "pegboard.yaml:2:11: plugins.notes: agent 'a' works apart, and all users share 'ITEMS' in the module of "
+        "'notes'. "
         "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
     )

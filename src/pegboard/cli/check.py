@@ -30,6 +30,7 @@ from pegboard.config.location import find
 from pegboard.configuration_source import choose, keep, packages, registered
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import agents_named, did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import NotAcceptedError, PegboardError, UsageError
 from pegboard.operators import known_problems
@@ -59,6 +60,23 @@ class CheckReport:
     problems: Sequence[Problem]
     accepted: Sequence[PinView] = ()
     notes: Sequence[str] = ()
+    seen: int = 0
+
+    def without_seen(self, codes: Sequence[str]) -> CheckReport:
+        """Return it with the warnings of these codes counted alone; an error cannot be overlooked.
+
+        Raises:
+            UsageError: one of the codes is that of an error.
+        """
+        for problem in self.problems:
+            if problem.severity == "error" and problem.code in codes:
+                message = f"'{problem.code}' is an error, which no `--seen` lets pass: {problem}"
+                raise UsageError(message, hint="Correct it, and check again.")
+        known = {problem.code for problem in self.problems}
+        unmet = [f"no warning has the code '{c}'. {did_you_mean(c, known)}".rstrip() for c in codes if c not in known]
+        left = [problem for problem in self.problems if problem.code not in codes]
+        notes = (*self.notes, *unmet)
+        return replace(self, problems=left, seen=len(self.problems) - len(left), notes=notes)
 
     def count(self, severity: str) -> int:
         """Return how many problems are that severe."""
@@ -74,6 +92,12 @@ def check(
         bool,
         typer.Option("--accept", help="Accept all changed tool definitions, as `pegboard pins accept --all`."),
     ] = False,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--seen", metavar="CODE", help="Warnings that you know of: counted, not printed, no failure of --strict."
+        ),
+    ] = None,
     digest: Annotated[
         bool,
         typer.Option("--digest", help="Print the digest of its text for `pegboard serve --accept`, and check nothing."),
@@ -90,6 +114,7 @@ def check(
             if await accepted_now(waits, printer):
                 return await checked(printer)
             return _waits(waits, printer)
+        found = found.without_seen(seen or ())
         ok = not found.count("error") and not (strict and found.problems)
         if as_json:
             _print_json(found, printer, ok=ok, accept=accept)
@@ -156,7 +181,11 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             untaken = await _untaken(configuration) if probe and configuration.notify else ()
             more = (*waiting_problems(waiting), *absent, *unfounded, *beyond, *untaken, *plain)
             unread = () if probe else plain_in_files.unread(configuration)
-            return replace(found, problems=[*found.problems, *more], notes=(*found.notes, *known, *unread))
+            return replace(
+                found,
+                problems=[*found.problems, *more],
+                notes=(*found.notes, *_dialects(configuration), *known, *unread),
+            )
     except (NotAgreedError, NotAcceptedError):
         raise
     except PegboardError as error:
@@ -180,6 +209,20 @@ async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
         await messenger.aclose()
 
 
+def _dialects(configuration: Configuration) -> Iterator[str]:
+    """Yield the one line on the dialects of agents that state none, where their toolkits decide it (T4)."""
+    chosen: dict[tuple[str, str], list[str]] = {}
+    for agent in configuration.agents.values():
+        if agent.dialect_reason:
+            chosen.setdefault((agent.dialect, agent.dialect_reason), []).append(agent.name)
+    parts = [
+        f"{agents_named(names)[0]} {'has' if len(names) == 1 else 'have'} dialect '{dialect}', since {reason}"
+        for (dialect, reason), names in chosen.items()
+    ]
+    if parts:
+        yield f"{'; '.join(parts)}. `dialect:` states another."
+
+
 def _mcp(configuration: Configuration) -> Iterator[Problem]:
     """Yield what servers lack, where there are any; with ``--probe`` each of them reports it (P6)."""
     server = next((spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)), None)
@@ -198,6 +241,8 @@ def _mcp(configuration: Configuration) -> Iterator[Problem]:
 
 def _print_json(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> None:
     document: dict[str, object] = {"ok": ok, "problems": [problem_json(problem) for problem in found.problems]}
+    if found.seen:
+        document["seen"] = found.seen
     if accept:
         document["accepted"] = [{"plugin": one.plugin, "name": one.name} for one in found.accepted]
     printer.document(document)
@@ -207,10 +252,11 @@ def _print(found: CheckReport, printer: Printer, *, ok: bool, accept: bool) -> N
     if accept:
         answered(found.accepted, printer)
     for problem in found.problems:
-        printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
-    for note in found.notes:
+        printer.say(f"{problem}{f' (warning: {problem.code})' if problem.severity == 'warning' else ''}")
+    for note in dict.fromkeys(found.notes):
         printer.say(f"note: {note}")
     counts = [plural(count, kind) for kind in ("error", "warning") if (count := found.count(kind))]
+    counts += [f"{plural(found.seen, 'warning')} seen"] if found.seen else []
     counted = f" {' and '.join(counts)}." if counts else ""
     usable = None if found.count("error") else found.configuration
     summary = f" {_summary(usable)}" if usable is not None else ""

@@ -379,7 +379,7 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
     budget, defaults = part.budget, validated.section.defaults
-    dialect = dialect_of(part, defaults)
+    dialect, dialect_reason = dialect_of(part, defaults)
     own = list(_members(part.tools, validated, "agents", name, "tools"))
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
@@ -403,6 +403,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         worker_scope=part.worker_scope,
         private_per=part.private.per if part.private else None,
         dialect=dialect,
+        dialect_reason=dialect_reason,
         activation=part.activation,
         lease=lease_term(part.lease or defaults.lease),
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
@@ -507,15 +508,21 @@ def store_url(stated: str | None, configuration: Path) -> str:
     return f"{SQLITE}{configuration.absolute().parent / _expanded(path)}"
 
 
-def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:
-    """Return the dialect of an agent, judged from the file alone, so that no switch changes it.
+def dialect_of(part: AgentSection, defaults: DefaultsSection) -> tuple[DialectName, str]:
+    """Return the dialect of an agent, judged from the file alone, so that no switch changes it, and why.
 
-    Where nobody states one, an agent that loads toolkits and nothing else has that of seed 000.
+    Where nobody states one, an agent that loads toolkits and nothing else has that of seed 000. The reason is empty
+    where one is stated, or where there are no toolkits that could decide it.
     """
     if part.dialect or defaults.dialect:
-        return part.dialect or defaults.dialect or "pegboard"
-    others = part.loadout is not None or part.discoverable or part.sub_apps
-    return "toolkits" if part.allowed_toolkits and not others else "pegboard"
+        return part.dialect or defaults.dialect or "pegboard", ""
+    if not part.allowed_toolkits:
+        return "pegboard", ""
+    others = {"`loadout`": part.loadout is not None, "`discoverable`": part.discoverable, "`sub_apps`": part.sub_apps}
+    beside = [key for key, value in others.items() if value]
+    if beside:
+        return "pegboard", f"{' and '.join(beside)} stand{'s' if len(beside) == 1 else ''} beside `allowed_toolkits`"
+    return "toolkits", "`allowed_toolkits` stands without `loadout`, `discoverable` and `sub_apps`"
 
 
 def recording(start: Recording, *parts: RecordSection | None) -> Recording:

@@ -97,7 +97,7 @@ def inspect(
     ]
     if not any(p.severity == "error" for p in found):
         found += [*check_confined(config, specs), *check_globals(config, specs)]
-    problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
+    problems = sorted(dict.fromkeys(_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems
     return _configuration(config, reading, specs, masker, problems), problems

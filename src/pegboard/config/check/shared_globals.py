@@ -12,7 +12,7 @@ from pegboard.config.check.stand_ins import stand_in
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import warning
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.naming import some_of
+from pegboard.core.model.naming import agents_named, some_of
 from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.problems import Problem
 
@@ -34,14 +34,20 @@ def check_globals(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> I
     found = {spec.name: names for spec in python if (names := changed_globals(spec.target, Path(spec.folder or ".")))}
     plugins = {spec.name: stand_in(spec, _names(spec)) for spec in python if spec.name in found}
     world = config.world(plugins.values())
-    for agent in apart:
-        permissions = CompiledPermissions(world, agent)
-        for plugin in plugins.values():
-            if any(map(permissions.permits, plugin.tools)) or permissions.decide_unseen(plugin).permitted:
-                kept = some_of([f"'{name}'" for name in found[plugin.name]])
-                message = f"'{agent.name}' works apart, and all users share {kept} in the module of '{plugin.name}'."
-                hint = "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
-                yield warning("shared_globals", message, plugin.place, hint)
+    permissions = [CompiledPermissions(world, agent) for agent in apart]
+    for plugin in plugins.values():
+        reaching = [
+            one.agent.name
+            for one in permissions
+            if any(map(one.permits, plugin.tools)) or one.decide_unseen(plugin).permitted
+        ]
+        if reaching:
+            agents, they = agents_named(reaching)
+            kept = some_of([f"'{name}'" for name in found[plugin.name]])
+            work = "works" if they == "it" else "work"
+            message = f"{agents} {work} apart, and all users share {kept} in the module of '{plugin.name}'."
+            hint = "Keep it in a class, which each has for itself, or write `instance: all` where it is meant."
+            yield warning("shared_globals", message, plugin.place, hint)
 
 
 def changed_globals(target: str, folder: Path) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ class Agent:
     the host that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps``
     what clients may open of it (T9), ``self_config`` which of its own settings it may change, ``record`` what is
     kept of its calls (X4). ``provider_model`` is its model as ``provider:id`` where ``models:`` has both, else "",
-    ``prices`` what it costs, None where it says not.
+    ``prices`` what it costs, None where it says not. ``dialect_reason`` says why it has this dialect where
+    the file does not state one.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Agent:
     worker_scope: WorkerScope = "shared"
     private_per: str | None = None
     dialect: DialectName = "pegboard"
+    dialect_reason: str = ""
     activation: Activation | None = None
     lease: LeaseTerm | None = None
     budget: Budget = Budget()

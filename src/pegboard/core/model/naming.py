@@ -213,6 +213,16 @@ def some_of(names: Sequence[str], most: int = 8) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def agents_named(names: Iterable[str]) -> tuple[str, str]:
+    """Return agents as the subject of a sentence, and the word that stands for them in the rest of it.
+
+    >>> agents_named(["a"]), agents_named(["a", "b"])
+    (("agent 'a'", 'it'), ("agents 'a', 'b'", 'they'))
+    """
+    quoted = [f"'{name}'" for name in names]
+    return (f"agent {quoted[0]}", "it") if len(quoted) == 1 else (f"agents {some_of(quoted)}", "they")
+
+
 # -- what tells one text from others: the sentence with words of its own ---------------------------
 
 
