@@ -257,14 +257,14 @@ _NAMED: Final = 5
 def runnable(configuration: Configuration) -> Configuration:
     """Return a configuration whose servers are unavailable where the extra that they need is missing; log it (P6)."""
     from pegboard.mcp_extra import lacking
-    from pegboard.support.installed import install_line
+    from pegboard.support.installed import install_hint
 
     servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
     if not servers or not (missing := lacking()):
         return configuration
-    install = install_line(extra="mcp")
-    log.warning("servers need the extra mcp: %s. Everything else works. Run %s.", missing, install)
-    fault = f"the extra mcp is missing: {missing}. Run {install}."
+    install = install_hint(extra="mcp")
+    log.warning("servers need the extra mcp: %s. Everything else works. %s", missing, install)
+    fault = f"the extra mcp is missing: {missing}. {install}"
     absent = {spec.name: replace(spec, unavailable=spec.unavailable or fault) for spec in servers}
     return replace(configuration, specs=Frozen({**configuration.specs, **absent}))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.errors import PegboardError
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 PACKAGES: Final = (
     "mcp", "mcp_types", "cryptography", "httptools", "httpx2", "jinja2", "jwt", "markupsafe", "opentelemetry",
@@ -43,7 +43,7 @@ def require(what: str) -> None:
     """Raise ``PegboardError`` where something is asked for that needs the extra, and it is missing."""
     if missing := lacking():
         message = f"{what} needs the extra mcp: {missing}."
-        raise PegboardError(message, code="mcp_missing", hint=f"Run {install_line(extra='mcp')}.")
+        raise PegboardError(message, code="mcp_missing", hint=install_hint(extra="mcp"))
 
 
 def _dotted(version: tuple[int, ...]) -> str:

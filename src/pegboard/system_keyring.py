@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
 from pegboard.errors import PegboardError
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 SERVICE: Final = "pegboard"
 """The service under which everything of Pegboard stands there, by its name."""
@@ -45,9 +45,7 @@ def asked(work: Callable[[Any], T], *, elsewhere: str = "") -> T:
         import keyring
         from keyring import errors
     except ImportError:
-        raise KeyringError(
-            "the package keyring is not installed", f"Run {install_line(extra='keyring')}.", absent=True
-        ) from None
+        raise KeyringError("the package keyring is not installed", install_hint(extra="keyring"), absent=True) from None
     try:
         return work(keyring)
     except errors.NoKeyringError:

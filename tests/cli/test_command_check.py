@@ -419,7 +419,7 @@ agents:
 
 def test_what_runs_around_the_guard_is_warned_of_once_for_each_plugin(run: Run, folder: Path) -> None:
     """P10: with all agents that could use it, at the first place that grants it; none where no agent may."""
-    put(folder / "pegboard.yaml", FIVE)
+    put("pegboard.yaml", FIVE)
     unconfined = [p for p in run("check", "--json").json["problems"] if p["code"] == "unconfined"]
     agents = {p["message"].partition("'")[2].partition("'")[0]: p["message"] for p in unconfined}
     assert agents.keys() == {"csv", "pandas", "shell"}
@@ -434,7 +434,7 @@ def test_what_runs_around_the_guard_is_warned_of_once_for_each_plugin(run: Run, 
 
 def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run, folder: Path) -> None:
     """P10: by its code, which every warning ends with; others still fail, and an error is never overlooked."""
-    put(folder / "pegboard.yaml", "agents:\n  ada: {tools: [csv], permissions: {csv: 'no'}}\n")
+    put("pegboard.yaml", "agents:\n  ada: {tools: [csv], permissions: {csv: 'no'}}\n")
     first = run("check", "--strict")
     assert first.code == 1
     known = [line.rpartition("(warning: ")[2].rstrip(")") for line in first.out.splitlines() if "(warning: " in line]
@@ -448,7 +448,7 @@ def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run
     told = run("check", "--strict", "--seen", "unconfined", "--json").json
     assert (told["seen"], {p["code"] for p in told["problems"]}) == (1, set(known) - {"unconfined"})
     assert "Did you mean 'unconfined'?" in run("check", "--seen", "unconfind").out
-    put(folder / "pegboard.yaml", "agents:\n  ada: {tools: [cvs]}\n")
+    put("pegboard.yaml", "agents:\n  ada: {tools: [cvs]}\n")
     refused = run("check", "--seen", "unknown_tool")
     assert refused.code != 0
     assert "unknown_tool" in refused.err
@@ -456,21 +456,35 @@ def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run
 
 def test_the_dialect_of_agents_that_state_none_is_said_in_one_line_with_its_reason(run: Run, folder: Path) -> None:
     """T4: only where their toolkits decide it."""
-    put(folder / "pegboard.yaml", FIVE)
+    put("pegboard.yaml", FIVE)
     (line,) = [line for line in run("check").out.splitlines() if "dialect" in line]
     assert line.startswith("note: ")
     assert "agents 'ada', 'bob' have dialect 'toolkits'" in line
     assert "agent 'cy' has dialect 'pegboard', since `loadout` stands beside `allowed_toolkits`" in line
     assert "'dan'" not in line
-    put(folder / "pegboard.yaml", "agents: {a: {tools: [file]}}\n")
+    put("pegboard.yaml", "agents: {a: {tools: [file]}}\n")
     assert "dialect" not in run("check").out
 
 
 def test_one_problem_is_reported_once_however_often_its_member_stands_there(run: Run, folder: Path) -> None:
     """P5: a member that stands twice in a toolkit is one problem of the scope."""
     put(
-        folder / "pegboard.yaml",
+        "pegboard.yaml",
         "toolkits: {m: {tools: [spotify, spotify]}}\nagents: {a: {worker_scope: user, allowed_toolkits: [m]}}\n",
     )
     codes = [problem["code"] for problem in run("check", "--json").json["problems"]]
     assert codes.count("shared_only") == 1
+
+
+@pytest.mark.parametrize("key", ["tools", "essential"])
+@pytest.mark.parametrize("name", ["invokeother_tool", "dynamic_tools", "search_tools", "capability_list"])
+def test_a_meta_tool_among_an_agents_own_tools_does_no_harm(run: Run, folder: Path, key: str, name: str) -> None:
+    """T4: seed 002 counts its own among the essential tools; it comes by itself."""
+    calc = "plugins: {calc: {python: pegboard.quickstart.calc}}\n"
+    put(
+        "pegboard.yaml", f"{calc}agents: {{a: {{{key}: [file, {name}], discoverable: [calc], dialect: invokeother}}}}\n"
+    )
+    ran = run("check", "--json")
+    assert (ran.code, [(p["severity"], p["code"]) for p in ran.json["problems"]]) == (0, [("warning", "reserved")])
+    names = [tool["name"] for tool in run("surface", "--json").json["tools"]]
+    assert names.count("invokeother_tool") == 1

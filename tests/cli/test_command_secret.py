@@ -14,7 +14,7 @@ from command_support import ERROR, Run, misfits, put
 
 from keyring_files import keyring_in
 from pegboard.config.clients.plain_secrets import in_file
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint, install_line
 from pegboard.support.own_folder import folder_of
 
 VALUE = "hunter22-of-the-command"
@@ -171,7 +171,7 @@ def test_without_the_package_the_line_that_installs_it_is_given(
     assert "the package keyring is not installed" in ran.out + ran.err
     assert install_line(extra="keyring") in ran.out + ran.err
     (problem,) = [one for one in run("check", "--json").json["problems"] if one["code"] == "keyring_missing"]
-    assert (problem["line"], problem["hint"]) == (3, f"Run {install_line(extra='keyring')}.")
+    assert (problem["line"], problem["hint"]) == (3, install_hint(extra="keyring"))
 
 
 # -- what check and measure say --------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_what_is_unavailable_is_refused_with_what_to_do_and_takes_the_whole_load
     assert item.details["unavailable_messages"] == ["docker: Run `pip install docker`."]
     assert item.message == (
         "Toolkit 'devops' is not available now: docker: Run `pip install docker`. "
-        "Nothing of it is loaded; the rest of it works: git."
+        "Nothing of it is loaded; the rest of it works and can be loaded by name: git."
     )
 
 

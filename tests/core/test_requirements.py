@@ -63,7 +63,7 @@ def test_a_tool_whose_requirement_cannot_come_is_unavailable(permissions: Any, n
     desk = Desk(permissions)
     item = desk.load("a").items[0]
     assert (item.status, desk.state) == ("tool_unavailable", DEFAULT)
-    assert item.message == f"Tool 'a' is not available now: {needs}"
+    assert item.message == f"Tool 'a' is not available now: {needs.rstrip('.')}."
 
 
 @pytest.mark.parametrize(

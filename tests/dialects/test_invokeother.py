@@ -11,13 +11,17 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import TURN, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.toolkits import META_TOOLS
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import CommandContext, EndTurn, Use
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.policy import apply_with_policy
+from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
 from pegboard.dialects.names import Payload
+from pegboard.dialects.pegboard import PegboardDialect
+from pegboard.dialects.toolkits import ToolkitsDialect
 
 DIALECT = InvokeOtherDialect()
 ESSENTIAL = ("webaccess_tool", "reminder_tool")
@@ -336,3 +340,54 @@ def test_the_definition_is_one_tool_with_three_modes() -> None:
     assert schema["required"] == ["mode"]
     hinted: Tool = DIALECT.tools(replace(conversation.view(), hints=("weather_tool: Forecasts.",)))[0]
     assert hinted.description.endswith("Not loaded:\nweather_tool: Forecasts.")
+
+
+@pytest.mark.parametrize(
+    ("more", "changes", "text"),
+    [
+        ((Plugin(name="stocks_tool"),), {"switches": {"stocks_tool": False}}, "is disabled in config (enabled=false)"),
+        (
+            (Plugin(name="stocks_tool"),),
+            {"discoverable": ("weather",), "switches": {"stocks_tool": False}},
+            "not found",
+        ),
+        ((Plugin(name="stocks_tool"),), {"discoverable": ("weather",)}, "not found"),
+        (
+            (plugin("stocks_tool", "stocks_tool"),),
+            {"switches": {"stocks_tool": False}},
+            "is disabled in config (enabled=false)",
+        ),
+        ((Plugin(name="stocks_tool", default_on=False),), {}, "is disabled in config (enabled=false)"),
+    ],
+    ids=["a plugin that nobody asked", "not granted and off", "not granted", "a plugin of one tool", "off by default"],
+)  # fmt: skip
+def test_a_plugin_of_one_tool_that_is_off_says_so_where_it_is_granted(
+    more: tuple[Plugin, ...], changes: dict[str, Any], text: str
+) -> None:
+    """MI10, P9: also where its tools are not known, since nothing asks what is off."""
+    said = invoke(talk(*more, **changes), "load", "stocks_tool")
+    assert said["errors"] == [f"stocks_tool {text}"]
+
+
+def test_a_tool_that_another_needs_is_not_called_essential() -> None:
+    """T8, S10: it names what needs it."""
+    conversation = talk(plugin("auth", "auth_tool"), plugin("mail", "mail_tool", requires="auth/auth_tool"))
+    invoke(conversation, "load", "mail_tool")
+    said = invoke(conversation, "unload", "auth_tool")
+    assert said["errors"] == ["auth_tool is needed by mail_tool and cannot be unloaded"]
+    assert "auth_tool" in out(conversation)
+
+
+def test_the_meta_tool_itself_is_an_essential_one() -> None:
+    """MI7, T4: it is there, and stays."""
+    conversation = talk()
+    assert invoke(conversation, "unload", NAME)["errors"] == [f"{NAME} is essential and cannot be unloaded"]
+    assert invoke(conversation, "load", NAME)["message"] == f"Successfully loaded: {NAME}"
+    assert conversation.state.leases == ()
+
+
+@pytest.mark.parametrize("dialect", [DIALECT, ToolkitsDialect(), DiscoveryDialect(), PegboardDialect()])
+def test_every_meta_tool_has_a_name_that_may_be_listed_among_the_own_tools(dialect: Any) -> None:
+    """T4: one list of names in the core stands for all dialects."""
+    view = replace(talk().view(), cut=True)
+    assert {tool.name for tool in dialect.tools(view)} <= META_TOOLS

@@ -226,7 +226,7 @@ def test_a_member_that_is_unavailable_refuses_the_toolkit() -> None:
         "toolkit": "devops",
         "loaded_toolkits": ["research"],
         "message": "Toolkit 'devops' is not available now: github: Set GITHUB_TOKEN. Nothing of it is loaded; the "
-        "rest of it works: docker, aws_lambda.",
+        "rest of it works and can be loaded by name: docker, aws_lambda.",
         "unavailable_messages": ["github: Set GITHUB_TOKEN."],
     }
     assert payload.is_error
@@ -353,3 +353,35 @@ def test_the_definitions_are_those_of_the_seed() -> None:
     assert [tool.wire for tool in tools] == ["list_toolkits", "load_tools", "unload_tools"]
     assert [tool.input_schema.get("required", []) for tool in tools] == [[], ["toolkit"], ["toolkit"]]
     assert [tool.read_only for tool in tools] == [True, False, False]
+
+
+def test_the_rest_of_a_toolkit_that_cannot_be_loaded_whole_is_loaded_by_name() -> None:
+    """P6, S10: what the refusal names can be loaded and unloaded; nothing of another toolkit."""
+    down = plugin("github", "issues").with_fault("", "Set GITHUB_TOKEN.")
+    conversation = talk(down)
+    refused = said(conversation.call("load_tools", toolkit="devops"))
+    assert refused["message"].endswith("docker, aws_lambda.")
+    loaded = conversation.call("load_tools", toolkit="aws_lambda")
+    assert (said(loaded)["status"], said(loaded)["toolkit"]) == ("loaded", "aws_lambda")
+    assert [tool.plugin for tool in loaded.schemas] == ["aws_lambda"] * len(loaded.schemas)
+    assert said(conversation.call("load_tools", toolkit="aws_lambda"))["status"] == "already_loaded"
+    assert said(conversation.call("load_tools", toolkit="github"))["status"] == "tool_unavailable"
+    assert said(conversation.call("unload_tools", toolkit="aws_lambda"))["status"] == "unloaded"
+    assert conversation.state.leases == ()
+    for elsewhere in ("shell", "docker_compose"):
+        assert said(conversation.call("load_tools", toolkit=elsewhere))["status"] == "unknown"
+
+
+def test_a_denied_member_of_a_toolkit_is_not_loaded_by_name() -> None:
+    """P9: it looks like what does not exist."""
+    conversation = talk(switches={"aws_lambda": False})
+    assert said(conversation.call("load_tools", toolkit="aws_lambda"))["status"] == "unknown"
+
+
+def test_an_initial_toolkit_that_is_out_of_scope_is_not_reported_as_loaded() -> None:
+    """P5: listing and loading agree."""
+    conversation = talk(*SHARED, **STARTING, circumstances=APART)
+    listed = said(conversation.call("list_toolkits"))
+    music = next(one for one in listed["toolkits"] if one["name"] == "music")
+    assert (music["loaded"], "music" in listed["loaded_toolkits"]) == (False, False)
+    assert said(conversation.call("load_tools", toolkit="music"))["status"] == "scope_incompatible"

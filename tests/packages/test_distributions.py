@@ -135,7 +135,7 @@ def test_the_code_alone_is_the_library_and_says_how_the_rest_is_added(dist: Path
     pip(python, "install", dist / SLIM)
     assert shown(python, "import pegboard; print(pegboard.Pegboard.__name__)") == "Pegboard"
     refused = ran(python.with_name("pegboard"), "measure", env=ENVIRONMENT, code=6).stderr
-    line = re.search(r"Run (uv pip install .+)\.$", refused.strip())
+    line = re.search(r"Run `(uv pip install .+)`\.$", refused.strip())
     assert line is not None
     install = shlex.split(line[1])[1:]
     assert install[-1].startswith("pegboard-slim[mcp] @ file:")

@@ -12,7 +12,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource
 from pegboard.sources.registry import registered
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 SEED_NAMES = {
     *("docker", "aws_lambda", "github", "duckduckgo", "arxiv", "wikipedia", "pandas", "csv", "visualization", "sql"),
@@ -170,7 +170,7 @@ def test_p6_a_missing_package_is_answered_with_the_line_that_installs_it(absent,
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, absent, plugin], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == f"{install_line(*packages, extra=extra)}\n"
+    assert done.stdout == f"{install_hint(*packages, extra=extra)}\n"
 
 
 def test_nothing_of_agno_is_imported_before_a_toolkit_is_loaded():

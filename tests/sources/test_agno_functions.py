@@ -12,7 +12,7 @@ from pegboard.core.model.tools import CallResult, Confirmation, Tool
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource, AgnoToolkits
 from pegboard.sources.registry import registered
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 NESTED = {
     "pandas/create_pandas_dataframe": {
@@ -240,7 +240,7 @@ async def reason(agno: AgnoSource, name: str) -> str:
 )
 def test_p6_the_install_line_names_what_is_missing(blocked, plugin, overrides, package, tmp_path):
     """P6: and not what is there already."""
-    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_line(package)]
+    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_hint(package)]
 
 
 WITHOUT = textwrap.dedent(
@@ -295,5 +295,5 @@ def test_without_agno_the_packaged_counterpart_stands_in_for_file(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.splitlines() == [
         "file_info find_files list_files list_tree read_file",
-        install_line(extra="agno"),
+        install_hint(extra="agno"),
     ]

@@ -10,7 +10,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.packages import PackageSource, installed
 from pegboard.sources.registry import registered
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 ACME = Path(__file__).resolve().parents[1] / "packages" / "acme_tools"
 SEED_NAMES = {"docker", "aws_lambda", "github", "duckduckgo", "arxiv", "wikipedia"}
@@ -72,7 +72,7 @@ async def test_p6_a_broken_package_costs_only_its_own_plugin(acme, tmp_path, mon
         await PackageSource().describe(installed()["broken"], {})
     with pytest.raises(ToolUnavailableError) as caught:
         await PackageSource().describe(installed()["lost"], {})
-    assert caught.value.hint == install_line("not_there_at_all")
+    assert caught.value.hint == install_hint("not_there_at_all")
     assert not (await call("docker", "docker_ps", {})).is_error
 
 

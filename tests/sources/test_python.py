@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from pegboard.core.model.tools import CallResult
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 
 def text(result: CallResult) -> str:
@@ -282,7 +282,7 @@ async def test_p6_what_is_missing_is_said_with_what_to_do(workshop):
     error = await workshop.refused("needs_s")
     assert error.code == "tool_unavailable"
     assert "needs 'yaml_that_is_not_there'" in error.message
-    assert error.hint == install_line("yaml_that_is_not_there")
+    assert error.hint == install_hint("yaml_that_is_not_there")
     assert "there is no module 'nowhere_s'" in (await workshop.refused("nowhere_s")).message
     workshop.write(
         "there_s.py", "def load_all(): ...\nclass Bad:\n    def __init__(self): raise OSError('disk is full')\n"

@@ -20,7 +20,7 @@ from pegboard.errors import StoreError, StoreSchemaError, StoreUnavailableError
 from pegboard.ports import StateChange
 from pegboard.stores.sql import PostgresStore
 from pegboard.stores.sql.schema import VERSION
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 from postgres_server import PostgresServer
 
 PASSWORD = "hunter2-and-more"
@@ -209,7 +209,7 @@ async def test_a_package_that_is_missing_is_named_with_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     error = await refusal(server.address())
-    assert error.hint == f"Install it: {install_line(extra='postgres')}."
+    assert error.hint == install_hint(extra="postgres")
 
 
 async def test_nothing_that_is_written_down_has_the_password(

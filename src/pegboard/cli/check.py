@@ -38,7 +38,7 @@ from pegboard.operators.known_problems import absent_commands
 from pegboard.operators.pins import OperatorPins
 from pegboard.problems import Problem
 from pegboard.sources.lazy import local_sources
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -231,7 +231,7 @@ def _mcp(configuration: Configuration) -> Iterator[Problem]:
             severity="warning",
             code="mcp_missing",
             message=f"servers need the extra mcp: {missing}.",
-            hint=f"Run {install_line(extra='mcp')}.",
+            hint=install_hint(extra="mcp"),
             place=server.place,
         )
 

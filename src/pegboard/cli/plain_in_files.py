@@ -26,7 +26,7 @@ from pegboard.problems import Problem
 from pegboard.sources.references.keyring_values import delete, store, usable, value_of
 from pegboard.sources.references.stored_names import note_deleted, note_stored
 from pegboard.support import own_folder
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint, install_line
 from pegboard.system_keyring import KeyringError, installed
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def without_keyring(configuration: Configuration) -> Iterator[Problem]:
             severity="warning",
             code="keyring_missing",
             message=message,
-            hint=f"Run {install_line(extra='keyring')}.",
+            hint=install_hint(extra="keyring"),
             place=first.place,
         )
 

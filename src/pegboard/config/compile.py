@@ -39,7 +39,7 @@ from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
-from pegboard.core.model.toolkits import HOST_TOOLS, RESERVED, SHARED_ONLY, Toolkit
+from pegboard.core.model.toolkits import HOST_TOOLS, META_TOOLS, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
 from pegboard.support.own_folder import store_of
@@ -49,8 +49,6 @@ STARTED_WITHIN: Final = 60.0
 INSTALLED_WITHIN: Final = 180.0
 """How long the start of a server may take, in seconds, where it says nothing of that."""
 _DECIDING: Final = ("command", "args", "env", "cwd", "url", "headers", "auth", "type", "transport")
-COMES_BY_ITSELF: Final = "dynamic_tools"
-"""The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,12 +382,13 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
     shared = [m for m in _members(defaults.tools, validated, "defaults", "tools") if split_kind(m.name)[1] not in taken]
+    meta = META_TOOLS - validated.declared("plugins") - validated.declared("servers")
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     return Agent(
         name=name,
-        static=tuple(m for m in (*own, *shared) if m.name not in RESERVED),
-        essential=essential,
+        static=tuple(m for m in (*own, *shared) if m.name not in HOST_TOOLS | meta),
+        essential=tuple(m for m in essential if m.name not in meta),
         host_tools=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_TOOLS)),
         may_delegate=tuple(dict.fromkeys(part.may_delegate)),
         allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),

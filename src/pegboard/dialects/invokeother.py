@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import IDLE_TURNS, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
-from pegboard.core.state.subjects import leased_tools
-from pegboard.dialects.names import DialectSteps, Payload, View, lease_on, meta_tool, with_hints
+from pegboard.dialects.names import DialectSteps, Payload, View, loaded_schemas, meta_tool, with_hints
 from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 NAME = "invokeother_tool"
@@ -55,7 +55,7 @@ class InvokeOtherDialect:
 
 
 def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
-    items = outcome.items if outcome is not None else ()
+    items = [_always_there(item, mode) for item in outcome.items] if outcome is not None else []
     done = f"{mode}ed"
     succeeded = [item for item in items if item.status in SUCCEEDED]
     changed = [item.name for item in succeeded if item.status != "not_loaded"]
@@ -64,7 +64,16 @@ def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
     if errors:
         value["errors"] = errors
     value["message"] = _message(mode, changed, succeeded, errors)
-    return Payload(value=value, is_error=not succeeded, schemas=_schemas(view, succeeded) if mode == "load" else ())
+    return Payload(
+        value=value, is_error=not succeeded, schemas=loaded_schemas(view, succeeded) if mode == "load" else ()
+    )
+
+
+def _always_there(item: Item, mode: str) -> Item:
+    """Return the answer for a name; this tool itself is an essential one, which nobody lists (T4)."""
+    if item.name != NAME or item.status != "not_found":
+        return item
+    return replace(item, status="already_loaded" if mode == "load" else "sticky")
 
 
 def _message(mode: str, changed: list[str], succeeded: list[Item], errors: list[str]) -> str:
@@ -83,6 +92,8 @@ def _error(view: View, item: Item) -> str:
             return f"{item.name} is disabled in config (enabled=false)"
         case "not_found":
             return f"{item.name} not found"
+        case "sticky" if "needed_by" in item.details:
+            return f"{item.name} is needed by {item.details['needed_by']} and cannot be unloaded"
         case "sticky":
             return f"{item.name} is essential and cannot be unloaded"
         case _:
@@ -96,21 +107,15 @@ def _switched_off(view: View, name: str) -> bool:
         return not switch.on and name in view.permissions.agent.allowed_toolkits
     catalog = view.permissions.world.catalog
     plugin = catalog.plugins.get(name)
-    tool = catalog.find_tool(name) if plugin is None else next(iter(plugin.tools), None)
-    if tool is None:
-        return False
-    codes = {reason.code for reason in view.permissions.decide(tool).reasons}
-    return any(code.startswith("granted_") for code in codes) and bool(codes & _DISABLED)
-
-
-def _schemas(view: View, succeeded: list[Item]) -> tuple[Tool, ...]:
-    found = (
-        tool
-        for item in succeeded
-        if item.subject is not None
-        for tool, _ in leased_tools(view.permissions, lease_on(item.subject))
-    )
-    return tuple({tool.id: tool for tool in found}.values())
+    if plugin is not None and not plugin.tools:
+        decision = view.permissions.decide_unseen(plugin)
+    else:
+        tool = catalog.find_tool(name) if plugin is None else next(iter(plugin.tools))
+        if tool is None:
+            return False
+        decision = view.permissions.decide(tool)
+    codes = {reason.code for reason in decision.reasons}
+    return any(code.startswith("granted") for code in codes) and bool(codes & _DISABLED)
 
 
 def _fallback(outcome: Outcome | None) -> Payload:

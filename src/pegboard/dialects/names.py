@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol
@@ -13,8 +13,9 @@ from pegboard.core.model.agents import Activation, Agent
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.commands import Command, Outcome
+from pegboard.core.state.commands import Command, Item, Outcome
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import leased_tools
 
 META_PLUGIN = "pegboard"
 READ_ONLY: JsonObject = {"readOnlyHint": True, "openWorldHint": False}
@@ -245,6 +246,17 @@ def schema_of(tool: Tool) -> JsonObject:
 def lease_on(subject: Ref) -> Lease:
     """Return a lease that stands for everything of a subject, to ask what that is."""
     return Lease(subject=subject, until=UNLOAD)
+
+
+def loaded_schemas(view: View, items: Iterable[Item]) -> tuple[Tool, ...]:
+    """Return the tools of what a load named, each once."""
+    found = (
+        tool
+        for item in items
+        if item.subject is not None
+        for tool, _ in leased_tools(view.permissions, lease_on(item.subject))
+    )
+    return tuple({tool.id: tool for tool in found}.values())
 
 
 def with_hints(text: str, hints: tuple[str, ...]) -> str:

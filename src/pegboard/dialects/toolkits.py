@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import UNLOAD
 from pegboard.core.model.naming import one_line
+from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import from_start
 from pegboard.core.state.commands import Load, Outcome, Unload
@@ -16,6 +17,7 @@ from pegboard.dialects.names import (
     DialectSteps,
     Payload,
     View,
+    loaded_schemas,
     meta_tool,
     with_hints,
 )
@@ -68,10 +70,13 @@ class ToolkitsDialect:
             return (yield from searched(arguments))
         toolkit = str(arguments["toolkit"])
         known = _resolve(view, toolkit)
-        refused = _unreachable(view, toolkit, known)
-        if refused is not None:
-            return refused
-        subject = f"toolkit:{known}"
+        if known is None and _is_member(view, toolkit):
+            known = subject = toolkit
+        else:
+            refused = _unreachable(view, toolkit, known)
+            if refused is not None:
+                return refused
+            subject = f"toolkit:{known}"
         done = yield Load(names=(subject,)) if name == "load_tools" else Unload(names=(subject,))
         return _answer(done.view, str(known), done.outcome)
 
@@ -85,7 +90,13 @@ def loaded(view: View) -> tuple[str, ...]:
     """Return the toolkits that are loaded, in the order in which they were allowed."""
     state = heal(view.permissions, view.state)
     leased = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
-    return tuple(name for name in allowed(view) if name in leased or from_start(view.permissions, name))
+    return tuple(name for name in allowed(view) if name in leased or _starting(view, name))
+
+
+def _starting(view: View, name: str) -> bool:
+    """Return whether a toolkit is loaded from the start, and not out of the session's scope (P5)."""
+    permissions = view.permissions
+    return from_start(permissions, name) and not permissions.out_of_scope(permissions.entries.toolkits[name])
 
 
 def _listing(view: View) -> dict[str, Any]:
@@ -109,9 +120,13 @@ def _listing(view: View) -> dict[str, Any]:
 
 def _tool_names(view: View, toolkit: str) -> list[str]:
     """Return the members as written, without those of which nothing is permitted (P9)."""
+    return [entry.member.name for entry in _members(view, toolkit)]
+
+
+def _members(view: View, toolkit: str) -> list[Entry]:
     plugins = view.permissions.world.catalog.plugins
     return [
-        entry.member.name
+        entry
         for entry in view.permissions.entries.toolkits[toolkit]
         if any(view.permissions.permits(tool) for tool in entry.tools)
         or (not entry.tools and view.permissions.grants_unseen(plugins[entry.plugin]))
@@ -125,6 +140,12 @@ def _resolve(view: View, name: str) -> str | None:
         return name
     near = [known for known in toolkits if known.casefold() == name.casefold()]
     return near[0] if len(near) == 1 else None
+
+
+def _is_member(view: View, name: str) -> bool:
+    """Return whether a member of an allowed toolkit is named: what of it works is loaded so, if the whole cannot be."""
+    members = (entry for toolkit in allowed(view) for entry in _members(view, toolkit))
+    return any(name in (entry.member.name, entry.plugin) for entry in members)
 
 
 def _unreachable(view: View, asked: str, known: str | None) -> Payload | None:
@@ -154,8 +175,7 @@ def _answer(view: View, toolkit: str, outcome: Outcome | None) -> Payload:
         extra["takes_effect"] = outcome.takes_effect
     schemas: tuple[Tool, ...] = ()
     if item.status in ("loaded", "already_loaded"):
-        entries = view.permissions.entries.toolkits.get(toolkit, ())
-        schemas = tuple(t for e in entries for t in e.tools if view.permissions.permits(t))
+        schemas = loaded_schemas(view, [item])
     return _payload(view, toolkit, item.status, item.message, schemas=schemas, **extra)
 
 

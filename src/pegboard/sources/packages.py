@@ -27,7 +27,7 @@ from pegboard.sources.signatures import (
     constructs,
     distribution_of,
 )
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 log = logging.getLogger("pegboard")
 
@@ -180,7 +180,7 @@ def _explained(spec: RegisteredSpec) -> Generator[None]:
         absent = (error.name if isinstance(error, ModuleNotFoundError) else None) or ""
         raise ToolUnavailableError(
             f"plugin '{spec.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}",
-            hint=install_line(distribution_of(absent)) if absent else f"Reinstall or update '{package}'.",
+            hint=install_hint(distribution_of(absent)) if absent else f"Reinstall or update '{package}'.",
         ) from error
 
 

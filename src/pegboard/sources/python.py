@@ -29,7 +29,7 @@ from pegboard.sources.signatures import (
     nothing_adopted,
 )
 from pegboard.sources.stdout import plugin_output
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 
 class PythonSource(HookedSource):
@@ -156,5 +156,5 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
         )
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
-        hint=install_line(distribution_of(error.name)),
+        hint=install_hint(distribution_of(error.name)),
     )

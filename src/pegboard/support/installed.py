@@ -43,6 +43,11 @@ def install_line(*packages: str, extra: str = "") -> str:
     return _line(pip, own, *packages)
 
 
+def install_hint(*packages: str, extra: str = "") -> str:
+    """Return :func:`install_line` as a sentence, in which the line ends where its quotes end."""
+    return f"Run `{install_line(*packages, extra=extra)}`."
+
+
 def _line(command: str, *words: str) -> str:
     return " ".join([command, *(shlex.quote(word) for word in words if word)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from pegboard.config.check.member_checks import TOOLS, alike, check_members
+from pegboard.config.check.member_checks import ESSENTIAL, TOOLS, alike, check_members
 from pegboard.config.check.member_names import Meaning, MemberNames
 from pegboard.config.compile import UncheckedConfig, boolean
 from pegboard.config.problem_codes import error, warning
@@ -62,15 +62,18 @@ def _delegates(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Ite
 def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield what is wrong with the agent's own tools: static and essential ones."""
     place = config.validated.place
-    own = [
-        Member(name=name, overrides=overrides, place=place("agents", agent.name, "tools", index))
-        for index, (name, overrides) in enumerate(part.tools)
-    ]
+    own, essential = (
+        [
+            Member(name=name, overrides=overrides, place=place("agents", agent.name, key, index))
+            for index, (name, overrides) in enumerate(written)
+        ]
+        for key, written in ((TOOLS, part.tools), (ESSENTIAL, part.essential))
+    )
     yield from check_members(own, names, TOOLS)
-    yield from check_members(agent.essential, names, "essential")
-    essential = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
+    yield from check_members(essential, names, ESSENTIAL)
+    always = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
     for item in own:
-        if names.meaning(item.name).identity in essential:
+        if names.meaning(item.name).identity in always:
             message = f"'{item.name}' stands in essential and in tools."
             hint = "Essential tools are always loaded: remove it here."
             yield warning("duplicate_name", message, item.place, hint)

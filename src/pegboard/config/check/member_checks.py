@@ -6,23 +6,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pegboard.config.check.member_names import Meaning, MemberNames
-from pegboard.config.compile import COMES_BY_ITSELF
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Member
-from pegboard.core.model.toolkits import HOST_TOOLS
+from pegboard.core.model.toolkits import HOST_TOOLS, META_TOOLS
 from pegboard.problems import Problem
 
-TOOLS, DEFAULTS = "tools", "defaults"
-"""Where the host's own tools may stand."""
+TOOLS, DEFAULTS, ESSENTIAL = "tools", "defaults", "essential"
+"""Lists of an agent's own tools; the host's own tools may stand in the first two."""
+_OWN = (TOOLS, DEFAULTS, ESSENTIAL)
 
 
 def check_members(items: Iterable[Member], names: MemberNames, where: str) -> Iterator[Problem]:
     """Yield the names that mean nothing, and what stands twice."""
     first: dict[Any, Member] = {}
     for item in items:
-        if item.name == COMES_BY_ITSELF and names.meaning(item.name).kind in ("unknown", "unsure"):
+        if where in _OWN and item.name in META_TOOLS and names.meaning(item.name).kind in ("unknown", "unsure"):
             message = f"'{item.name}' comes by itself where it is needed."
             yield warning("reserved", message, item.place, "Remove it.")
             continue

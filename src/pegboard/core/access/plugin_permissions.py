@@ -50,9 +50,12 @@ class PluginPermissions:
         agent, denials = self._given.agent, tuple(self._decisions.denials(_nameless(plugin), plugin))
         named = self._given.entries.by_plugin.get(plugin.name, ())
         where = plugin.place or next((entry.member.place for entry in named), agent.place)
+        text = f"Plugin '{plugin.name}' is granted to agent '{agent.name}'."
+        granted = Reason(code="granted", text=text, where=where)
         if self.grants_unseen(plugin):
-            text = f"Plugin '{plugin.name}' is granted to agent '{agent.name}'."
-            return Decision(permitted=True, reasons=(Reason(code="granted", text=text, where=where),))
+            return Decision(permitted=True, reasons=(granted,))
+        if denials and self._names_whole(plugin):
+            return Decision(permitted=False, reasons=(*denials, granted))
         text = f"Plugin '{plugin.name}' is not granted to agent '{agent.name}'."
         reason = Reason(code="not_granted", text=text, where=where)
         return Decision(permitted=False, reasons=denials or (reason,))

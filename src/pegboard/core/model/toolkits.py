@@ -16,6 +16,15 @@ HOST_TOOLS = frozenset({"delegate", "self_config"})
 RESERVED = HOST_TOOLS | {"dynamic_tools"}
 """Names that may not stand in a toolkit (T3, seed 001)."""
 
+META_TOOLS = frozenset(
+    {
+        *("dynamic_tools", "invokeother_tool", "search_tools", "load_tools", "unload_tools", "list_toolkits"),
+        *("capability_list", "discover_tools", "activate_tool", "list_tool_categories", "list_toolbelts"),
+        *("call_tool", "call_read_only_tool"),
+    }
+)
+"""Names of meta-tools, and what seed 001 calls them together: nobody lists them, and listing them does no harm (T4)."""
+
 SHARED_ONLY = frozenset({"spotify", "homeassistant"})
 """Plugins that work only where they are shared (P5, seed 001)."""
 

@@ -124,7 +124,7 @@ def _refused(
         return Item(
             name="",
             status="tool_unavailable",
-            message=f"{subject} is not available now: {' '.join(faults)}{rest}",
+            message=f"{subject} is not available now: {' '.join(map(_ended, faults))}{rest}",
             details={"unavailable_messages": list(faults)},
         )
     return _over_budget(permissions, state, state.with_lease(lease), subject, terms)
@@ -135,7 +135,14 @@ def _rest(entries: tuple[Entry, ...], tools: tuple[Tool, ...], faults: tuple[str
     broken = {fault.partition(":")[0] for fault in faults}
     broken |= {tool.plugin for tool in tools if tool.wire in broken}
     whole = [entry.plugin for entry in entries if entry.plugin not in broken]
-    return f" Nothing of it is loaded; the rest of it works: {', '.join(dict.fromkeys(whole))}." if whole else ""
+    if not whole:
+        return ""
+    names = ", ".join(dict.fromkeys(whole))
+    return f" Nothing of it is loaded; the rest of it works and can be loaded by name: {names}."
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
 def _loaded_message(subject: str, terms: CommandContext) -> str:

@@ -24,12 +24,13 @@ def unload(permissions: CompiledPermissions, state: State, name: str, terms: Com
         return state, not_found(permissions, state, name)
     targets = frozenset(tool.id for tool in tools)
     after = _without(permissions, state, ref, targets)
-    subject, changes = title(permissions, ref), after != state
+    subject, changes, details = title(permissions, ref), after != state, dict[str, object]()
     requiring = _requiring(permissions, after, targets)
     if _sticky(permissions, state, ref, targets, changes=changes):
         status, message = "sticky", f"{subject} cannot be unloaded: it is loaded from the start."
     elif not changes and requiring and ref.kind != "toolkit":
         status, message = "sticky", f"{subject} cannot be unloaded: {requiring} needs it."
+        details = {"needed_by": requiring}
     elif not changes:
         status, message = "not_loaded", f"{subject} is not loaded."
     elif not terms.stable:
@@ -39,7 +40,7 @@ def unload(permissions: CompiledPermissions, state: State, name: str, terms: Com
         seen = (state.seen or state.leases) if terms.from_next_turn else ()
         after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref), seen=seen)
         return after, Item(name=name, status="unloaded", message=message, subject=ref)
-    return state, Item(name=name, status=status, message=message, subject=ref)
+    return state, Item(name=name, status=status, message=message, subject=ref, details=details)
 
 
 def _unloaded_message(subject: str, requiring: str, terms: CommandContext) -> str:

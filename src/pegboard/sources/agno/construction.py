@@ -33,7 +33,7 @@ from pegboard.sources.signatures import (
     summary,
 )
 from pegboard.sources.stdout import plugin_output
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 _BASE: Final = "agno.tools.toolkit"
 _OF_BASE: Final = frozenset(
@@ -188,7 +188,7 @@ class AgnoToolkits:
         if absent := absent_packages(packages):
             raise ToolUnavailableError(
                 f"plugin '{plugin}' needs {' and '.join(map(repr, absent))}, not installed.",
-                hint=install_line(*absent),
+                hint=install_hint(*absent),
             )
         return _without(found, _DATABASE), {_DATABASE: self._database.get()}
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.signatures import Parameters, distribution_of, is_installed
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 _PIP_LINE: Final = re.compile(r"pip install (?:-U )?([^`\n]*[\w\]'])")
 _LACKS_CREDENTIAL: Final = re.compile(
@@ -70,8 +70,8 @@ def _install_hint(text: str, packages: Sequence[str], module: str = "") -> str:
     found = _PIP_LINE.search(text)
     if found:
         named = found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")
-        return install_line(*shlex.split(named))
-    return install_line(*(absent_packages(packages) or [distribution_of(module or "agno")]))
+        return install_hint(*shlex.split(named))
+    return install_hint(*(absent_packages(packages) or [distribution_of(module or "agno")]))
 
 
 def absent_packages(packages: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from pegboard.sources.agno.loggers import QuietLoggers
 from pegboard.sources.agno.schedules import MODULE
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import LocalPlugin, LocalSource, Making, built, in_thread
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 _LOADER: Final = "agno:"
 
@@ -73,5 +73,5 @@ def _without_agno(spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
         return built(importlib.import_module(spec.counterpart), overrides, plugin=spec.name)
     raise ToolUnavailableError(
         f"plugin '{spec.name}' is a toolkit of Agno, which is not installed.",
-        hint=install_line(*spec.packages, extra="agno"),
+        hint=install_hint(*spec.packages, extra="agno"),
     )

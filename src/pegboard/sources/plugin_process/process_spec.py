@@ -17,7 +17,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.mcp_extra import lacking
 from pegboard.sources.code import imported_from
 from pegboard.sources.plugin_process.forms import SETTINGS
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 _PROGRAM: Final = Path(__file__).with_name("child") / "__main__.py"
 _CONSTRUCTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,7 +74,7 @@ def process_spec(
         raise ToolUnavailableError(f"plugin '{spec.name}' cannot have a process of its own: there is no interpreter.")
     if missing := lacking():
         message = f"plugin '{spec.name}' is confined, and a process of its own needs the extra mcp: {missing}."
-        raise ToolUnavailableError(message, hint=f"Run {install_line(extra='mcp')}.")
+        raise ToolUnavailableError(message, hint=install_hint(extra="mcp"))
     settings = {
         "kind": type(spec).__name__,
         "spec": {key: getattr(spec, key) for key in _CONSTRUCTED_BY[type(spec).__name__]},

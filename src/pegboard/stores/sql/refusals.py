@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError, StoreUnavailableError, store_unavailable
-from pegboard.support.installed import install_line
+from pegboard.support.installed import install_hint
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ def require_packages() -> None:
     except ImportError as error:
         raise StoreError(
             f"A store in PostgreSQL needs the package {error.name}, which cannot be loaded.",
-            hint=f"Install it: {install_line(extra='postgres')}.",
+            hint=install_hint(extra="postgres"),
         ) from error
     del psycopg, psycopg_pool
 
