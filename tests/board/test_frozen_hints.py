@@ -189,3 +189,36 @@ async def test_hints_of_real_agno_toolkits_stay_to_the_byte(tmp_path: Path) -> N
     async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
         session = await board.session(agent="researcher", session_id="s")
         assert await hints(session) == before
+
+
+@pytest.mark.parametrize("agent", ["open", "mira", "kits", "tiny"])
+async def test_a_session_without_an_id_has_no_hints(config: Path, agent: str) -> None:
+    """S4: it has no meta-tools, so that nothing could load what they name; what comes later is not named either."""
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent=agent)
+        for _ in range(2):
+            surface = await session.surface()
+            assert (surface.hints, surface.suffix, surface.tokens.text) == ((), "", 0)
+            await board.ready()
+        assert await hints(await board.session(agent=agent, session_id="s"))
+
+
+async def test_over_mcp_tools_that_are_plugins_of_their_own_are_hinted_with_what_they_are_for(tmp_path: Path) -> None:
+    """F2, MI4: forty of them, each a name and some words, in a description that no client cuts."""
+    names = [f"number{n}_tool" for n in range(40)]
+    for name in names:
+        text = f'def {name}() -> str:\n    """Get {name} for any place on earth. And more."""\n    return ""\n'
+        (tmp_path / f"{name}.py").write_text(text)
+    path = tmp_path / "pegboard.yaml"
+    plugins = "\n".join(f"  {name}: {{python: {name}}}" for name in names)
+    path.write_text(f"plugins:\n{plugins}\nagents: {{mira: {{dialect: invokeother, discoverable: ['*']}}}}\n")
+    async with Pegboard.open(path) as board:
+        await board.ready()
+        session = await board.session(session_id="s", host=GATEWAY)
+        described = (await session.surface()).find("invokeother_tool")
+        assert described is not None
+        text = described.tool.description
+        assert len(text) <= 2048
+        lines = [line for line in text.splitlines() if line.startswith("number")]
+        assert [line.partition(":")[0] for line in lines] == names
+        assert all(line.partition(": ")[2].startswith("Get ") for line in lines)

@@ -282,3 +282,29 @@ def test_what_is_known_to_be_unavailable_is_searched_as_before() -> None:
     before, after = (searchable(access_of(one, fine, discoverable=("*",)), None) for one in (ships, down))
     assert [group.name for group in before.groups] == ["ships"]
     assert (after.groups, after.tools) == (before.groups, before.tools)
+
+
+def test_a_plugin_of_one_tool_is_hinted_by_the_tool_with_as_many_words_as_there_is_room_for() -> None:
+    """F2, MI4: its name is said once; where there is little room, the words go first."""
+    text = "Looks after one matter of all that people ask for every day. More."
+    names = [f"n{n}_tool" for n in range(40)]
+    found = (plugin(name, tool(name, name, description=text)) for name in names)
+    permissions = access_of(*found, discoverable=("*",))
+    for room in (2500, 1900, 1300, 1100):
+        lines = rendered(permissions, words, budget=None, characters=room, form="tools").lines
+        assert sum(len(line) + 1 for line in lines) <= room
+        assert [line.partition(":")[0] for line in lines] == names
+        assert all(line.partition(": ")[2].startswith("Looks after") for line in lines)
+    assert rendered(permissions, words, budget=None, characters=420, form="tools").lines == tuple(names)
+
+
+def test_beside_plugins_of_several_tools_one_that_is_alone_has_words_of_its_own() -> None:
+    """F2: the others are their names by plugin; so is one whose name does not say its plugin."""
+    alone = plugin("mail", tool("mail", "send_mail", description="Send a letter. Slowly, as letters are."))
+    several = plugin("git", *(tool("git", f"a_rather_long_name_{n}", description=LONG) for n in range(20)))
+    permissions = access_of(
+        alone, plugin("docker", tool("docker", "ps", description=LONG)), several, discoverable=("*",)
+    )
+    lines = rendered(permissions, words, budget=None, characters=560, form="tools").lines
+    assert lines[:2] == ("send_mail: Send a letter.", "docker: ps")
+    assert lines[2].startswith("git: a_rather_long_name_0, ")

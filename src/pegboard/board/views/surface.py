@@ -19,6 +19,7 @@ from pegboard.board.meta_tools import (
 )
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Rendered, Snapshot, view_of
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.model.delivery import Host
@@ -51,7 +52,7 @@ def checked_message(message: object) -> str | None:
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
     """Return what goes to the model at this step; without ``loaded`` the part that no load changes."""
     info = snapshot.info
-    shown = None if info.host.calls_through else session_hints(services, info, snapshot.permissions, snapshot.state)
+    shown = session_hints(services, info, snapshot.permissions, snapshot.state) if _is_hinted(info) else None
     rendered = await _known_or_rendered(services, snapshot, shown, loaded=loaded)
     focus = await _focus_of(services, snapshot.permissions, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
@@ -62,8 +63,13 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
 async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
     """Return what would go to the model next, for whoever only looks: nothing of it counts as shown."""
     info = snapshot.info
-    shown = None if info.host.calls_through else hints_to_show(services, info, snapshot.permissions, snapshot.state)
+    shown = hints_to_show(services, info, snapshot.permissions, snapshot.state) if _is_hinted(info) else None
     return await _rendered(services, snapshot, shown, loaded=True)
+
+
+def _is_hinted(info: SessionInfo) -> bool:
+    """Return whether a surface has hints: over MCP meta-tools have them, and without an id nothing can be loaded."""
+    return info.stable and not info.host.calls_through
 
 
 async def _known_or_rendered(

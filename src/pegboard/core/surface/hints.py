@@ -9,7 +9,7 @@ from itertools import groupby, islice
 
 from pegboard.core.access.names import name_to_load
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
-from pegboard.core.model.naming import first_sentence, one_line
+from pegboard.core.model.naming import first_purpose, first_sentence, one_line
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
@@ -92,10 +92,12 @@ def _rendered(
     if found is not None:
         if not (found.toolkits or found.tools or found.plugins):
             return ShownHints()
-        for tier in _TIERS[: None if found.tools else _WITHOUT_TOOLS]:
+        for tier in _TIERS:
             lines = tuple(tier.lines(permissions, found))
             if room.holds(lines):
                 return ShownHints(lines=lines, about=found.about, whole=tier is _TIERS[0])
+        if found.tools and (lines := _in_few_words(permissions, found, room)):
+            return ShownHints(lines=lines, about=found.about, whole=False)
     return _of_plugins(permissions, room, loadout, form, finds)
 
 
@@ -120,26 +122,43 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class _Tier:
-    """How much is said of each: of toolkits and plugins, and of tools (None: names by plugin)."""
+    """How much is said of each toolkit, plugin and tool."""
 
     text: Shorten
-    of_tool: Shorten | None
 
     def lines(self, permissions: CompiledPermissions, found: Hinted) -> Iterator[str]:
         """Yield the lines on what is hinted."""
         yield from _toolkit_lines(permissions, found.toolkits, self.text)
-        if self.of_tool is None:
-            yield from _names(permissions, found.tools)
-        else:
-            for tool in found.tools:
-                yield _line(name_to_load(permissions, tool), self.of_tool(tool.description))
+        for tool in found.tools:
+            yield _line(name_to_load(permissions, tool), self.text(tool.description))
         for plugin in found.plugins:
             yield _line(plugin.name, self.text(plugin.description))
 
 
-_TIERS = (_Tier(str, str), _Tier(first_sentence, first_sentence), _Tier(first_sentence, None))
-_WITHOUT_TOOLS = 2
-"""The tiers that differ where no tools are hinted one by one."""
+_TIERS = (_Tier(str), _Tier(first_sentence))
+
+
+def _in_few_words(permissions: CompiledPermissions, found: Hinted, room: _Room) -> tuple[str, ...]:
+    """Return the names of the tools by plugin, or nothing where they do not fit.
+
+    A tool that is the only one of its plugin has as many words behind its name as there is room for.
+    """
+
+    def lines(limit: int) -> tuple[str, ...]:
+        toolkits = _toolkit_lines(permissions, found.toolkits, first_sentence)
+        plugins = (_line(plugin.name, first_sentence(plugin.description)) for plugin in found.plugins)
+        return (*toolkits, *_names(permissions, found.tools, limit), *plugins)
+
+    bare = lines(0)
+    if not room.holds(bare):
+        return ()
+    longer = map(lines, _PURPOSE_CHARACTERS) if _alone(found.tools) else ()
+    return next((one for one in longer if room.holds(one)), bare)
+
+
+def _alone(tools: Iterable[Tool]) -> bool:
+    """Return whether a tool is the only one of its plugin here."""
+    return 1 in Counter(tool.plugin for tool in tools).values()
 
 
 def _toolkit_lines(permissions: CompiledPermissions, toolkits: Iterable[Toolkit], shorten: Shorten) -> Iterator[str]:
@@ -150,12 +169,21 @@ def _toolkit_lines(permissions: CompiledPermissions, toolkits: Iterable[Toolkit]
         yield f"{_line(toolkit.name, shorten(text))}{known}"
 
 
-def _names(permissions: CompiledPermissions, tools: Iterable[Tool]) -> Iterator[str]:
-    """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter."""
+def _names(permissions: CompiledPermissions, tools: Iterable[Tool], limit: int = 0) -> Iterator[str]:
+    """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter.
+
+    One that is alone and names its plugin stands by itself, with what it is for in at most ``limit`` characters.
+    """
     listed = tuple(tools)
     times = Counter(tool.name for tool in listed)
     for plugin, group in groupby(listed, key=lambda tool: tool.plugin):
-        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else name_to_load(permissions, t) for t in group))
+        of_plugin = tuple(group)
+        names = [t.name if times[t.name] == 1 else name_to_load(permissions, t) for t in of_plugin]
+        if len(names) == 1 and plugin in name_to_load(permissions, of_plugin[0]):
+            text = clipped(first_purpose(of_plugin[0].description), limit) if limit else ""
+            yield _line(name_to_load(permissions, of_plugin[0]), text)
+        else:
+            yield _line(plugin, ", ".join(names))
 
 
 # -- by plugin -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pegboard.core.access.names import display_name
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.name_conflicts import name_conflicts
@@ -231,7 +231,7 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
         parts.append(f"Loaded from the next request on: {', '.join(later)}.")
     gone = [name for name in state.evicted if name not in names and not revealed]
     if gone:
-        parts.append(f"Unloaded at the end of the last turn: {', '.join(gone)}.")
+        parts.append(f"Unloaded at the end of the last turn: {some_of(gone)}.")
     if state.loadout is not None:
         parts.append(f"Active loadout: {state.loadout}; what it excludes is out of reach.")
     if state.shrunk is not None:
