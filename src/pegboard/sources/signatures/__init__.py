@@ -5,12 +5,9 @@ from pegboard.sources.signatures.constructed import (
     Built,
     LocalPlugin,
     WithoutHooks,
-    as_result,
     blocks,
     called,
-    failure,
     given_up,
-    image_type,
     run,
 )
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
@@ -30,6 +27,7 @@ from pegboard.sources.signatures.plugins import (
     constructs,
     nothing_adopted,
 )
+from pegboard.sources.signatures.results import as_result, failure, image_type
 from pegboard.support.threads import end_free_threads, in_thread, run_here
 
 __all__ = [

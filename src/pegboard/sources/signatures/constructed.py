@@ -1,22 +1,20 @@
-"""Plugins of this process that are ready to be called: their functions are run, and results put in MCP's shapes."""
+"""Plugins of this process that are ready to be called: their functions are run."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import inspect
-import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, text_result
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
+from pegboard.sources.signatures.results import as_result, failure, takes_time
 from pegboard.sources.stdout import IN_PLUGIN
 from pegboard.support.threads import in_thread, settled
 
@@ -131,21 +129,11 @@ def takes_nothing(method: object) -> bool:
     return all(p.default is not p.empty or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
 
 
-# -- calls of functions, and their results ----------------------------------------------------------
+# -- calls of functions ----------------------------------------------------------
 
 
 HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""
-
-MOST_ERRORS: Final = 10
-"""So many exceptions of a group are told."""
-
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 async def run(tool: Described, arguments: JsonObject, *, principal: str) -> CallResult:
@@ -161,7 +149,7 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
             refusal = await in_thread(tool.mark.guard, principal, arguments)
             if refusal:
                 return _refused(tool.name, refusal)
-        return as_result(await _returned(tool.function, positional, named))
+        return await _returned(tool.function, positional, named)
     except BaseException as error:  # whatever user code raises is the tool's own failure
         if given_up(error):
             raise
@@ -198,70 +186,19 @@ def given_up(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def failure(error: BaseException) -> CallResult:
-    """Return an error result with the exception's type and message, without a traceback; of a group those within."""
-    within = list(islice(_single(error), MOST_ERRORS + 1))
-    lines = [_error_text(one) for one in within[:MOST_ERRORS]]
-    if len(within) > MOST_ERRORS:
-        lines.append("and more")
-    return text_result("\n".join(dict.fromkeys(lines)), is_error=True)
-
-
-def _single(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, or those of a group and of the groups in it."""
-    pending = [error]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, BaseExceptionGroup):
-            group = cast("BaseExceptionGroup[BaseException]", one)
-            pending += reversed(group.exceptions)
-        else:
-            yield one
-
-
-def _error_text(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        text = str(error).strip()
-    except Exception:  # an exception without a text of its own
-        text = ""
-    return f"{name}: {text}" if text else name
-
-
-def as_result(value: Any) -> CallResult:
-    """Return a value in MCP's shapes.
-
-    Text stays text and None is empty text; images are image blocks, other bytes embedded
-    resources; everything else is JSON text, objects also structured content.
-    """
-    match value:
-        case CallResult():
-            return value
-        case None:
-            return text_result("")
-        case str():
-            return text_result(value)
-        case bytes() | bytearray():
-            return CallResult(content=(_binary(bytes(value)),))
-        case _:
-            return _json_result(value)
-
-
-def image_type(data: bytes) -> str | None:
-    """Return the media type of an image by its first bytes, or None."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
-
-
-async def _returned(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+async def _returned(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> CallResult:
     target = _target(function)
     if inspect.iscoroutinefunction(target):
-        return await function(*positional, **named)
-    if inspect.isasyncgenfunction(target):
-        return await _collected(function(*positional, **named))
-    value = await in_thread(_drained, function, positional, named)
-    return await settled(value) if inspect.isawaitable(value) else value
+        value = await function(*positional, **named)
+    elif inspect.isasyncgenfunction(target):
+        value = function(*positional, **named)
+    else:
+        value = await in_thread(_called, function, positional, named)
+    if inspect.isawaitable(value):
+        value = await settled(value)
+    if inspect.isasyncgen(value):
+        value = await settled(_collected(value))
+    return await in_thread(as_result, value) if takes_time(value) else as_result(value)
 
 
 def blocks(tool: Described) -> bool:
@@ -276,9 +213,12 @@ def _target(function: Callable[..., Any]) -> Any:
     return function if called else getattr(function, "__call__", function)  # noqa: B004
 
 
-def _drained(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+def _called(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+    """Return the result of a blocking function, or what it returned to be awaited in the loop."""
     value = function(*positional, **named)
-    return _joined(list(cast("Iterator[Any]", value))) if inspect.isgenerator(value) else value
+    if inspect.isgenerator(value):
+        value = _joined(list(cast("Iterator[Any]", value)))
+    return value if inspect.isawaitable(value) or inspect.isasyncgen(value) else as_result(value)
 
 
 async def _collected(parts: AsyncIterator[Any]) -> Any:
@@ -296,23 +236,3 @@ def _refused(name: str, reason: str) -> CallResult:
 
 def _refusal(name: str, reason: str) -> str:
     return f"{name} was refused by its guard: {reason}"
-
-
-def _binary(data: bytes) -> JsonObject:
-    encoded = base64.b64encode(data).decode()
-    kind = image_type(data)
-    if kind is not None:
-        return {"type": "image", "data": encoded, "mimeType": kind}
-    resource = {"uri": "pegboard://result", "mimeType": "application/octet-stream", "blob": encoded}
-    return {"type": "resource", "resource": resource}
-
-
-def _json_result(value: Any) -> CallResult:
-    from pydantic_core import to_jsonable_python
-
-    plain = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings", fallback=str)
-    if isinstance(plain, str):
-        return text_result(plain)
-    text = json.dumps(plain, ensure_ascii=False)
-    structured = dict(cast("Mapping[str, Any]", plain)) if isinstance(plain, dict) else None
-    return CallResult(content=({"type": "text", "text": text},), structured=structured)
