@@ -8,7 +8,7 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -16,9 +16,13 @@ T = TypeVar("T")
 
 
 class _Worker:
-    """A daemon thread that runs one job after the other, and ends when none comes for a while."""
+    """A daemon thread that runs one job after the other, and ends when none comes for a while.
+
+    One that is ``kept`` belongs to somebody: it is given no other work, and ends when it is told to.
+    """
 
     def __init__(self) -> None:
+        self.kept = False
         self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pegboard-tool", daemon=True)
         self._thread.start()
@@ -29,10 +33,15 @@ class _Worker:
 
     def end(self) -> None:
         """End the thread of a worker that is free."""
-        self._jobs.put(None)
+        self.leave()
         self._thread.join(_ENDING)
 
+    def leave(self) -> None:
+        """Let the thread end once its jobs are done."""
+        self._jobs.put(None)
+
     def _run(self) -> None:
+        _this_thread.worker = self
         while True:
             try:
                 job = self._jobs.get(timeout=_KEPT)
@@ -45,7 +54,8 @@ class _Worker:
                 return
             report = job()
             del job
-            _free.append(self)
+            if not self.kept:
+                _free.append(self)
             report()
             del report
 
@@ -55,6 +65,7 @@ _KEPT: Final = 30.0
 _ENDING: Final = 1.0
 """How long the end of a thread without work is waited for, in seconds."""
 _free: deque[_Worker] = deque()
+_this_thread = threading.local()
 
 
 def _forget_workers() -> None:
@@ -125,6 +136,37 @@ async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) ->
     """
     if _LOOP.get() is not None:
         return contextvars.copy_context().run(_as_in_thread, function, args, kwargs)
+    return await _done_by(_free_worker(), function, args, kwargs)
+
+
+class KeptThread:
+    """One thread for whatever only that thread may use; its jobs wait for each other."""
+
+    def __init__(self, worker: _Worker) -> None:
+        self._worker = worker
+
+    async def run(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run a blocking function in this thread, in the caller's context."""
+        return await _done_by(self._worker, function, args, {})
+
+    def end(self) -> None:
+        """End the thread once its jobs are done; it is not waited for."""
+        self._worker.leave()
+
+
+def keep_this_thread() -> KeptThread | None:
+    """Return the thread that this runs in, which is given no other work from now on.
+
+    None where :func:`in_thread` did not start it, or it is kept already.
+    """
+    worker: _Worker | None = getattr(_this_thread, "worker", None)
+    if worker is None or worker.kept:
+        return None
+    worker.kept = True
+    return KeptThread(worker)
+
+
+async def _done_by(worker: _Worker, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -144,7 +186,7 @@ async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) ->
 
         return report
 
-    _free_worker().do(work)
+    worker.do(work)
     return await future
 
 

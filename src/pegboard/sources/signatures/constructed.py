@@ -15,12 +15,14 @@ from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import as_result, failure, takes_time
+from pegboard.sources.signatures.thread_bound import ObjectThreads
 from pegboard.sources.stdout import IN_PLUGIN
 from pegboard.support.threads import in_thread, settled
 
 T = TypeVar("T")
 LIFE_CYCLE: Final = frozenset({"close", "aclose"})
 NO_PARAMETERS: Final = Parameters()
+ANY_THREAD: Final = ObjectThreads()
 CONDITION: Final = "is_available"
 """The name of a method or module function that says whether a plugin can run now (T12)."""
 
@@ -74,12 +76,14 @@ class Built:
     description: str = ""
     owner: object = None
     condition: Callable[..., Any] | None = None
+    threads: ObjectThreads = field(default_factory=ObjectThreads)
 
     def predicate(self, name: str) -> Callable[..., Any] | None:
         """Return the predicate of this name: the plugin's own, or ``is_available TOOL`` of a tool's mark (T12)."""
         _, _, tool = name.partition(" ")
         described = self.tools.get(tool)
-        return described.mark.is_available if described is not None else self.condition if not tool else None
+        found = described.mark.is_available if described is not None else self.condition if not tool else None
+        return found if found is None or self.threads.kept is None else partial(self.threads.run, found)
 
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the plugin."""
@@ -96,21 +100,26 @@ class Built:
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function; what it raises is an error result."""
-        return await run(called(self.tools, plugin, name), arguments, principal=context.principal)
+        return await run(called(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads)
 
     async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
         """Return what guard and approval hook of a function say to a call, before it runs."""
-        return await hook_answer(called(self.tools, plugin, name), arguments, principal=context.principal)
+        return await hook_answer(
+            called(self.tools, plugin, name), arguments, principal=context.principal, threads=self.threads
+        )
 
     async def aclose(self) -> None:
         """Call the ``aclose`` or ``close`` of what was constructed."""
-        for name in ("aclose", "close"):
-            method = getattr(self.owner, name, None)
-            if method is not None and takes_nothing(method):
-                outcome = await in_thread(method)
-                if inspect.isawaitable(outcome):
-                    await outcome
-                return
+        try:
+            for name in ("aclose", "close"):
+                method = getattr(self.owner, name, None)
+                if method is not None and takes_nothing(method):
+                    outcome = await self.threads.run(method)
+                    if inspect.isawaitable(outcome):
+                        await outcome
+                    return
+        finally:
+            self.threads.end()
 
 
 def called(tools: Mapping[str, T], plugin: str, name: str) -> T:
@@ -136,20 +145,22 @@ HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""
 
 
-async def run(tool: Described, arguments: JsonObject, *, principal: str) -> CallResult:
+async def run(
+    tool: Described, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
+) -> CallResult:
     """Return what the function returned; what it raised, or its guard's refusal, is an error result.
 
-    Functions that are not coroutines run in a thread. A refusal of the guard has
+    Functions that are not coroutines run in one of the ``threads``. A refusal of the guard has
     ``{"pegboard/refused_by": "guard"}`` in its ``meta`` (T10).
     """
     token = IN_PLUGIN.set(True)
     try:
         positional, named = tool.bound(arguments)
         if tool.mark.guard is not None:
-            refusal = await in_thread(tool.mark.guard, principal, arguments)
+            refusal = await threads.run(tool.mark.guard, principal, arguments)
             if refusal:
                 return _refused(tool.name, refusal)
-        return await _returned(tool.function, positional, named)
+        return await _returned(tool.function, positional, named, threads)
     except BaseException as error:  # whatever user code raises is the tool's own failure
         if given_up(error):
             raise
@@ -158,17 +169,19 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
         IN_PLUGIN.reset(token)
 
 
-async def hook_answer(tool: Described, arguments: JsonObject, *, principal: str) -> HookAnswer:
+async def hook_answer(
+    tool: Described, arguments: JsonObject, *, principal: str, threads: ObjectThreads = ANY_THREAD
+) -> HookAnswer:
     """Return what the guard and the approval hook of a function say to a call; one that fails demands an approval."""
     token = IN_PLUGIN.set(True)
     try:
-        if tool.mark.guard is not None and (refusal := await in_thread(tool.mark.guard, principal, arguments)):
+        if tool.mark.guard is not None and (refusal := await threads.run(tool.mark.guard, principal, arguments)):
             return HookAnswer(refused=_refusal(tool.name, refusal))
         hook = tool.mark.requires_confirmation
         if not callable(hook):
             return HookAnswer()
         async with asyncio.timeout(HOOK_SECONDS):
-            answer = await in_thread(hook, principal, arguments)
+            answer = await threads.run(hook, principal, arguments)
         return HookAnswer(approval=answer if isinstance(answer, str) else "its hook says so" if answer else "")
     except BaseException as error:  # whatever user code raises
         if given_up(error):
@@ -186,14 +199,16 @@ def given_up(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _returned(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> CallResult:
+async def _returned(
+    function: Callable[..., Any], positional: list[Any], named: dict[str, Any], threads: ObjectThreads
+) -> CallResult:
     target = _target(function)
     if inspect.iscoroutinefunction(target):
         value = await function(*positional, **named)
     elif inspect.isasyncgenfunction(target):
         value = function(*positional, **named)
     else:
-        value = await in_thread(_called, function, positional, named)
+        value = await threads.run(_called, function, positional, named)
     if inspect.isawaitable(value):
         value = await settled(value)
     if inspect.isasyncgen(value):

@@ -23,6 +23,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.constructed import LocalPlugin
 from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
+from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 from pegboard.sources.stdout import plugin_output
 from pegboard.support.threads import end_free_threads, in_thread
 
@@ -185,13 +186,14 @@ class Instances:
     async def _family(self, making: Making) -> _Family:
         family = self._families.get(making.key)
         if family is None or _failed(family.found):
-            found = asyncio.create_task(_in_plugin(making.find))
+            found = asyncio.create_task(_in_plugin(_found, making))
             family = self._families[making.key] = _Family(found=found)
         await asyncio.shield(family.found)
         return family
 
     def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
-        return asyncio.create_task(_in_plugin(making.make, family.found.result()[0]))
+        target = family.found.result()[0]
+        return asyncio.create_task(_made(module_threads(target), making, target))
 
     @asynccontextmanager
     async def _used(self, making: Making, scope: str) -> AsyncGenerator[tuple[LocalPlugin, _Instance]]:
@@ -269,6 +271,18 @@ def _name(family: _Family, scope: str) -> str:
 async def _in_plugin(work: Callable[..., T], *given: object) -> T:
     with plugin_output():
         return await in_thread(work, *given)
+
+
+def _found(making: Making) -> tuple[object, bool]:
+    """Return what the configuration names, imported; if its module is bound to this thread, it is kept for it."""
+    found = making.find()
+    module_threads(found[0]).look()
+    return found
+
+
+async def _made(threads: ObjectThreads, making: Making, target: object) -> LocalPlugin:
+    with plugin_output():
+        return await threads.run(making.make, target)
 
 
 async def _closed(task: asyncio.Task[LocalPlugin]) -> None:

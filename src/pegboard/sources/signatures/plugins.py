@@ -15,6 +15,7 @@ from pegboard.marks import ATTRIBUTE, mark_of
 from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record, summary
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
+from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
 
 
 class Adopt(Protocol):
@@ -68,7 +69,10 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
-    return Built(tools=as_tools(target, plugin=plugin), description=text, condition=condition_of(target))
+    threads = ObjectThreads(module=module_threads(target))
+    return Built(
+        tools=as_tools(target, plugin=plugin), description=text, condition=condition_of(target), threads=threads
+    )
 
 
 def condition_of(target: object) -> Callable[..., Any] | None:
@@ -84,7 +88,16 @@ def constructs(target: object, overrides: JsonObject) -> bool:
 
 def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> Built:
     tools, condition = as_tools(owner, plugin=plugin), condition_of(owner)
-    return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner, condition=condition)
+    threads = ObjectThreads(lambda: owner, module=module_threads(target))
+    threads.look()
+    return Built(
+        tools=tools,
+        parameters=parameters,
+        description=summary(target),
+        owner=owner,
+        condition=condition,
+        threads=threads,
+    )
 
 
 def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:

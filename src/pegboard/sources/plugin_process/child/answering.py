@@ -67,7 +67,7 @@ class Answering:
         if asked["what"] != "call" or "env" in asked:
             return None
         plugin = self._plugin or self._constructed()
-        if plugin is None or name not in plugin.tools or not blocks(plugin.tools[name]):
+        if plugin is None or name not in plugin.tools or not blocks(plugin.tools[name]) or plugin.threads.kept:
             return None
         context = CallContext(**asked["who"], scope=_SCOPE)
         try:
