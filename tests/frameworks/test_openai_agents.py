@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
-    MaxTurnsExceeded,
     ModelProvider,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
@@ -264,19 +263,6 @@ async def test_the_agent_s_own_tools_stay_and_win(board: Pegboard) -> None:
 
 
 # -- whose run it is
-
-
-async def test_a_run_that_fails_ends_its_turn_with_the_next(board: Pegboard) -> None:
-    """S6: one that was given up, too."""
-    session = await board.session(agent="assistant", session_id="s")
-    agent, _ = equipped(session, *[call("add_numbers", first=1, second=2)] * 3)
-    with pytest.raises(MaxTurnsExceeded):
-        await Runner.run(agent, "Go on.", max_turns=2)
-    assert (await session.surface()).turn == 1
-
-    await Runner.run(agent, "Go on.")
-
-    assert (await session.surface()).turn == 3
 
 
 async def test_one_agent_serves_everybody_by_the_context_of_a_run(board: Pegboard) -> None:

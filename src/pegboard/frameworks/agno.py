@@ -216,7 +216,6 @@ class _SessionFunction(Function):
     session: Any = Field(exclude=True, repr=False)
     limit: int = Field(exclude=True)
     host: Any = Field(default=None, exclude=True, repr=False)
-    unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     passed: Any = Field(default=None, exclude=True, repr=False)
@@ -232,7 +231,7 @@ class _SessionFunction(Function):
         """Return the run of this copy."""
         run = self._run  # what is private costs pydantic a microsecond to find
         if run is None:
-            run = self._run = SessionRun(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
+            run = self._run = SessionRun(self._opened, self._named, limit=self.limit, host=self.host)
         return run
 
     def answered(self, answer: CallAnswer, under_way: FrameworkRun) -> ToolResult:

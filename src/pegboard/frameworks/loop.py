@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, TypeVar, cast
+from uuid import uuid4
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
@@ -110,8 +111,7 @@ class Loop:
         self._chooses = True
         self._encrypted = form == "responses" and reasons(model)
         self._rejected: set[str] = set()
-        self._unfinished: dict[str, str] = {}
-        self._turns = count()
+        self._name, self._turns = uuid4().hex, count()
         self._run: SessionRun | None = None
         self._has_replied = self._asks_again = False
         self._newest_change = ""
@@ -240,9 +240,9 @@ class Loop:
     def _run_of(self, history: History) -> SessionRun:
         """Return the run of a turn: a new one where the user goes on behind a reply."""
         if self._run is None or self.done or (history.message is not None and self._has_replied):
-            name = str(next(self._turns))
+            name = f"{self._name} {next(self._turns)}"
             self._run = SessionRun(
-                lambda: self._session, lambda: ("", name), self._unfinished, limit=self._limit, exact_names=False
+                lambda: self._session, lambda: (self._name, name), limit=self._limit, exact_names=False
             )
             self._has_replied = False
         self.done = False

@@ -7,6 +7,7 @@ its model. The loop, the history and the state of a run stay the SDK's.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from pegboard.board.session import Session
 from pegboard.core.model.delivery import Host
@@ -67,6 +68,8 @@ _RUNNING: ContextVar[_EquippedRun | None] = ContextVar("pegboard_running", defau
 """The run whose step this is."""
 _CALLING: ContextVar[ToolContext[Any] | None] = ContextVar("pegboard_calling", default=None)
 """The call that is carried out."""
+_NAMES: Final[WeakKeyDictionary[AnyContext, str]] = WeakKeyDictionary()
+"""The names of the runs, by what all agents of a run share."""
 _FILES: Final = frozenset({"application/pdf"})
 _GOES_ON: Final = frozenset(
     {
@@ -143,7 +146,8 @@ class _Host:
 
     def __init__(self, session: AnySession | OpenSession, limit: int, model: Any) -> None:
         self.model = model
-        self.unfinished: dict[str, str] = {}
+        self.owned: WeakKeyDictionary[object, _EquippedRun] = WeakKeyDictionary()
+        """The runs by what the SDK says that has ended, with the end of each."""
         self.kept = KeptNotes()
         self.passed: dict[str, _Passed] = {}
         self.empty: dict[str, str] = {}
@@ -163,9 +167,8 @@ class _Host:
     def new_run(self, context: AnyContext) -> _EquippedRun:
         """Return a run that nobody else knows."""
         session = self._session
-        return _EquippedRun(
-            self, session if isinstance(session, AnySession) else partial(session, context), self._limit
-        )
+        opens = session if isinstance(session, AnySession) else partial(session, context)
+        return _EquippedRun(self, opens, self._limit, _NAMES.setdefault(context, uuid4().hex))
 
     def note_empty(self, call_id: str, written: str) -> None:
         """Note what the model wrote as the arguments of a call that has none; the oldest is forgotten first."""
@@ -203,19 +206,19 @@ class _EquippedRun:
     """One run of an equipped agent over its session."""
 
     def __init__(
-        self, host: _Host, session: AnySession | Callable[[], AnySession | Awaitable[Session]], limit: int
+        self, host: _Host, session: AnySession | Callable[[], AnySession | Awaitable[Session]], limit: int, name: str
     ) -> None:
         self.host = host
         self.step: StepRequest | None = None
-        self._open = session
-        self._conversation = ""
-        self._name = uuid4().hex
         self._run = runs.SessionRun(
-            self._opened,
-            lambda: (self._conversation, self._name),
-            host.unfinished,
+            (lambda: session) if isinstance(session, AnySession) else session,
+            lambda: (name, name),
+            is_over=self._is_over,
             limit=limit,
         )
+        self._owner: ref[object] | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._waits = False
         self._tools: dict[str, tuple[Any, FunctionTool]] = {}
         self._arrived = 0.0
         self._asked: dict[str, tuple[str, str]] = {}
@@ -229,20 +232,21 @@ class _EquippedRun:
         self._history = HistoryReader(self._said)
         self._done: list[ResponseOutputItem] = []
 
-    def _opened(self) -> AnySession | Awaitable[Session]:
-        if isinstance(self._open, AnySession):
-            return self._open
-        opened = self._open()
-        return self._named(opened) if isinstance(opened, AnySession) else self._awaited(opened)
+    def own_by(self, owner: object | None) -> None:
+        """Note what the SDK gives to the model with the end of this run."""
+        if owner is not None:
+            self._owner = ref(owner)
+            self.host.owned[owner] = self
 
-    def _named(self, opened: AnySession) -> AnySession:
-        self._conversation = repr(opened.key)
-        return opened
+    def _is_over(self) -> bool:
+        """Return whether the run was given up; one of which the SDK tells no end is where another one begins."""
+        if self._owner is not None:
+            return self._owner() is None
+        return bool(self._called) or self._task is None or self._task.done()
 
-    async def _awaited(self, opened: Awaitable[Session]) -> Session:
-        session = await opened
-        self._named(session)
-        return session
+    async def end(self) -> None:
+        """End the run, whatever became of it; one that waits for a person goes on later (S6)."""
+        await self._run.with_session(self._run.pause if self._waits else self._run.end)
 
     def decided_in(self, context: AnyContext) -> bool:
         """Return whether a person has decided in a context about a call that this run waits for."""
@@ -255,6 +259,7 @@ class _EquippedRun:
         if not context.turn_input:  # a state is read, and no run goes on
             return await self._run.with_session(self._known)
         message = _text_of(context.turn_input) if self._run.begins else None
+        self._task, self._waits = asyncio.current_task(), False
         return await self._run.with_session(partial(self._stepped, message, taken))
 
     async def _stepped(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
@@ -469,6 +474,7 @@ class _EquippedRun:
         if decision.status != "needs_approval" or decision.approval is None:
             return False
         self._asked[call_id] = (name, decision.approval.id)
+        self._waits = True
         self.host.waits(self)
         return True
 
@@ -554,10 +560,17 @@ class _SessionModel:
 
     pegboard_host: _Host
 
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        """End the run that the SDK says is over: also one that failed, was cancelled, or stopped at a tool."""
+        await _any(super())._cleanup_on_run_end(owner)  # noqa: SLF001
+        if (run := self.pegboard_host.owned.pop(owner, None)) is not None:
+            await run.end()
+
     async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
         own, run, request = _any(super()), _run_of(self.pegboard_host), _request(args, given)
         if run is None:
             return await own.get_response(**request)
+        run.own_by(_owner_of_request())
         if calls := run.repeated(request):
             return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
         request = await run.prepared(request)
@@ -576,6 +589,8 @@ class _SessionModel:
 
     async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
         own, run, request = _any(super()), _run_of(self.pegboard_host), _request(args, given)
+        if run is not None:
+            run.own_by(_owner_of_request())
         calls = run.repeated(request) if run is not None else ()
         if run is not None and not calls:
             request = await run.prepared(request)
@@ -625,6 +640,10 @@ class _Named(Model):
         asked = getattr(self._model(), "_supports_default_prompt_cache_key", None)
         return bool(asked()) if asked is not None else False
 
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        if self._known is not None:
+            await self._known._cleanup_on_run_end(owner)  # noqa: SLF001
+
     async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
         return await self._model().get_response(*args, **given)
 
@@ -645,6 +664,19 @@ def _stepping(model: Any, host: _Host, provider: ModelProvider | None) -> Model:
     made = copy(model) if isinstance(model, _SessionModel) else runs.twin(model, _SessionModel)
     made.pegboard_host = host
     return made
+
+
+def _owner_of_request() -> object | None:
+    """Return what the SDK gives to a model with the end of the run whose request this is; None where it does not."""
+    try:
+        from agents.models._run_context import get_model_run_owner
+    except ImportError:
+        runs.warn_once(
+            "This version of OpenAI Agents does not say when a run is over: the turn of one that failed, or that "
+            "stopped at a tool, ends with the beginning of the next run."
+        )
+        return None
+    return get_model_run_owner()
 
 
 def _run_of(host: _Host) -> _EquippedRun | None:

@@ -16,6 +16,8 @@ from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
+from uuid import uuid4
+from weakref import ref
 
 import anyio
 from pydantic_core import SchemaValidator, core_schema
@@ -37,7 +39,7 @@ from pegboard.frameworks.runs import (
     Reported,
     about_login,
     arguments_of,
-    end_run,
+    end_turns,
     loaded_beside,
     misnamed,
     reject_tools,
@@ -215,16 +217,17 @@ class SessionTools(AbstractCapability[Any]):
 
     async def wrap_run(self, ctx: AnyContext, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
         """Return what the run returns; the turn ends with it, unless it waits for an approval (S6)."""
-        over = True
+        if self._toolset is None:
+            return await handler()
+        waits, toolset = False, self._toolset
+        await toolset.with_session(toolset.begin_run)
         try:
             result = await handler()
-            if isinstance(result.output, DeferredToolRequests):
-                over = False
+            waits = isinstance(result.output, DeferredToolRequests)
             return result
         finally:
-            if over and self._toolset is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._toolset.with_session(partial(_ended, self._toolset.reported))
+            with anyio.CancelScope(shield=True):
+                await toolset.with_session(partial(toolset.end_run, waits))
 
 
 class SessionToolset(AbstractToolset[Any]):
@@ -239,6 +242,7 @@ class SessionToolset(AbstractToolset[Any]):
         limit: int,
     ) -> None:
         self.reported = Reported()
+        self._run_name = uuid4().hex
         self._session = session
         self._plain = plain
         self._awaiting = awaiting
@@ -281,6 +285,20 @@ class SessionToolset(AbstractToolset[Any]):
         if isinstance(self._session, SyncSession):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
+
+    async def begin_run(self, session: Session) -> None:
+        """Note that the run is under way; what nobody goes on with ends before it (S6)."""
+        own, is_over = self._run_name, ref(self)
+        turns = session.info.conversation.runs.step(own, conversation=own, is_over=lambda: is_over() is None)
+        await end_turns(session, turns)
+
+    async def end_run(self, waits: bool, session: Session) -> None:
+        """End the run, and the turn where no other run of the session goes on; one that waits goes on later (S6)."""
+        runs = session.info.conversation.runs
+        if waits:
+            runs.pause(self._run_name)
+        else:
+            await end_turns(session, runs.end(self._run_name), self.reported)
 
     async def get_tools(self, ctx: AnyContext) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
@@ -632,10 +650,6 @@ def _without_additions(model: Model) -> Model:
     plain = copy(model)
     plain.profile = {**model.profile, "tool_addition_mode": None, "tool_deferral_mode": None}
     return plain
-
-
-async def _ended(reported: Reported, session: Session) -> None:
-    await end_run(session, reported)
 
 
 async def _reported(session: Session, reason: str) -> None:

@@ -80,18 +80,18 @@ class _SurfaceParts:
 class SessionRun:
     """A run over a session that is opened with its first use: its steps, its calls, its end.
 
-    ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
-    run that has begun and not ended, so that the next one ends the turn of one that failed or was given up. ``host`` is
-    what its model can do with a change of tools, for a session that was given no host (D4). With ``exact_names`` a
-    tool is called by the name that the framework's controls know.
+    ``names`` returns the conversation that it belongs to, and its own name. ``is_over`` knows whether it was given up;
+    without it, it was where the next one of its conversation begins. ``host`` is what its model can do with a change of
+    tools, for a session that was given no host (D4). With ``exact_names`` a tool is called by the name that the
+    framework's controls know.
     """
 
     def __init__(
         self,
         opens: Callable[[], AnySession | Awaitable[Session]],
         names: Callable[[], tuple[str, str]],
-        unfinished: dict[str, str],
         *,
+        is_over: Callable[[], bool] | None = None,
         limit: int = LIMIT,
         host: Host | None = None,
         exact_names: bool = True,
@@ -100,7 +100,7 @@ class SessionRun:
         self._exact_names = exact_names
         self._host = host
         self._names = names
-        self._unfinished = unfinished
+        self._is_over = is_over
         self._session: AnySession | None = None
         self._going = Continuation(limit=limit)
         self._tools: tuple[Tool, ...] = ()
@@ -151,9 +151,9 @@ class SessionRun:
             session: the session; one whose list is fixed changes with what it loads beside that.
         """
         conversation, own = self._names()
-        if self._unfinished.get(conversation, own) != own:
-            await end_run(session)
-        self._unfinished[conversation] = own
+        await end_turns(
+            session, session.info.conversation.runs.step(own, conversation=conversation, is_over=self._is_over)
+        )
         if self._host is not None and self.begins:
             session.adopt_host(self._host)
         surface = await session.surface(message=message)
@@ -288,10 +288,17 @@ class SessionRun:
         """Return what the user reads behind an answer; one that calls nothing ends the turn (S6)."""
         if self._calls:
             return ""
-        self._unfinished.pop(self._names()[0], None)
-        await end_run(session)
+        await self.end(session)
         closing = self._going.closing()
         return f"\n\n{closing}" if closing and self._content else closing
+
+    async def end(self, session: Session) -> None:
+        """End the run, and the turn where no other run of the session goes on (S6)."""
+        await end_turns(session, session.info.conversation.runs.end(self._names()[1]))
+
+    async def pause(self, session: Session) -> None:
+        """Note that the run waits for a person: its turn goes on, and ends with another run or when it goes on."""
+        session.info.conversation.runs.pause(self._names()[1])
 
     async def call(
         self,
@@ -385,14 +392,18 @@ class Reported:
         self.answers, self.of, self.read = self.answers + 1, self.of + of, self.read + read
 
 
-async def end_run(session: Session, reported: Reported | None = None) -> None:
-    """End the turn of a session with a run; where the log has lines of information, one says what its tools came to.
+async def end_turns(session: Session, turns: int, reported: Reported | None = None) -> None:
+    """End turns of a session with a run; where the log has lines of information, one says what its tools came to.
 
     Args:
         session: the session.
+        turns: how many; none where another run of the session goes on.
         reported: what the provider has said of the run; numbers that are not of all its requests do not count.
     """
-    await session.end_turn()
+    for _ in range(turns):
+        await session.end_turn()
+    if not turns:
+        return
     if not _COSTS.isEnabledFor(logging.INFO):
         return
     cost = await session.run_cost()

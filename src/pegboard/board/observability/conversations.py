@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from pegboard.board.observability.open_runs import OpenRuns
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.sessions import ShownHints
 from pegboard.ports import Ranking, SessionKey
@@ -112,15 +113,28 @@ class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
     ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
-    (F2). ``rejected`` are the tools that a provider of its models did not take, by wire name (D4).
+    (F2). ``rejected`` are the tools that a provider of its models did not take, by wire name (D4). ``runs`` are those
+    of agents of a framework that are under way.
     """
 
-    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "rejected", "requests")
+    __slots__ = (
+        "_message",
+        "_messages",
+        "_needs",
+        "_searched",
+        "_searches",
+        "_turn",
+        "hints",
+        "rejected",
+        "requests",
+        "runs",
+    )
 
     def __init__(self) -> None:
         self.requests = Requests()
         self.hints: ShownHints | None = None
         self.rejected: dict[str, Tool] = {}
+        self.runs = OpenRuns()
         self.forget()
 
     def forget(self) -> None:

@@ -96,7 +96,6 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         self._session = session
         self._limit = limit
         self._runs: OrderedDict[tuple[str, str], SessionRun] = OrderedDict()
-        self._unfinished: dict[str, str] = {}
 
     # -- what LangChain asks for -----------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
             opens, host = partial(self._opened, runtime), _host_for(model)
-            run = SessionRun(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
+            run = SessionRun(opens, lambda: key, limit=self._limit, host=host)
             self._runs[key] = run
         return run
 
