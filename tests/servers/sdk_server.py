@@ -22,6 +22,7 @@ parser.add_argument("--handshake", action="store_true", help="over HTTP: know no
 parser.add_argument("--token", help="demand this bearer token")
 parser.add_argument("--redirect", type=int, default=0, help="over HTTP: redirect with this status to a slash behind")
 parser.add_argument("--location", default="{path}/", help="where it redirects to; {path} and {name} stand for its own")
+parser.add_argument("--path", default="/mcp", help="over HTTP of the newer transport: answer here")
 parser.add_argument("--port", type=int, default=0)
 options = parser.parse_args()
 
@@ -172,7 +173,7 @@ def over_http() -> None:
         old.add_tool(lambda text: text, name="echo", description="Say it again.")
         app: Any = old.sse_app(message_path="/messages")
     else:
-        app = server.streamable_http_app()
+        app = server.streamable_http_app(streamable_http_path=options.path)
     # asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

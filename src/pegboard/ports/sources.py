@@ -91,6 +91,10 @@ class ListReader(Protocol):
         """Let calls run on the connection on which ``describe`` has read this list: it was compared with the pins."""
         ...
 
+    def note_stored(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Take what an earlier process learnt of how a server is reached, before its first start in this one (G8)."""
+        ...
+
 
 @runtime_checkable
 class SourceWithTurns(Protocol):

@@ -172,6 +172,9 @@ class FakeSource:
     def note_compared(self, spec: PluginSpec, manifest: Manifest) -> None:
         """Do nothing: calls run at once."""
 
+    def note_stored(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Do nothing: nothing is reached."""
+
     def need(self, plugin: str) -> None:
         """Record that a request waits for a plugin."""
         self.needed.append(plugin)

@@ -206,6 +206,8 @@ class CatalogLoader:
             return plugin
         if isinstance(source, CodeSource):
             self._restored[key] = want
+        if isinstance(source, ListReader):
+            source.note_stored(spec, manifest)
         if isinstance(spec, ServerSpec):
             manifest = await self._pins.compare(plugin, manifest, spec.pins, stored=True)
         return self._with_list(plugin, spec, key[1], manifest, stale=stored.stale)

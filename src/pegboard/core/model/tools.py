@@ -227,6 +227,7 @@ class Manifest:
     is kept for each scope of its connections, beside the manifest that is everybody's.
     ``package`` is how the package of a server is described, ``words`` are the commonest of its tools' names: both stay
     as they were first known, so that no hint changes with a new version (F2).
+    ``reached_by`` is what was learnt of how a server is reached, for its next start (G8).
     """
 
     tools: tuple[Tool, ...] = ()
@@ -240,6 +241,7 @@ class Manifest:
     lists: Mapping[str, tuple[JsonObject, ...]] = field(default=EMPTY)
     package: str = field(default="", compare=False)
     words: tuple[str, ...] = field(default=(), compare=False)
+    reached_by: Mapping[str, str] = field(default=EMPTY)
 
     def said(self, plugin: str) -> str:
         """Return what its source says a plugin of this name is for: its description, else how its instructions begin.

@@ -24,6 +24,7 @@ from pegboard.sources.mcp import login, requests
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
+from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log_in
 from pegboard.sources.mcp.one_owner import OneOwner
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
@@ -177,6 +178,7 @@ class McpSource:
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
                 package=await asyncio.to_thread(described_package, spec),
+                reached_by=live.reached_by,
             )
             return live.newest
 
@@ -191,6 +193,10 @@ class McpSource:
         for _, connection in self._of(_server(spec)):
             if connection.live is not None:
                 connection.live.note_compared(manifest)
+
+    def note_stored(self, spec: PluginSpec, manifest: Manifest) -> None:
+        """Begin the first start of a server in this process as it was reached by an earlier one (G8)."""
+        self._settings.ways.setdefault(self.fingerprint(spec), Way.of(manifest.reached_by))
 
     async def _read_list(self, connection: Connection, spec: ServerSpec) -> None:
         """Read what a server lists on a connection, have it compared with the pins, and let calls run there."""

@@ -20,6 +20,7 @@ from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fa
 from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
+from pegboard.sources.mcp.connection.ways import Way, WaysToTry
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
@@ -193,7 +194,6 @@ class Connection:
             self._begin({*self._owners, *([self._starting] if self._starting is not None else [])})
 
     async def _try_eras(self) -> OpenConnection | Fault:
-        known = self._settings.handshake_only
         fault = Fault(reason="it was stopped")
         spec = self.spec
         if self._values is not None:
@@ -203,20 +203,18 @@ class Connection:
                 fault = Fault(reason=self.mask(error.message), hint=self.mask(error.hint))
                 self.history.not_begun(fault)
                 return self._failed_start(fault)
-        for legacy in (True,) if self.fingerprint in known else (False, True):
+        ways = WaysToTry(spec, self._settings.ways.pop(self.fingerprint, Way()))
+        for way in ways:
             if self.closing:
                 break
-            live, failed = await self._open(spec, legacy=legacy)
+            live, failed = await self._open(spec, way)
             if failed is None:
-                if legacy:
-                    known.add(self.fingerprint)
+                self._settings.ways[self.fingerprint] = Way.of(live.reached_by)
                 self._take_up(live)
                 return live
-            fault = failed
-            # Some servers of the handshake era leave when anything comes before `initialize`.
-            if not (live.exit and not live.any_message and not live.invalid_count):
-                break
-        known.discard(self.fingerprint)
+            if not way.sse or failed.scopes is not None:  # that the older transport is not there either says less
+                fault = failed
+            ways.failed(way, failed, left=bool(live.exit) and not live.any_message and not live.invalid_count)
         if not self._installed_anew and self._last is not None and self._last.exit and self._remove_broken(spec):
             self._installed_anew = True
             return await self._try_eras()
@@ -245,7 +243,7 @@ class Connection:
         if self.came_up is not None:
             self.came_up()
 
-    async def _open(self, spec: ServerSpec, *, legacy: bool) -> tuple[OpenConnection, Fault | None]:
+    async def _open(self, spec: ServerSpec, way: Way) -> tuple[OpenConnection, Fault | None]:
         """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""
         reported = self.spec.name in self._settings.reported
         live = self._last = wire.open_connection.OpenConnection(
@@ -256,7 +254,7 @@ class Connection:
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
-        owner = asyncio.create_task(self._own(spec, live, ready, legacy=legacy))
+        owner = asyncio.create_task(self._own(spec, live, ready, way))
         self._owners[owner] = live
 
         def done(task: asyncio.Task[None]) -> None:
@@ -267,27 +265,24 @@ class Connection:
         owner.add_done_callback(done)
         return live, await ready
 
-    async def _own(
-        self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], *, legacy: bool
-    ) -> None:
+    async def _own(self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], way: Way) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
         fault: Fault | None = None
         try:
             async with AsyncExitStack() as stack:
-                await own.open_client.open_client(
-                    stack, spec, live, self._settings, legacy=legacy, on_changed=self._changed
-                )
+                await own.open_client.open_client(stack, spec, live, self._settings, way, on_changed=self._changed)
                 ready.set_result(None)
                 await self._keep(live)
         except TimeoutError:
             text = f"it did not answer within {self._settings.start_limit(self.spec):g} s"
             hint = f"Raise `start` in `{self.spec.section}` if it needs longer." if live.stderr or spec.fetched else ""
-            fault = fault_of(live, text, hint, self.mask)
+            fault = replace(fault_of(live, text, hint, self.mask), timed_out=True)
         except Exception as error:
             reason, hint = own.failure_reasons.reason_of(error, self.spec)
             if live.oversized:
                 reason, hint = live.reason, self.spec.limit_hint
-            fault = replace(fault_of(live, reason, hint, self.mask), scopes=own.failure_reasons.wanted_scopes(error))
+            scopes, status = own.failure_reasons.wanted_scopes(error), own.failure_reasons.refused_status(error)
+            fault = replace(fault_of(live, reason, hint, self.mask), scopes=scopes, status=status)
         finally:
             live.close(fault.reason if fault else "it was stopped")
             live.server_requests.close()

@@ -101,6 +101,15 @@ def wanted_scopes(error: BaseException) -> tuple[str, ...] | None:
     return tuple(str(scope) for scope in cast("list[Any]", scopes)) if isinstance(scopes, list) else ()
 
 
+def refused_status(error: BaseException) -> int:
+    """Return the status of HTTP by which a request was refused, 0 where it was not."""
+    leaf = next(_leaves(error))
+    if isinstance(leaf, httpx2.HTTPStatusError):
+        return leaf.response.status_code
+    marked = http_failure(leaf) if isinstance(leaf, MCPError) else None
+    return marked[1] if marked is not None and marked[0] == STATUS else 0
+
+
 def unreached(error: MCPError) -> bool:
     """Return whether nothing of the request was taken."""
     marked = http_failure(error)
@@ -112,10 +121,8 @@ def _status(status: int, text: str) -> tuple[str, str]:
     match status:
         case 401 | 403:
             return f"{answer}: the credentials are missing or refused", "Correct `headers`."
-        case 404:
-            return answer, "Correct `url`: no MCP endpoint stands there."
-        case 405:
-            return answer, "Correct `url`, or set `type: sse` if the server is of the older kind."
+        case 404 | 405:
+            return answer, "Correct `url`: no MCP endpoint is there, of either transport."
         case _:
             return answer, "See the server's own log."
 

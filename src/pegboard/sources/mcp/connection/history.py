@@ -36,12 +36,16 @@ class Fault:
 
     ``reason`` is a clause ("it exited with code 3"), ``printed`` what the server printed at last. ``scopes`` is what a
     login has to allow, where that is why; empty is what the issuer gives, None where no login is missing.
+    ``status`` is that of HTTP by which its first requests were refused, 0 where they were not; ``timed_out``: it took
+    longer than a start may.
     """
 
     reason: str
     hint: str = ""
     printed: str = ""
     scopes: tuple[str, ...] | None = None
+    status: int = 0
+    timed_out: bool = False
 
     @property
     def text(self) -> str:

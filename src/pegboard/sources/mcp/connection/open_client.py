@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import mcp_types as types
@@ -14,6 +15,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, 
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
+from pegboard.sources.mcp.connection.ways import ENDED_BY_QUESTION, Way
 from pegboard.sources.mcp.transports.http import HttpTransport
 from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
@@ -33,11 +35,11 @@ async def open_client(
     spec: ServerSpec,
     live: OpenConnection,
     settings: SourceSettings,
+    way: Way,
     *,
-    legacy: bool,
     on_changed: Callable[[], None],
 ) -> None:
-    """Open the connection, which ends with the stack; raises ``TimeoutError`` after its limit."""
+    """Open the connection in one way, which ends with the stack; raises ``TimeoutError`` after its limit."""
 
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -46,10 +48,10 @@ async def open_client(
             live.notify(message)
 
     callback: Any = _refuse if settings.asks else None  # the SDK declares what there is a callback for
-    transport = _transport(spec, live, settings)
+    transport = _transport(spec, live, settings, way)
     client = Client(
         cast("Transport", TappedTransport(cast("Transport", transport), live)),
-        mode="legacy" if legacy else "auto",
+        mode="legacy" if way.handshake_only else "auto",
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=__version__),
         cache=None,  # manifests are kept by whoever asked
@@ -61,17 +63,27 @@ async def open_client(
     async with asyncio.timeout(settings.start_limit(spec)):
         await stack.enter_async_context(client)
     live.take_up(client)
+    live.reached_by = _learnt(live, way)
     _begin_logs(live)
     if transport.fast_path is not None:
         transport.fast_path.open()
 
 
+def _learnt(live: OpenConnection, way: Way) -> dict[str, str]:
+    """Return what the next start is to know: another version of a server is asked for its era again."""
+    about = live.client.server_info
+    name = f"{about.name} {about.version}" if about is not None else "unnamed"
+    unasked = way.handshake_only in (name, ENDED_BY_QUESTION)
+    asked_in_vain = not way.handshake_only and not live.modern and live.era_question is not None
+    return replace(way, handshake_only=name if unasked or asked_in_vain else "").learnt
+
+
 def _transport(
-    spec: ServerSpec, live: OpenConnection, settings: SourceSettings
+    spec: ServerSpec, live: OpenConnection, settings: SourceSettings, way: Way
 ) -> StdioTransport | HttpTransport | SseTransport:
     if not spec.url:
         return StdioTransport(spec, live, settings.launches, use_fast_path=settings.fast_path)
-    if spec.transport == "sse":
+    if spec.transport == "sse" or way.sse:
         return SseTransport(spec, live)
     return HttpTransport(spec, live, use_fast_path=settings.fast_path)
 

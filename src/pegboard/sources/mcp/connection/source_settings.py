@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.start_turns import StartTurns
+from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.transports.launch import Launches
 
 
@@ -16,8 +17,8 @@ class SourceSettings:
     """What all connections of one source share; times are in seconds.
 
     ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
-    ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
-    names of those that have been reported to print what is no message, ``launches`` is how
+    ``ways`` is how servers were reached last, by their fingerprints, ``reported`` the names
+    of those that have been reported to print what is no message, ``launches`` is how
     processes are started. ``start_timeout`` goes before the time that each server may take to start; ``patience`` is
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
@@ -34,7 +35,7 @@ class SourceSettings:
     monotonic: Callable[[], float] = time.monotonic
     fast_path: bool = True
     asks: bool = True
-    handshake_only: set[str] = field(default_factory=set[str])
+    ways: dict[str, Way] = field(default_factory=dict[str, Way])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
 

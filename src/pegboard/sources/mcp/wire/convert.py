@@ -34,6 +34,7 @@ def manifest_of(
     instructions: str | None,
     offers: frozenset[str] | None = None,
     package: str = "",
+    reached_by: Mapping[str, str] = EMPTY,
 ) -> Manifest:
     """Return what a server says of itself, and how its package is described."""
     return Manifest(
@@ -42,6 +43,7 @@ def manifest_of(
         instructions=instructions or "",
         offers=offers,
         package=package,
+        reached_by=Frozen(reached_by),
     )
 
 

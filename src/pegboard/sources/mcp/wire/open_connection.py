@@ -104,6 +104,8 @@ class OpenConnection:
     - ``newest`` is what was read last of its tools. ``listed`` are those tools once they were compared with the pins;
       None as long as no call may run (A4); ``forgotten`` is how often they had to be read again.
     - ``called``: a call has run on it, so that what it lists may be that caller's.
+    - ``era_question`` is the number of the request that asks a server for its era, until that is answered;
+      ``reached_by`` is what was learnt of how it is reached.
     - ``login`` is what its requests over HTTP show, where the server may want a login.
     - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
@@ -120,6 +122,8 @@ class OpenConnection:
         self.header_tools: set[str] = set()
         self.version = ""
         self.envelope: dict[str, Any] = {}
+        self.era_question: int | str | None = None
+        self.reached_by: Mapping[str, str] = {}
         self.http_session = ""
         self.http_initialized = False
         self.announced: frozenset[str] = frozenset()

@@ -95,17 +95,23 @@ class TappedReader(_End):
         live.any_message = True
         match message:
             case JSONRPCResponse():
+                self._see_era(message.id)
                 if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     if in_flight.listing and "tools" in message.result:
                         drop_invalid_tools(message.result, live)
                     in_flight.raw = message.result
             case JSONRPCError() if message.id is not None:
+                self._see_era(message.id)
                 if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     in_flight.refused = True
             case JSONRPCNotification(method="notifications/progress"):
                 live.on_progress(message.params)
             case _:
                 pass
+
+    def _see_era(self, number: int | str) -> None:
+        if coerce_request_id(number) == self._live.era_question:
+            self._live.era_question = None
 
 
 class TappedWriter(_End):
@@ -120,6 +126,7 @@ class TappedWriter(_End):
             self._live.in_flight[in_flight.number] = in_flight
         if request is not None and request.method == "server/discover":
             meta: dict[str, Any] = (request.params or {}).get("_meta") or {}
+            self._live.era_question = coerce_request_id(request.id)
             self._live.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
         await self._inner.send(item)
         if in_flight is not None:
