@@ -78,7 +78,8 @@ def test_p6_only_a_probe_reports_a_server_that_does_not_start(run: Run, folder: 
     assert [problem["path"] for problem in quiet.json["problems"]] == ["plugins.lost"]
     assert (probed.code, misfits(probed.json, SHAPE), probed.json["ok"]) == (0, [], True)
     found = {(p["severity"], p["code"], p["path"]) for p in probed.json["problems"]}
-    assert found == {("warning", "unavailable", "servers.gone"), ("warning", "unavailable", "plugins.lost")}
+    unavailable = {("warning", "unavailable", "servers.gone"), ("warning", "unavailable", "plugins.lost")}
+    assert found == {*unavailable, ("warning", "tool_excluded", "servers.plain")}
     assert "plain" in probed.err
     assert run("check", "--probe", "--strict").code == 1
     listed = run("tools", "--json").json

@@ -1,7 +1,8 @@
 """An MCP server over stdio whose era is what a file says at its start, and which notes what it is asked; no SDK.
 
 The file has the era and a version: ``silent`` knows the handshake and does not answer what it does not know, ``polite``
-refuses it, ``strict`` ends by it; ``modern`` knows only the era of 2026.
+refuses it, ``strict`` ends by it; ``modern`` knows only the era of 2026. A third file, if there is one, has the answer
+to `tools/list` as it stands on the wire.
 """
 
 import json
@@ -16,6 +17,12 @@ ECHO = {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"read
 INFO = {"name": "changing", "version": version}
 
 
+def page() -> dict[str, Any]:
+    if len(sys.argv) > 3:
+        return json.loads(Path(sys.argv[3]).read_text())
+    return {"tools": [ECHO], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     match method:
         case "initialize" if era != "modern":
@@ -27,7 +34,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
                 "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": INFO},
             }  # fmt: skip
         case "tools/list":
-            return {"tools": [ECHO], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            return page()
         case "tools/call":
             text = f"{era} {os.getpid()}"
             return {"content": [{"type": "text", "text": text}], "resultType": "complete"}

@@ -75,7 +75,7 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
 
 
 def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
-    if not (plugin.tools or plugin.unreviewed.new):
+    if not (plugin.tools or plugin.unreviewed.new or plugin.excluded):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
@@ -84,8 +84,13 @@ def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermiss
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
-    new = plugin.unreviewed.new if permissions is None or permissions.may_have_tools_of(plugin) else ()
-    rows += [_row(plugin, board.world.catalog.wire_of(plugin, name), "", 0, HELD) for name in new]
+    wire_of = board.world.catalog.wire_of
+    if permissions is None or permissions.may_have_tools_of(plugin):
+        rows += [_row(plugin, wire_of(plugin, name), "", 0, HELD) for name in plugin.unreviewed.new]
+        rows += [
+            _row(plugin, wire_of(plugin, name), "", 0, f"It is excluded: {reason}.")
+            for name, reason in plugin.excluded.items()
+        ]
     return rows
 
 

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from shutil import which
 from typing import Final
@@ -27,7 +27,7 @@ from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.delivery import LIBRARY
 from pegboard.core.model.specs import PluginSpec, ServerSpec
-from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.model.tools import Plugin, Tool, excluded_text
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.name_conflicts import NameConflict, name_conflicts
 from pegboard.core.state.requirements import unresolved_requirements
@@ -40,6 +40,8 @@ from pegboard.problems import Place, Problem
 from pegboard.support.background import BackgroundComputations
 
 ACCEPT: Final = "Look at what it does, then run `pegboard check --accept`."
+_MOST_CUT: Final = 5
+"""Fields of tools that one problem names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +245,25 @@ def waiting_tools(services: Services) -> Iterator[Problem]:
                 hint=f"`pegboard pins show` has the differences; `pegboard pins accept {plugin.name}` lets them count.",
                 place=plugin.place,
             )
+
+
+def excluded_tools(services: Services) -> Iterator[Problem]:
+    """Yield the servers that list tools which cannot be used, or of which something had to be left out (G8)."""
+    for plugin in services.world.catalog.plugins.values():
+        cut = [f"{what} ({reason})" for what, reason in islice(plugin.cut.items(), _MOST_CUT)]
+        more = f" and {len(plugin.cut) - _MOST_CUT:,} more" if len(plugin.cut) > _MOST_CUT else ""
+        for text in (
+            excluded_text(plugin.excluded) if plugin.excluded else "",
+            f"these are left out of its tools: {', '.join(cut)}{more}" if cut else "",
+        ):
+            if text:
+                yield Problem(
+                    severity="warning",
+                    code="tool_excluded",
+                    message=f"server '{plugin.name}': {text}",
+                    hint="Its author can correct the list.",
+                    place=plugin.place,
+                )
 
 
 def claims(services: Services) -> Iterator[Problem]:

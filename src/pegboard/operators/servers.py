@@ -314,7 +314,7 @@ def _state(
         tools=len(plugin.tools),
         tokens=services.prices(plugin.tools) if counted else None,
         dropped=tuple(dict.fromkeys(_dropped(services, plugin, connections))),
-        excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
+        excluded=tuple(dict.fromkeys(_excluded(plugin, connections))),
         refused=refused_of(services, spec),
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         login=login.login,
@@ -325,12 +325,22 @@ def _state(
 
 def _dropped(services: Services, plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
     """Yield the tools of a plugin that are not listed or never loaded: not valid, or with the name of another (G10)."""
+    for name, reason in plugin.excluded.items():
+        yield Excluded(name=name, reason=reason)
     for connection in connections:
         yield from connection.dropped
     for agent in services.world.agents:
         for one in name_conflicts(services.compiler.of_agent(agent)):
             if one.second.plugin == plugin.name:
                 yield Excluded(name=one.second.name, reason=f"Agent '{agent}': {one.text}")
+
+
+def _excluded(plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
+    """Yield what else of a server is left out: parts of its tools, other lists and items of them."""
+    for what, reason in plugin.cut.items():
+        yield Excluded(name=what, reason=reason)
+    for connection in connections:
+        yield from connection.excluded
 
 
 def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:

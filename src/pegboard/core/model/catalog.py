@@ -210,6 +210,14 @@ class Catalog:
                 return plugin
         return None
 
+    def excluded(self, name: str) -> tuple[Plugin, str] | None:
+        """Return the plugin whose list has a tool of this wire name or id that cannot be used, and why; else None."""
+        for plugin in self.plugins.values():
+            for own, reason in plugin.excluded.items():
+                if name in (f"{plugin.name}/{own}", _wire_of(plugin, own)):
+                    return plugin, reason
+        return None
+
     def wire_of(self, plugin: Plugin, name: str) -> str:
         """Return the name on the wire of a tool of a plugin, listed or not."""
         return _wire_of(plugin, name)

@@ -75,8 +75,14 @@ def _whole(text: str, digests: str) -> str:
 
 def _is_whole(manifest: Manifest) -> bool:
     """Return whether what everything else relies on is there: names, texts, schemas."""
-    texts: list[object] = [manifest.description, manifest.instructions, manifest.package, *manifest.words]
-    schemas: list[object] = [manifest.parameters, manifest.reached_by]
+    texts: list[object] = [
+        manifest.description,
+        manifest.instructions,
+        manifest.package,
+        *manifest.words,
+        *manifest.excluded.values(),
+    ]
+    schemas: list[object] = [manifest.parameters, manifest.reached_by, manifest.excluded, manifest.cut]
     for tool in manifest.tools:
         texts += (tool.plugin, tool.name, tool.wire, tool.description, tool.unavailable, tool.policy)
         schemas += (tool.input_schema, tool.annotations, tool.extra, tool.output_schema or {})

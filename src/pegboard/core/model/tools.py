@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final, Literal, NoReturn, cast
 
 from pegboard.core.model.naming import first_sentence, says_more
@@ -227,6 +228,8 @@ class Manifest:
     is kept for each scope of its connections, beside the manifest that is everybody's.
     ``package`` is how the package of a server is described, ``words`` are the commonest of its tools' names: both stay
     as they were first known, so that no hint changes with a new version (F2).
+    ``excluded`` are the tools of a server that cannot be used as it lists them, each with the reason; ``cut`` is what
+    was left out of tools that can, by tool and field.
     ``reached_by`` is what was learnt of how a server is reached, for its next start (G8).
     """
 
@@ -242,6 +245,8 @@ class Manifest:
     package: str = field(default="", compare=False)
     words: tuple[str, ...] = field(default=(), compare=False)
     reached_by: Mapping[str, str] = field(default=EMPTY)
+    excluded: Mapping[str, str] = field(default=EMPTY)
+    cut: Mapping[str, str] = field(default=EMPTY)
 
     def said(self, plugin: str) -> str:
         """Return what its source says a plugin of this name is for: its description, else how its instructions begin.
@@ -298,6 +303,8 @@ class Plugin:
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         unreviewed: what differs from its pins, and waits until a person has looked (A4).
+        excluded: the tools that cannot be used as its server lists them, by own name, each with the reason (G8).
+        cut: what was left out of tools that can be used, each with the reason.
         place: where the configuration names it.
         described_by: who says what its description says; nothing where that is no more than its name.
         words: the commonest words of its tools' names, as they were first known.
@@ -319,6 +326,8 @@ class Plugin:
     offers: frozenset[str] | None = None
     by_category: bool = False
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
+    excluded: Mapping[str, str] = field(default=EMPTY)
+    cut: Mapping[str, str] = field(default=EMPTY)
     place: Place | None = None
     described_by: DescribedBy = ""
     words: tuple[str, ...] = ()
@@ -376,6 +385,8 @@ class Plugin:
             instructions=manifest.instructions,
             offers=manifest.offers,
             unreviewed=manifest.unreviewed,
+            excluded=manifest.excluded,
+            cut=manifest.cut,
         )
 
     def with_fault(self, key: str, reason: str, *, needs_login: bool = False) -> Plugin:
@@ -387,6 +398,14 @@ class Plugin:
         return replace(self, variants=Frozen({**self.variants, key: variant}))
 
 
+def excluded_text(excluded: Mapping[str, str]) -> str:
+    """Return as a clause which tools are excluded and why, the first few of many."""
+    shown = [f"'{name}' ({reason})" for name, reason in islice(excluded.items(), _MOST_NAMED)]
+    more = f" and {len(excluded) - _MOST_NAMED:,} more" if len(excluded) > _MOST_NAMED else ""
+    count = "one of its tools is" if len(excluded) == 1 else f"{len(excluded):,} of its tools are"
+    return f"{count} excluded: {', '.join(shown)}{more}"
+
+
 def _marked(fresh: Tool, known: Tool | None) -> Tool:
     """Return a tool with the mark that it has under other overrides: what one demands, no other takes away (T13)."""
     if known is None or known.confirmation is None or fresh.confirmation is not None:
@@ -394,6 +413,8 @@ def _marked(fresh: Tool, known: Tool | None) -> Tool:
     return replace(fresh, confirmation=known.confirmation)
 
 
+_MOST_NAMED: Final = 5
+"""Excluded tools that one sentence names."""
 UNSEEN: Final = Variant()
 
 

@@ -13,7 +13,7 @@ from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.access.names import ExactName, Hidden, NearName, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
-from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
@@ -83,16 +83,39 @@ def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan
         case Hidden(_, reason):
             return _not_found(name, reason)
         case Unseen(plugin):
-            return replace(_not_found(name, _UNKNOWN), owner=plugin.name)
+            return replace(_unseen(name, plugin), owner=plugin.name)
         case Unknown():
-            return _not_found(name, _UNKNOWN)
+            return _excluded(permissions, name) or _not_found(name, _UNKNOWN)
 
 
 _UNKNOWN = Reason(code="unknown", text="There is no tool of this name.")
 
 
+def _unseen(name: str, plugin: Plugin) -> Refuse:
+    """Return the refusal of what would be a tool of a plugin that has not listed any: it may be one that fails (P6)."""
+    fault = plugin.variant("").unavailable
+    return _cannot_run(name, fault) if fault else _not_found(name, _UNKNOWN)
+
+
+def _excluded(permissions: CompiledPermissions, name: str) -> Refuse | None:
+    """Return the refusal of a tool that cannot be used as its server lists it, or None."""
+    found = permissions.world.catalog.excluded(name)
+    if found is None or not permissions.may_have_tools_of(found[0]):
+        return None
+    return _cannot_run(name, f"Server '{found[0].name}' lists it in a form that cannot be used: {found[1]}.")
+
+
+def _cannot_run(name: str, why: str) -> Refuse:
+    reason = Reason(code="unavailable", text=why)
+    return Refuse(status="tool_unavailable", message=f"Tool '{_short(name)}' is not available: {why}", reason=reason)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 100 else f"{name[:100]}…"
+
+
 def _not_found(name: str, reason: Reason) -> Refuse:
-    shown = name if len(name) <= 100 else f"{name[:100]}…"
+    shown = _short(name)
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 

@@ -11,7 +11,7 @@ from pegboard.core.access.permissions import CompiledPermissions, once_per_permi
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean, some_of
-from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed
+from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed, excluded_text
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.state.sessions import State
@@ -170,6 +170,8 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
             found.setdefault(plugin.name, reason)
         elif changed := tuple(tool.name for tool in entry.tools if tool.unavailable == CHANGED):
             found.setdefault(plugin.name, Unreviewed(changed=changed).text)
+        elif plugin.excluded and len(entry.tools) == len(plugin.tools):  # all of it
+            found.setdefault(plugin.name, _sentence(excluded_text(plugin.excluded)))
     for name, tools in permissions.entries.unresolved_from_start.items():
         plugin = permissions.world.catalog.plugins[name]
         absent = [tool for tool in tools if _undenied(permissions, Tool(plugin=name, name=tool), plugin)]
@@ -181,10 +183,16 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
 
 
+def _sentence(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:]}."
+
+
 def _without(plugin: Plugin, tools: Sequence[str]) -> str:
     """Return that a plugin which has answered lacks tools that are to be loaded from the start."""
     if not any(variant.known for variant in plugin.variants.values()):
         return ""
+    if reasons := {tool: plugin.excluded[tool] for tool in tools if tool in plugin.excluded}:
+        return _sentence(excluded_text(reasons))
     guess = did_you_mean(tools[0], (tool.name for tool in plugin.tools))
     return f"It has no tool {' or '.join(map(repr, tools))}. {guess}".strip()
 

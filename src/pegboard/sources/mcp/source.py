@@ -135,7 +135,7 @@ class McpSource:
         self._callbacks.append(callback)
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Return what the server offers; tools that are not valid are excluded and logged by name."""
+        """Return what the server offers; tools that are not valid are excluded, and reported."""
         server = _server(spec)
         self._check(server, overrides)
         listing, logins = self._listing(server), self.logins_of(server)
@@ -179,6 +179,8 @@ class McpSource:
                 offers=declared_by(live.client.server_capabilities),
                 package=await asyncio.to_thread(described_package, spec),
                 reached_by=live.reached_by,
+                excluded=live.dropped,
+                cut=live.cut,
             )
             return live.newest
 

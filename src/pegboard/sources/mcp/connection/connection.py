@@ -63,7 +63,7 @@ class Connection:
         self.reading: asyncio.Task[None] | None = None
         self.came_up: Callable[[], None] | None = None
         self.closing = False
-        self.history = ConnectionHistory(settings.mask, settings.monotonic)
+        self.history = ConnectionHistory(spec, settings.mask, settings.monotonic)
         self._settings = settings
         self._changed = changed
         self._turn = asyncio.Lock()

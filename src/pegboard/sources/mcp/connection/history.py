@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ from pegboard.support.backoff import Backoff
 if TYPE_CHECKING:
     from pegboard.ports import PrintedLine, RefusedAccess
     from pegboard.sources.mcp.wire.open_connection import OpenConnection
+
+log = logging.getLogger("pegboard.sources.mcp")
 
 MOST_LINES: Final = 200
 MOST_BYTES: Final = 64 * 1024
@@ -100,7 +103,9 @@ class ConnectionHistory:
     not, or ended by itself. ``refused`` is what its processes were refused, by kind and what it is.
     """
 
-    def __init__(self, mask: Callable[[str], str], monotonic: Callable[[], float]) -> None:
+    def __init__(self, spec: ServerSpec, mask: Callable[[str], str], monotonic: Callable[[], float]) -> None:
+        self._spec = spec
+        self._logged = ""
         self.fault: Fault | None = None
         self.since: float | None = None
         self.started_at: float | None = None
@@ -158,6 +163,9 @@ class ConnectionHistory:
     def _report(self, fault: Fault, start: object, pid: int | None) -> None:
         self.error = fault.text
         self.changes += 1
+        if fault.scopes is None and fault.reason != self._logged:
+            log.warning("%s", fault.error(self._spec).message)
+            self._logged = fault.reason
         if start is not self._reported:
             self._reported, self.failed_at = start, time.time()
             self.failures += 1
@@ -186,6 +194,7 @@ class ConnectionHistory:
 
     def answered(self) -> None:
         """Note that a request was answered: the next failure is the first again."""
+        self._logged = ""
         if self._failures or self.fault is not None:
             self.forget_failures()
             self.changed()

@@ -122,7 +122,7 @@ async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
     with suppress(TimeoutError):
         async with asyncio.timeout(_SUBSCRIBED_WITHIN):
             await live.subscribed.wait()
-    live.dropped.clear()
+    live.begin_list()
     found: dict[str, dict[str, Any]] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
@@ -148,6 +148,7 @@ async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
         if page.next_cursor is None or page.next_cursor == cursor:
             break
         cursor = page.next_cursor
+    live.end_list()
     return list(found.values())
 
 

@@ -35,6 +35,8 @@ def manifest_of(
     offers: frozenset[str] | None = None,
     package: str = "",
     reached_by: Mapping[str, str] = EMPTY,
+    excluded: Mapping[str, str] = EMPTY,
+    cut: Mapping[str, str] = EMPTY,
 ) -> Manifest:
     """Return what a server says of itself, and how its package is described."""
     return Manifest(
@@ -44,6 +46,8 @@ def manifest_of(
         offers=offers,
         package=package,
         reached_by=Frozen(reached_by),
+        excluded=Frozen(excluded),
+        cut=Frozen(cut),
     )
 
 

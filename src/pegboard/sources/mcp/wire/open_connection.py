@@ -13,7 +13,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard.core.access.pins import definition_text
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import Manifest, Tool
+from pegboard.core.model.tools import Manifest, Tool, excluded_text
 from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
@@ -32,6 +32,8 @@ _STDERR_LINE = 500
 _STDERR_LINES = 40
 _INVALID_LINE = 200
 _INVALID_LINES = 3
+_NAME, _REASON = 200, 300
+"""Characters that are kept of what is excluded, and of the reason."""
 
 LONGEST_LINE = 8192
 """How much of a line for people is read, in bytes: far more than is kept, so that no cut leaves half a secret."""
@@ -98,9 +100,9 @@ class OpenConnection:
     - ``is_open`` until no request can be answered any more; then ``closed`` is set, and ``ended`` when all that
       belonged to it has been stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a
       message over the limit.
-    - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
-      and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
-      message.
+    - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``cut`` what is left out of
+      those that are, ``excluded`` other lists and items, each with the reason. ``report_invalid`` is called with the
+      first line on standard output that is no message.
     - ``newest`` is what was read last of its tools. ``listed`` are those tools once they were compared with the pins;
       None as long as no call may run (A4); ``forgotten`` is how often they had to be read again.
     - ``called``: a call has run on it, so that what it lists may be that caller's.
@@ -146,7 +148,9 @@ class OpenConnection:
         self.invalid_lines: deque[str] = deque(maxlen=_INVALID_LINES)
         self.invalid_count = 0
         self.dropped: dict[str, str] = {}
+        self.cut: dict[str, str] = {}
         self.excluded: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self.http_closes = False
         self.watch_server: Callable[[], object] = _nothing
         self.newest: Manifest | None = None
@@ -245,9 +249,21 @@ class OpenConnection:
 
     def drop(self, tool: str, reason: str) -> None:
         """Report a tool that is not listed."""
-        if self.dropped.get(tool) != reason:
-            log.warning("server %r: tool %r is excluded: %s", self.name, tool, reason)
-        self.dropped[tool] = reason
+        self.dropped.setdefault(one_line(tool, limit=_NAME), one_line(reason, limit=_REASON))
+
+    def cut_out(self, what: str, reason: str) -> None:
+        """Report what is left out of a tool that is listed: it cannot be used."""
+        self.cut.setdefault(one_line(what, limit=_NAME), one_line(reason, limit=_REASON))
+
+    def begin_list(self) -> None:
+        """Begin to read the list of the tools."""
+        self.dropped, self.cut = {}, {}
+
+    def end_list(self) -> None:
+        """Log in one line which tools are not listed, where it is another list than the one before."""
+        if self.dropped and self.dropped != self._logged:
+            log.warning("server %r: %s", self.name, excluded_text(self.dropped))
+        self._logged = self.dropped
 
     def exclude(self, what: str, reason: str) -> None:
         """Report a list, or an item of it, besides tools that is not listed."""

@@ -20,11 +20,9 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    ListToolsResult,
 )
-from mcp_types.methods import validate_server_result
-from pydantic import ValidationError
 
+from pegboard.sources.mcp.wire.listed_tools import make_usable
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
@@ -98,7 +96,7 @@ class TappedReader(_End):
                 self._see_era(message.id)
                 if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     if in_flight.listing and "tools" in message.result:
-                        drop_invalid_tools(message.result, live)
+                        make_usable(message.result, live)
                     in_flight.raw = message.result
             case JSONRPCError() if message.id is not None:
                 self._see_era(message.id)
@@ -154,40 +152,3 @@ class TappedTransport:
     ) -> bool | None:
         self._live.close("it was stopped")
         return await self._transport.__aexit__(kind, error, trace)
-
-
-def drop_invalid_tools(result: dict[str, Any], live: OpenConnection) -> None:
-    """Leave in a page of tools only those that the SDK takes, and report the others."""
-    tools: object = result["tools"]
-    if not isinstance(tools, list):
-        return
-    if live.modern:  # required there, and nothing that we use: a server without them still has tools
-        result.setdefault("ttlMs", 0)
-        result.setdefault("cacheScope", "private")
-        result.setdefault("resultType", "complete")
-    kept: list[Any] = []
-    for number, tool in enumerate(cast("list[Any]", tools)):
-        fault = _fault({**result, "tools": [tool]}, live.version)
-        if fault is None:
-            kept.append(tool)
-            continue
-        name: object = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-        live.drop(name if isinstance(name, str) and name else f"#{number + 1}", fault)
-    result["tools"] = kept
-
-
-def _fault(page: dict[str, Any], version: str) -> str | None:
-    """Return what is wrong with a page that has one tool."""
-    tool: object = page["tools"][0]
-    if isinstance(tool, dict) and cast("dict[str, Any]", tool).get("name") == "":
-        return "its name is empty"
-    try:
-        validate_server_result("tools/list", version, page)
-        ListToolsResult.model_validate(page, by_name=False)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"][2:])
-        return f"{where}: {first['msg']}" if where else first["msg"]
-    except KeyError:
-        return None
-    return None
