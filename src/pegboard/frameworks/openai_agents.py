@@ -24,6 +24,7 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import DEFINING
+from pegboard.dialects.names import META_PLUGIN
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, StepRequest
 from pegboard.frameworks.versions import warn_if_untested
@@ -35,6 +36,7 @@ try:
     from agents import (
         Agent,
         FunctionTool,
+        FunctionToolResult,
         Handoff,
         Model,
         ModelProvider,
@@ -46,6 +48,7 @@ try:
         ToolOutputFileContent,
         ToolOutputImage,
         ToolOutputText,
+        ToolsToFinalOutputResult,
         Usage,
     )
     from agents.tool_context import ToolContext
@@ -71,6 +74,8 @@ _CALLING: ContextVar[ToolContext[Any] | None] = ContextVar("pegboard_calling", d
 _NAMES: Final[WeakKeyDictionary[AnyContext, str]] = WeakKeyDictionary()
 """The names of the runs, by what all agents of a run share."""
 _FILES: Final = frozenset({"application/pdf"})
+_ANY_TOOL: Final = frozenset({"auto", "none", "required"})
+"""The choices that name no tool."""
 _GOES_ON: Final = frozenset(
     {
         "apply_patch_call",
@@ -104,6 +109,7 @@ def equip(
     host = _Host(session, limit, plain.model)
     made: Any = runs.twin(plain, _SessionAgent)
     made.model = _stepping(plain.model, host, provider)
+    made.tool_use_behavior = _stopping(plain.tool_use_behavior, host)
     made.pegboard_host = host
     return made
 
@@ -225,6 +231,10 @@ class _EquippedRun:
         """By call id, the tool and the approval of what a person was asked about in this process."""
         self._answered: set[str] = set()
         self._called: set[str] = set()
+        self._meta: set[str] = set()
+        """The names of the meta-tools that were called."""
+        self._not_run: set[str] = set()
+        """The calls that were answered without their tool, by id."""
         self._again: list[tuple[str, str, _Passed | None]] = []
         self._sent = self._key = ""
         self._names: dict[Any, str] = {}
@@ -316,7 +326,23 @@ class _EquippedRun:
         settings = request["model_settings"]
         if step.choice is not None and tools:
             settings = replace(settings, tool_choice=step.choice)
+        elif isinstance(chosen := settings.tool_choice, str) and chosen not in _ANY_TOOL:
+            await self._run.with_session(partial(self._list_chosen, chosen, request))
         return {**request, "input": items, "model_settings": settings}
+
+    async def _list_chosen(self, name: str, request: Mapping[str, Any], session: Session) -> None:
+        """Load and list the tool that the agent's settings have the model call, where its list lacks it."""
+        tools: list[Tool] = request["tools"]
+        listed = {*(tool.name for tool in tools), *(handoff.tool_name for handoff in request["handoffs"])}
+        tool = None if name in listed else session.known_tool(name)
+        if tool is None:
+            return
+        await session.load(tool.wire)
+        tools.append(self._made(tool.wire, tool.description, json.loads(json.dumps(tool.input_schema))))
+        runs.warn_once(
+            f"tool_choice is '{name}', which the list of the agent's tools does not have: it is loaded, and listed in "
+            "the requests that have this choice. The provider reads these without its cache."
+        )
 
     def _said(self, item: Any) -> Said:
         """Return an item of a history as what is said in it."""
@@ -446,6 +472,10 @@ class _EquippedRun:
             elif not readable and _is_ours(tools[index]):
                 tools[index] = self.stand_in(call.name, asks=False)
 
+    def is_meta(self, tool: FunctionTool) -> bool:
+        """Return whether a tool only manages the others."""
+        return _is_ours(tool) and tool.name in self._meta
+
     def asks_again(self) -> bool:
         """Return whether the model is to be asked once more, since it answered nothing right after a change."""
         return self._run.asks_again()
@@ -478,6 +508,12 @@ class _EquippedRun:
         self.host.waits(self)
         return True
 
+    def has_run(self, result: FunctionToolResult) -> bool:
+        """Return whether a result is that of its tool, and not an answer in place of one."""
+        raw: Any = None if result.run_item is None else result.run_item.raw_item
+        call_id = raw.get("call_id") if isinstance(raw, Mapping) else getattr(raw, "call_id", None)
+        return call_id not in self._not_run
+
     async def called(self, name: str, context: ToolContext[Any], text: str) -> Any:
         """Return what the model reads of a call."""
         call_id = context.tool_call_id
@@ -492,6 +528,10 @@ class _EquippedRun:
         called, given = self._of_session(call_id, name, arguments)
         made = partial(self._run.call, called, arrived, {} if approved else None, given, call_id=call_id)
         answer = await self._run.with_session(partial(_allowed_for_all, made) if for_all else made)
+        if answer.tool is not None and answer.tool.plugin == META_PLUGIN:
+            self._meta.add(name)
+        if answer.status not in ("ok", "error"):
+            self._not_run.add(call_id)
         if answer.status == "needs_approval" and (approved or asked is None):
             self._again.append((name, text, self.host.passed.get(call_id)))
         return _returned(answer)
@@ -550,9 +590,48 @@ class _SessionAgent:
         host, steps = self.pegboard_host, _any(self).model
         plain = _any(super()).clone(**changes)
         plain.pegboard_host = host
+        if "tool_use_behavior" in changes:
+            plain.tool_use_behavior = _stopping(changes["tool_use_behavior"], host)
         if "model" in changes:
             plain.model = _stepping(changes["model"], host, getattr(steps, "_provider", None))
         return plain
+
+
+class _StopsBehindTools:
+    """What an agent does that ends a run with the result of a tool: a tool that has not run ends none.
+
+    Args:
+        given: what the agent was made with, the first tool or some by name; no meta-tool is the first.
+        host: the agent's.
+    """
+
+    def __init__(self, given: Any, host: _Host) -> None:
+        self.given = given
+        self._host = host
+
+    def __call__(self, context: AnyContext, results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
+        run = self._host.run_of(context)
+        for result in filter(run.has_run, results):
+            names = {result.tool.name, result.tool.qualified_name}
+            if (
+                not run.is_meta(result.tool)
+                if isinstance(self.given, str)
+                else names & {*self.given["stop_at_tool_names"]}
+            ):
+                return ToolsToFinalOutputResult(is_final_output=True, final_output=result.output)
+        return ToolsToFinalOutputResult(is_final_output=False, final_output=None)
+
+    def _is_named(self, tool: FunctionTool, run: _EquippedRun) -> bool:
+        if isinstance(self.given, str):
+            return not run.is_meta(tool)
+        return not {tool.name, tool.qualified_name}.isdisjoint(self.given["stop_at_tool_names"])
+
+
+def _stopping(behavior: Any, host: _Host) -> Any:
+    """Return what an equipped agent does with the results of tools; a function of the host is asked as it is."""
+    given = behavior.given if isinstance(behavior, _StopsBehindTools) else behavior
+    declared = given == "stop_on_first_tool" or isinstance(given, dict)
+    return _StopsBehindTools(given, host) if declared else given
 
 
 class _SessionModel:
