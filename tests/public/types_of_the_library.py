@@ -168,6 +168,7 @@ async def session_of_an_adapter(session: Session) -> None:
     assert_type(session.approvals, Approvals)
     assert_type(session.known_tool("git_log"), Tool | None)
     assert_type(session.report_rejected("tool:git_log", "no"), None)
+    assert_type(session.report_adapted(Tool(plugin="git", name="log"), ["an array has 'items'"]), None)
 
 
 def blocking(board: SyncPegboard, session: SyncSession) -> None:

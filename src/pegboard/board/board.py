@@ -241,7 +241,7 @@ class Board:
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
                 configuration_changed, configuration_refused, permissions_changed, pins_changed, approval_asked,
-                approval_decided, approval_used, rejected, store_lost or store_back.
+                approval_decided, approval_used, rejected, adapted, store_lost or store_back.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:

@@ -605,6 +605,22 @@ class Session:
         about = {"principal": key.principal, "agent": key.agent, "session": key.session}
         self._services.events.emit("rejected", {**about, "subject": subject, "reason": text})
 
+    def report_adapted(self, tool: Tool, changes: Sequence[str]) -> None:
+        """Report once how a tool is changed for a provider of models: one line in the log, and an event.
+
+        Args:
+            tool: as the session has it.
+            changes: what is different for the provider; nothing is reported without any.
+        """
+        known = self._info.conversation.adapted
+        if not changes or known.get(tool.wire) == tool:
+            return
+        known[tool.wire] = tool
+        key, text = self.key, "; ".join(changes)
+        log.warning("tool:%s is changed for the provider of the model, which would not take it: %s", tool.wire, text)
+        about = {"principal": key.principal, "agent": key.agent, "session": key.session}
+        self._services.events.emit("adapted", {**about, "subject": f"tool:{tool.wire}", "reason": text})
+
     # -- how its requests read the session: once, and what is loaded has been seen (S2, P4)
 
     async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:

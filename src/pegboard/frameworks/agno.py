@@ -31,6 +31,7 @@ from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
+from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import PassedOn, passed_on
 
@@ -59,6 +60,13 @@ ModelRequest = dict[str, Any]
 _CALLING: ContextVar[RunContext | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
 _FILES: Final = frozenset(File.valid_mime_types())
+_FORMS: Final = {
+    "agno.models.anthropic": "anthropic",
+    "agno.models.openai.responses": "responses",
+    "agno.models.openai.open_responses": "responses",
+    "agno.models.openai": "chat",
+}
+"""The form in which the models of a module are asked."""
 _FLAGS: Final = {"confirm": "requires_confirmation", "user_input": "requires_user_input"}
 
 
@@ -76,9 +84,10 @@ def equip(agent: OwnerT, session: AnySession | OpenSession, *, limit: int = LIMI
     if not isinstance(agent.model, Model):
         raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
     owner: Any = agent
-    host = _host_for(agent.model)
+    host, provider = _host_for(agent.model), _provider_of(agent.model)
     owner.model = runs.twin(agent.model, _AgnoSessionModel)
-    owner.add_tool(_SessionFunction(name="pegboard_session", session=session, limit=limit, host=host))
+    function = _SessionFunction(name="pegboard_session", session=session, limit=limit, host=host, provider=provider)
+    owner.add_tool(function)
     return agent
 
 
@@ -216,6 +225,7 @@ class _SessionFunction(Function):
     session: Any = Field(exclude=True, repr=False)
     limit: int = Field(exclude=True)
     host: Any = Field(default=None, exclude=True, repr=False)
+    provider: Any = Field(default="any", exclude=True, repr=False)
     kept: Any = Field(default_factory=KeptNotes, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     passed: Any = Field(default=None, exclude=True, repr=False)
@@ -231,7 +241,8 @@ class _SessionFunction(Function):
         """Return the run of this copy."""
         run = self._run  # what is private costs pydantic a microsecond to find
         if run is None:
-            run = self._run = SessionRun(self._opened, self._named, limit=self.limit, host=self.host)
+            about: Any = {"limit": self.limit, "host": self.host, "provider": self.provider}
+            run = self._run = SessionRun(self._opened, self._named, **about)
         return run
 
     def answered(self, answer: CallAnswer, under_way: FrameworkRun) -> ToolResult:
@@ -481,6 +492,13 @@ def _host_for(model: Model) -> Host | None:
     """Return the host for a model of Agno's own providers, whose list of tools has to stay as it is (D4); else None."""
     theirs = any(kind.__module__.startswith("agno.models.") and kind is not Model for kind in type(model).__mro__)
     return without_native(host_for(str(model.id))) if theirs else None
+
+
+def _provider_of(model: Model) -> SchemaProvider:
+    """Return whose rules the schemas of a model's requests keep."""
+    modules = [kind.__module__ for kind in type(model).__mro__]
+    forms = (form for module in modules for part, form in _FORMS.items() if module.startswith(part))
+    return provider_of(next(forms, ""), str(model.id))
 
 
 def _said(message: Message) -> Said:

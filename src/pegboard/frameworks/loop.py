@@ -32,8 +32,9 @@ from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.core.surface.definitions import defines
 from pegboard.errors import PegboardError, UsageError
-from pegboard.frameworks.runs import SessionRun, StepRequest
+from pegboard.frameworks.runs import SessionRun, StepRequest, tool_for
 from pegboard.support.encodable import encodable
+from pegboard.wire.acceptable_schemas import provider_of
 from pegboard.wire.anthropic_messages import AnthropicMessages
 from pegboard.wire.histories import History, read_history, sendable
 from pegboard.wire.notes import defined_in_text
@@ -104,6 +105,7 @@ class Loop:
         self.logins: Mapping[str, AwaitedLogin] = {}
         self.text = ""
         self._session, self._form, self._model, self._system = session, _FORMS[form], model, system
+        self._provider = provider_of(form, model)
         self._limit, self._result_limit = limit, result_limit
         host = session.adopt_host(_with_answers(host_for(f"{form}:{model}")))
         self._reveals, self._falls_back = host.reveals, False
@@ -142,14 +144,14 @@ class Loop:
         listed, declared, loaded = await self._tools(step, history)
         deferred = [tool for wire, tool in declared.items() if wire not in self._head] if self._reveals else []
         shown: dict[str, JsonObject | None] = dict.fromkeys(self._head) if self._reveals else {}
-        shown |= {tool.wire: self._form.definition(tool) for tool in deferred}
+        shown |= {tool.wire: self._form.definition(self._taken(tool)) for tool in deferred}
         change = self._change(step, history, listed, shown, loaded)
         self._added = self._form.change(change, reveals=self._reveals)
         parts = RequestParts(
             model=self._model,
             system=tuple(text for text in (self._system, step.prefix) if text),
-            head=tuple(self._head.values()),
-            deferred=deferred,
+            head=[*map(self._taken, self._head.values())],
+            deferred=[*map(self._taken, deferred)],
             choice=self._choice(step),
             reveals=self._reveals,
             encrypted=self._encrypted,
@@ -304,7 +306,7 @@ class Loop:
         left = [name for name in (*self._head, *history.revealed) if name in shown and name not in listed]
         return HistoryChange(
             joined=tuple(
-                tool
+                self._taken(tool)
                 for name, tool in listed.items()
                 if (
                     name in history.removed
@@ -315,6 +317,10 @@ class Loop:
             left=tuple(name for name in dict.fromkeys(left) if name not in history.removed),
             note="\n\n".join(filter(None, texts)),
         )
+
+    def _taken(self, tool: Tool) -> Tool:
+        """Return a tool as the provider takes it."""
+        return tool_for(self._provider, tool, self._session)
 
     def _choice(self, step: StepRequest) -> ToolChoice | None:
         if step.choice == "none":

@@ -28,6 +28,7 @@ from pegboard.dialects.names import META_PLUGIN
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, StepRequest
 from pegboard.frameworks.versions import warn_if_untested
+from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 
@@ -221,6 +222,7 @@ class _EquippedRun:
             lambda: (name, name),
             is_over=self._is_over,
             limit=limit,
+            provider=_provider_of(host.model),
         )
         self._owner: ref[object] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -377,6 +379,7 @@ class _EquippedRun:
             call_id, words = item["call_id"], str(item["output"])
             asked, made = self._asked.pop(call_id, ("", ""))[1], calls.get(call_id, {})
             about = _real_call(made.get("name"), runs.arguments_of(made.get("arguments")) or {})
+            about = about[0], runs.own_arguments(str(about[0]), about[1], session)
             own = (
                 one for one in waiting if one.id == asked or (not asked and (one.tool, dict(one.arguments)) == about)
             )
@@ -500,7 +503,9 @@ class _EquippedRun:
         if await self._run.with_session(lambda session: session.runs_unasked(name)):
             return False
         called, given = self._of_session(call_id, name, arguments)
-        decision = await self._run.with_session(lambda session: session.decide(called, given, ask=True))
+        decision = await self._run.with_session(
+            lambda session: session.decide(called, runs.own_arguments(called, given, session), ask=True)
+        )
         if decision.status != "needs_approval" or decision.approval is None:
             return False
         self._asked[call_id] = (name, decision.approval.id)
@@ -800,7 +805,17 @@ def _host_for(model: object) -> Host | None:
     return Host(delivery=("result",)) if known else None
 
 
-def _real_call(name: object, arguments: dict[str, Any]) -> tuple[object, object]:
+def _provider_of(model: object) -> SchemaProvider:
+    """Return whose rules schemas keep: a name alone is asked in the form of Responses, as the SDK does."""
+    name = model if isinstance(model, str) else getattr(model, "model", "") or ""
+    form = "responses" if model is None or isinstance(model, str) else _FORMS.get(type(model).__name__, "")
+    return provider_of(form, str(name))
+
+
+_FORMS: Final = {"OpenAIResponsesModel": "responses", "OpenAIChatCompletionsModel": "chat"}
+
+
+def _real_call(name: object, arguments: dict[str, Any]) -> tuple[object, Any]:
     """Return what a call is a call of, also one through ``call_tool``."""
     through = name in THROUGH
     return (arguments.get("name"), arguments.get("arguments", {})) if through else (name, arguments)

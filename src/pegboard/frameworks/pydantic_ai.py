@@ -42,6 +42,7 @@ from pegboard.frameworks.runs import (
     end_turns,
     loaded_beside,
     misnamed,
+    own_arguments,
     reject_tools,
     rejected_of,
     text_and_media,
@@ -50,6 +51,7 @@ from pegboard.frameworks.runs import (
 )
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
+from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, provider_of
 from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
 from pegboard.wire.rejections import rejection_of
@@ -109,6 +111,8 @@ _CALLING: ContextVar[AnyContext | None] = ContextVar("pegboard_calling", default
 _PASSED: Final = "pegboard_calls"
 """Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
+_FORMS: Final = {"AnthropicModel": "anthropic", "OpenAIResponsesModel": "responses", "OpenAIChatModel": "chat"}
+"""The form in which models of a class are asked."""
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
 
@@ -262,6 +266,8 @@ class SessionToolset(AbstractToolset[Any]):
         self._undecided = True
         self._going = Continuation(limit=limit)
         self._listed: dict[str, tuple[Tool, ToolsetTool[Any]]] = {}
+        self._providers: tuple[SchemaProvider, ...] = ()
+        self._adapted: list[tuple[Tool, tuple[str, ...]]] = []
 
     @property
     def id(self) -> str | None:
@@ -314,7 +320,11 @@ class SessionToolset(AbstractToolset[Any]):
         self._surface, tools, reveals, beside = await self.with_session(step.taken, ctx)
         self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
         retries = ctx.max_retries
+        if first:
+            self._providers = _providers_of(ctx.model)
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
+        if self._adapted:
+            await self.with_session(self._report_adapted, ctx)
         if first:
             self.passes_on = any(_passed_in(message) for message in ctx.messages)
             self._joining = _joining(self._surface, ctx, listed if reveals else ())
@@ -347,8 +357,23 @@ class SessionToolset(AbstractToolset[Any]):
         """Return a tool as the framework has it: the same object as long as its definition is the same."""
         known = self._listed.get(tool.wire)
         if known is None or known[0] is not tool or known[1].max_retries != retries:
-            known = self._listed[tool.wire] = (tool, self._made(_defined(tool, self._name), retries))
+            known = self._listed[tool.wire] = (tool, self._made(_defined(self._taken(tool), self._name), retries))
         return known[1]
+
+    def _taken(self, tool: Tool) -> Tool:
+        """Return a tool as every model of the run takes it; what is changed is to be reported."""
+        taken, changes = tool, tuple[str, ...]()
+        for provider in self._providers:
+            taken, more = as_taken(taken, provider)
+            changes = (*changes, *more)
+        if changes:
+            self._adapted.append((tool, changes))
+        return taken
+
+    async def _report_adapted(self, session: Session) -> None:
+        adapted, self._adapted = self._adapted, []
+        for tool, changes in adapted:
+            session.report_adapted(tool, changes)
 
     def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=retries, args_validator=_ANY_OBJECT)
@@ -449,7 +474,10 @@ class SessionToolset(AbstractToolset[Any]):
             raise ToolFailed(why)
         since, answer = (
             time.time(),
-            await self.with_session(lambda session: session.call(called, given, call_id=ctx.tool_call_id), ctx),
+            await self.with_session(
+                lambda session: session.call(called, own_arguments(called, given, session), call_id=ctx.tool_call_id),
+                ctx,
+            ),
         )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
@@ -624,6 +652,17 @@ def _models_of(model: object) -> Iterator[Model]:
         yield bare
 
 
+def _providers_of(model: object) -> tuple[SchemaProvider, ...]:
+    """Return whose rules the schemas of a run keep: those of all models of which any may answer."""
+    found = (provider_of(_form_of(one), one.model_name) for one in _models_of(model))
+    return tuple(dict.fromkeys(found))
+
+
+def _form_of(model: Model) -> str:
+    kinds = (kind.__name__ for kind in type(model).__mro__)
+    return next((_FORMS[kind] for kind in kinds if kind in _FORMS), "")
+
+
 def _adds(model: Model) -> bool:
     """Return whether a model takes tools that join within the history; one that cannot tell does not."""
     try:
@@ -786,7 +825,8 @@ async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session:
         if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
     ]
     for call, part in made:
-        own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, call.args_as_dict()))
+        arguments = own_arguments(call.tool_name, call.args_as_dict(), session)
+        own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, arguments))
         approval = next(own, None)
         if approval is not None and part.outcome == "denied":
             with suppress(UsageError):  # another one was first

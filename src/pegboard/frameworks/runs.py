@@ -27,6 +27,7 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 from pegboard.support.encodable import encodable, encodable_text
+from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, has_renamed, original_arguments
 from pegboard.wire.passed_on import THROUGH
 from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
@@ -82,8 +83,8 @@ class SessionRun:
 
     ``names`` returns the conversation that it belongs to, and its own name. ``is_over`` knows whether it was given up;
     without it, it was where the next one of its conversation begins. ``host`` is what its model can do with a change of
-    tools, for a session that was given no host (D4). With ``exact_names`` a tool is called by the name that the
-    framework's controls know.
+    tools, for a session that was given no host (D4), ``provider`` the one whose rules schemas keep. With
+    ``exact_names`` a tool is called by the name that the framework's controls know.
     """
 
     def __init__(
@@ -94,11 +95,12 @@ class SessionRun:
         is_over: Callable[[], bool] | None = None,
         limit: int = LIMIT,
         host: Host | None = None,
+        provider: SchemaProvider = "any",
         exact_names: bool = True,
     ) -> None:
         self._opens = opens
         self._exact_names = exact_names
-        self._host = host
+        self._host, self._provider = host, provider
         self._names = names
         self._is_over = is_over
         self._session: AnySession | None = None
@@ -164,7 +166,7 @@ class SessionRun:
             surface = surface if surface.focus is None else await session.surface(message=message)
         left_out = rejected_of(session, listed)
         taken = {*taken, *left_out} if left_out else taken
-        self._list(tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed)
+        self._list(tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed, session)
         self._going = self._going.next(self._names_of_tools, read.beside)
         self._content = self._calls = False
         self.cut = ""
@@ -192,19 +194,20 @@ class SessionRun:
             )
         return self._read
 
-    def _list(self, tools: tuple[Tool, ...]) -> None:
+    def _list(self, tools: tuple[Tool, ...], session: Session) -> None:
         """Take the tools of a request; those that were in the one before are the same functions."""
         if tools != self._tools:
             self._tools, self._names_of_tools = tools, tuple([tool.wire for tool in tools])
-            self._functions = {tool.wire: self._function(tool) for tool in tools}
+            self._functions = {tool.wire: self._function(tool, session) for tool in tools}
             self._listed = tuple([function for _, function in self._functions.values()])
 
-    def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
+    def _function(self, tool: Tool, session: Session) -> tuple[Tool, dict[str, Any]]:
         known = self._functions.get(tool.wire)
         if known is not None and known[0] is tool:
             return known
-        schema = json.loads(json.dumps(tool.input_schema))
-        function = encodable({"name": tool.wire, "description": tool.description, "parameters": schema})
+        taken = tool_for(self._provider, tool, session)
+        schema = json.loads(json.dumps(taken.input_schema))
+        function = encodable({"name": tool.wire, "description": taken.description, "parameters": schema})
         return tool, {"type": "function", "function": function}
 
     def with_texts(
@@ -324,6 +327,7 @@ class SessionRun:
             return answer("invalid_arguments", self.cut)
         if self._exact_names and (why := misnamed(name, arguments, session)):
             return answer("invalid_arguments", why)
+        arguments = own_arguments(name, arguments, session)
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
         since, made = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
         if fields is not None and (approval := waits_since_before(made, since)) is not None:
@@ -333,6 +337,26 @@ class SessionRun:
             ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
             self._going = self._going.called(name, meta=meta, ran=ran)
         return made
+
+
+def tool_for(provider: SchemaProvider, tool: Tool, session: Session) -> Tool:
+    """Return a tool as a provider takes it; what is changed is reported once for the session."""
+    taken, changes = as_taken(tool, provider)
+    session.report_adapted(tool, changes)
+    return taken
+
+
+def own_arguments(name: str, arguments: JsonObject, session: Session) -> JsonObject:
+    """Return the arguments of a call under the names that its tool has for them, whatever its model was shown.
+
+    Args:
+        name: what the model called.
+        arguments: what it gave.
+        session: the session.
+    """
+    named: object = arguments.get("name") if name in THROUGH else name
+    tool = session.known_tool(named) if has_renamed(arguments) and isinstance(named, str) else None
+    return arguments if tool is None else original_arguments(tool, arguments)
 
 
 def misnamed(name: str, arguments: JsonObject, session: Session) -> str:

@@ -42,6 +42,7 @@ EVENTS = (
     "approval_decided",
     "approval_used",
     "rejected",
+    "adapted",
     "store_lost",
     "store_back",
 )

@@ -113,8 +113,8 @@ class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
     ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
-    (F2). ``rejected`` are the tools that a provider of its models did not take, by wire name (D4). ``runs`` are those
-    of agents of a framework that are under way.
+    (F2). ``rejected`` are the tools that a provider of its models did not take, ``adapted`` those that were changed for
+    one and reported, by wire name (D4). ``runs`` are those of agents of a framework that are under way.
     """
 
     __slots__ = (
@@ -124,6 +124,7 @@ class Conversation:
         "_searched",
         "_searches",
         "_turn",
+        "adapted",
         "hints",
         "rejected",
         "requests",
@@ -134,6 +135,7 @@ class Conversation:
         self.requests = Requests()
         self.hints: ShownHints | None = None
         self.rejected: dict[str, Tool] = {}
+        self.adapted: dict[str, Tool] = {}
         self.runs = OpenRuns()
         self.forget()
 

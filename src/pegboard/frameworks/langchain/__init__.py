@@ -29,6 +29,7 @@ from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FrameworkRun
+from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import ENDED
 from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
@@ -228,7 +229,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
             opens, host = partial(self._opened, runtime), _host_for(model)
-            run = SessionRun(opens, lambda: key, limit=self._limit, host=host)
+            provider = _provider_of(model)
+            run = SessionRun(opens, lambda: key, limit=self._limit, host=host, provider=provider)
             self._runs[key] = run
         return run
 
@@ -467,12 +469,21 @@ def _host_for(model: BaseChatModel | None) -> Host | None:
     """Return the host for the model of a run; None for one that is for tests, and so without a cache (D4)."""
     if model is None or any(kind.__module__ == _FAKES for kind in type(model).__mro__):
         return None
+    return without_native(host_for(":".join(_form_and_name(model))))
+
+
+def _provider_of(model: BaseChatModel | None) -> SchemaProvider:
+    """Return whose rules the schemas of a run keep."""
+    return "any" if model is None else provider_of(*_form_and_name(model))
+
+
+def _form_and_name(model: BaseChatModel) -> tuple[str, str]:
+    """Return the form in which a model is asked, where it is known, and the name of the model."""
     known: Any = model
-    provider = _PROVIDERS.get(type(model).__module__.partition(".")[0], "")
-    if provider == "chat" and getattr(known, "use_responses_api", None):
-        provider = "responses"
-    name = getattr(known, "model_name", None) or getattr(known, "model", "")
-    return without_native(host_for(f"{provider}:{name}"))
+    form = _PROVIDERS.get(type(model).__module__.partition(".")[0], "")
+    if form == "chat" and getattr(known, "use_responses_api", None):
+        form = "responses"
+    return form, str(getattr(known, "model_name", None) or getattr(known, "model", ""))
 
 
 def _name_of(tool: BaseTool | dict[str, Any]) -> str:

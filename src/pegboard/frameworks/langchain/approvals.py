@@ -110,7 +110,8 @@ async def decided_by(answer: CallAnswer, decision: Mapping[str, Any], session: S
         case "edit":
             edited = decision.get("edited_action") or EMPTY
             await runs.record_decision(session, approval.id, refused="The arguments were changed.", result=None)
-            answer = await session.call(str(edited.get("name") or approval.tool), edited.get("args") or {})
+            name = str(edited.get("name") or approval.tool)
+            answer = await session.call(name, runs.own_arguments(name, edited.get("args") or {}, session))
             again = answer.approval if answer.status == "needs_approval" else None
             return answer if again is None else await runs.allowed(session, again, fields=EMPTY, by=by)
         case "respond" if approval.kind == "external":

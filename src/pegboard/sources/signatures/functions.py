@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast, get_args, get_type_hints
 
+from pegboard.core.model.array_schemas import items_beside
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
@@ -275,7 +276,10 @@ def _input_schema(
 
 
 def untitled(schema: Any) -> Any:
-    """Return a JSON Schema without the titles that pydantic derives from names; they only cost tokens."""
+    """Return a JSON Schema without the titles that pydantic derives from names, which only cost tokens.
+
+    An array has ``items``, a tuple too: some providers take none without.
+    """
     if not isinstance(schema, dict):
         return schema
     clean: dict[str, Any] = {}
@@ -289,6 +293,8 @@ def untitled(schema: Any) -> Any:
             clean[key] = [untitled(inner) for inner in cast("list[Any]", value)]
         else:
             clean[key] = untitled(value) if key in _SINGLE else value
+    if clean.get("type") == "array" and "items" not in clean:
+        clean["items"] = items_beside(clean.get("prefixItems", ()))
     return clean
 
 
