@@ -21,6 +21,7 @@ from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.mcp.fast.http_answer import EventStream
+from pegboard.support.odd_json import depth_of
 
 OURS = 1_000_000_000  # ids from here on are those of calls around the SDK
 RESULT = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "ok"}]}}'
@@ -173,7 +174,14 @@ ANSWERS = [
     message(result={"content": []}, more=1),
     RESULT.replace('"$ID"', '"\\u0024ID"').replace("\\u0024ID", "$ID "),
     RESULT.replace("ok", "\\ud83d\\ude00 \u2028"),
+    message(result={"structuredContent": {"n": 1}}),
+    message(result={"content": None, "isError": 1}),
 ]  # fmt: skip
+# The SDK's reader refuses these, as an event of a stream too; by every other way they pass.
+ODD = [
+    RESULT.replace("ok", "\\ud800 \\\\ud800"),
+    RESULT.replace('"ok"', '"ok", "n": ' + "[" * 400 + "]" * 400),
+]
 # Nothing in these answers the call: it waits until its time is over.
 UNANSWERED = ["not json", "[]", "{}"]
 # These answer the call and are no messages: it ends at once.
@@ -181,9 +189,7 @@ BROKEN = [
     message(result=5),
     message(error={"message": "no code"}),
     message(),
-    RESULT.replace("ok", "\\ud800"),
     RESULT.replace('"ok"', "9" * 5000),
-    RESULT.replace('"ok"', "[" * 5000 + "]" * 5000),
     RESULT + "}",
     f"[{RESULT}]",
     f"\ufeff{RESULT}",
@@ -199,7 +205,7 @@ async def compare(both: Both, spec: ServerSpec, cases: list[dict[str, Any]]) -> 
 
 
 async def test_answers_over_stdio_end_alike(both: Both, era: tuple[str, ...]) -> None:
-    cases = [{"lines": [answer]} for answer in ANSWERS]
+    cases = [{"lines": [answer]} for answer in [*ANSWERS, *ODD]]
     cases += [{"lines": [REPORT, "a stray line", REPORT, RESULT]}, {"lines": [RESULT, RESULT, REPORT]}]
     await compare(both, stdio(*era), cases)
     await compare(both, replace(stdio(*era), timeout=0.3), [{"lines": [answer]} for answer in UNANSWERED])
@@ -216,10 +222,29 @@ async def test_an_answer_that_is_no_message_ends_its_call_at_once(source: McpSou
         assert text(await call(source, spec, "echo", text="and it goes on")) == "and it goes on"
 
 
+@pytest.mark.parametrize("depth", [201, 990, 1001, 5000, 100_000])
+async def test_a_deep_answer_passes_or_the_reason_is_told(source: McpSource, era: tuple[str, ...], depth: int) -> None:
+    """G7: the tool has run; over the limit the reason is the true one, and the connection goes on."""
+    spec = replace(stdio(*era), timeout=60.0)
+    nested = message(result={"content": [], "structuredContent": "$HERE"}).replace('"$HERE"', "[" * depth + "]" * depth)
+    ended, _ = await outcome(source, spec, {"lines": [nested]})
+    if depth < 1000:
+        assert isinstance(ended, CallResult)
+        assert depth_of(ended.structured) == depth
+    else:
+        assert ended == (
+            UpstreamError,
+            "Server 'fast' failed at 'raw': its answer is nested too deeply to be read.",
+            None,
+            None,
+        )
+    assert text(await call(source, spec, "echo", text="and it goes on")) == "and it goes on"
+
+
 async def test_a_broken_answer_to_another_call_ends_that_one_only(source: McpSource, era: tuple[str, ...]) -> None:
     """G8: what is blamed is the request that the answer names."""
     spec = replace(stdio(*era), timeout=60.0)
-    stranger = RESULT.replace('"$ID"', "77").replace("ok", "\\ud800")
+    stranger = RESULT.replace('"$ID"', "77").replace('"ok"', "9" * 5000)
     ended, _ = await outcome(source, spec, {"lines": [stranger, f"log: {BROKEN[0]}", RESULT]})
     assert isinstance(ended, CallResult)
     assert text(ended) == "ok"
@@ -236,7 +261,7 @@ async def test_numbers_that_are_none_pass_through(both: Both, era: tuple[str, ..
 
 async def test_answers_over_http_end_alike(both: Both, web: ServerSpec) -> None:
     bad = [answer for answer in [*UNANSWERED, *BROKEN] if answer != "{}"]
-    cases: list[dict[str, Any]] = [{"body": answer} for answer in [*ANSWERS, *bad] if "$ID " not in answer]
+    cases: list[dict[str, Any]] = [{"body": answer} for answer in [*ANSWERS, *ODD, *bad] if "$ID " not in answer]
     cases += [{"body": answer, "headers": {"content-encoding": "gzip"}} for answer in ANSWERS[:2]]
     for status in (202, 301, 400, 401, 403, 404, 418, 500, 503):
         cases += [{"status": status, "body": "said", "type": "text/plain"}, {"status": status, "body": ""}]

@@ -13,6 +13,7 @@ from mcp_helpers import SERVERS, call, gateway, plain, requests_of, text
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import UsageError
 from pegboard.sources.mcp import McpSource
+from pegboard.support.odd_json import depth_of
 
 BABBLE = "<b>starting, token=swordfish-1</b> " + "x" * 500
 NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999")
@@ -72,15 +73,78 @@ def test_numbers_that_strict_json_does_not_have_reach_clients_as_null(
     assert found == [{"n": None, "m": [1, None]}] * len(NUMBERS)
 
 
-def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any]) -> None:
-    """G8: no UTF-8 stands for them, so nothing could be passed on; the next call works."""
+ODD_RESULTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"structuredContent": {"n": 1}}, {"content": [], "structuredContent": {"n": 1}}),
+    ({"content": None, "structuredContent": {}}, {"content": [], "structuredContent": {}}),
+    ({}, {"content": []}),
+    ({"content": "as text"}, {"content": [{"type": "text", "text": "as text"}]}),
+    ({"content": {"type": "text", "text": "one"}}, {"content": [{"type": "text", "text": "one"}]}),
+    (
+        {"content": [None, 7, {"type": "x"}]},
+        {"content": [{"type": "text", "text": "7"}, {"type": "x"}], "isError": False},
+    ),
+    ({"content": [], "isError": 1}, {"content": [], "isError": True}),
+    ({"content": [], "isError": "false", "_meta": None}, {"content": []}),
+    (
+        {"content": [], "task": {"id": 1}, "x-more": None},
+        {"task": {"id": 1}, "x-more": None, "content": [], "isError": False},
+    ),
+    (
+        {"content": [{"type": "hologram", "of": {"any": [1]}}]},
+        {"content": [{"type": "hologram", "of": {"any": [1]}}], "isError": False},
+    ),
+]
+
+
+def test_results_that_the_protocol_does_not_know_pass(tmp_path: Path, fast_server: dict[str, Any]) -> None:
+    """G7: the tool has run: what it gave is not lost for a field that is missing, unknown or of another type."""
+    template = '{"jsonrpc": "2.0", "id": "$ID", "result": %s}'
+    answers, _ = serve(tmp_path, fast_server, *(raw(template % json.dumps(given)) for given, _ in ODD_RESULTS))
+    for number, (given, expected) in enumerate(ODD_RESULTS, 1):
+        assert answers[number]["result"] == {"isError": False, **expected}, given
+
+
+@pytest.mark.parametrize("fast_path", [True, False])
+def test_a_deep_result_reaches_the_client(tmp_path: Path, fast_server: dict[str, Any], *, fast_path: bool) -> None:
+    """G7: as trees of documents and programs are; nothing else is held up by one that is too deep."""
+    template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [], "structuredContent": %s}}'
+    depths = (250, 900, 3000, 1)
+    answers, log = serve(
+        tmp_path, fast_server, *(raw(template % ('{"d":' * n + "1" + "}" * n)) for n in depths), fast_path=fast_path
+    )
+    for number in (1, 2, 4):
+        assert depth_of(answers[number]["result"]["structuredContent"]) == depths[number - 1]
+    assert "nested too deeply" in json.dumps(answers[3])
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("depth", [300, 900, 5000])
+def test_a_call_that_is_nested_too_deeply_is_told_so(tmp_path: Path, depth: int) -> None:
+    """G8: in place of that it is no message; the next call runs."""
+    server = {"command": sys.executable, "args": [str(SERVERS / "plain_server.py")]}
+    deep = requests_of(("up__echo", {"text": "$HERE"}), ("up__echo", {"text": "on"}))
+    sent = deep.replace('"$HERE"', "[" * depth + "]" * depth)
+    out, log = gateway(tmp_path, {"up": server}, fast_path=True).communicate(sent, timeout=60)
+    assert "nested too deeply" in next(line for line in out.splitlines() if '"error"' in line)
+    assert '"on"' in out
+    assert "Traceback" not in log
+
+
+def test_half_of_a_character_costs_itself(tmp_path: Path, fast_server: dict[str, Any]) -> None:
+    """G7, G8: no UTF-8 stands for it: U+FFFD does, in results and in errors; the rest passes as it is."""
     template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "%s"}]}}'
     error = '{"jsonrpc": "2.0", "id": "$ID", "error": {"code": 1, "message": "\\udc00"}}'
-    sent = [template % "a\\ud800b", template % "\\udfff\\ud800", error, template % "\\ud83d\\ude00"]
+    sent = [
+        template % "a\\ud800b",
+        template % "\\udfff\\ud800",
+        template % "\\ud83d\\ude00",
+        template % "\\\\ud800",
+        error,
+    ]
     answers, log = serve(tmp_path, fast_server, *map(raw, sent))
-    for number in (1, 2, 3):
-        assert "its answer is not a message of the protocol" in json.dumps(answers[number])
-    assert answers[4]["result"]["content"][0]["text"] == "\U0001f600"
+    texts = [answers[number]["result"]["content"][0]["text"] for number in (1, 2, 3, 4)]
+    assert texts == ["a\ufffdb", "\ufffd\ufffd", "\U0001f600", "\\ud800"]
+    assert "\ufffd" in json.dumps(answers[5], ensure_ascii=False)
     assert "Traceback" not in log
 
 

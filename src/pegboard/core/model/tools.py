@@ -438,12 +438,14 @@ class CallResult:
         structured: any JSON value, or None.
         is_error: whether the tool failed.
         meta: the result's ``_meta``.
+        more: what else the result has, under names that the protocol does not know.
     """
 
     content: tuple[JsonObject, ...] = ()
     structured: Any = None
     is_error: bool = False
     meta: JsonObject = field(default=EMPTY)
+    more: JsonObject = field(default=EMPTY)
 
 
 def text_result(text: str, *, is_error: bool = False) -> CallResult:

@@ -61,7 +61,7 @@ def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
         wire["structuredContent"] = structured
     if result.meta:
         wire["_meta"] = dict(result.meta)
-    return wire
+    return {**result.more, **wire} if result.more else wire
 
 
 def digest(tools: Iterable[Mapping[str, Any]]) -> str:

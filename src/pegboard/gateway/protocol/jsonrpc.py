@@ -12,6 +12,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final, NoReturn, cast
 
+from pegboard.support import odd_json
+
 Message = dict[str, Any]
 
 _DEEPEST: Final = 100
@@ -59,7 +61,7 @@ def dumped(message: Message) -> bytes:
             return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
         return _pydantic_core().to_json(message, inf_nan_mode="null")
     except (ValueError, UnicodeError):
-        return json.dumps(message, separators=(",", ":"), default=str).encode()
+        return odd_json.write(message)
 
 
 def _writes_plainly(value: Any) -> bool:

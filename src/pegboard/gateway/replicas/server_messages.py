@@ -113,6 +113,7 @@ def result_to_json(result: CallResult) -> JsonObject:
         "structured": result.structured,
         "is_error": result.is_error,
         "meta": result.meta,
+        "more": result.more,
     }
 
 
@@ -123,6 +124,7 @@ def result_from_json(document: JsonObject) -> CallResult:
         structured=document["structured"],
         is_error=document["is_error"],
         meta=document["meta"],
+        more=document["more"],
     )
 
 

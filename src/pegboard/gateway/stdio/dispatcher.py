@@ -22,7 +22,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import mcp_types as types
@@ -32,6 +32,7 @@ from pegboard.gateway.handlers.arrivals import came_at
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.protocol.jsonrpc import dumped
 from pegboard.gateway.stdio.line_io import MOST_WAITING
+from pegboard.support import odd_json
 from pegboard.support.mcp_constants import VERSION_KEY
 
 if TYPE_CHECKING:
@@ -216,20 +217,30 @@ class StdioDispatcher:
 def _text_of(message: types.JSONRPCMessage) -> bytes:
     with contextlib.suppress(ValueError, UnicodeError):
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    return dumped(message.model_dump(by_alias=True, exclude_unset=True))
+    return dumped({key: value for key, value in message if key in {*message.model_fields_set, "jsonrpc"}})
+
+
+_DEEPEST: Final = 190
+"""How deep a message may be nested that is read for sure; the reader of the SDK ends at about 200 levels."""
+_NO_MESSAGE: Final = "Invalid request: this line is not one JSON-RPC message."
+_TOO_DEEP: Final = "Invalid request: this message is nested too deeply."
 
 
 def _invalid(line: bytes) -> bytes:
     """Return the answer to a line that is no message, with its id where it has one."""
     number: str | int | None = None
     code, text = types.PARSE_ERROR, "Parse error: this line is not JSON."
-    with contextlib.suppress(ValueError, RecursionError):
-        value: Any = json.loads(line)
-        code, text = types.INVALID_REQUEST, "Invalid request: this line is not one JSON-RPC message."
-        match value:
-            case {"id": str() | int() as number}:
-                pass
-            case _:
-                number = None
+    try:
+        value: Any = odd_json.read(line)
+    except odd_json.TooDeepError:
+        code, text = types.INVALID_REQUEST, _TOO_DEEP
+    except ValueError:
+        pass
+    else:
+        deep = odd_json.depth_of(value) > _DEEPEST
+        code, text = types.INVALID_REQUEST, _TOO_DEEP if deep else _NO_MESSAGE
+        if isinstance(value, dict):
+            given: object = cast("dict[str, Any]", value).get("id")
+            number = given if isinstance(given, str | int) else None
     error = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}
     return json.dumps(error).encode() + b"\n"

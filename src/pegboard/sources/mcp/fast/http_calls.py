@@ -10,18 +10,24 @@ from mcp import MCPError
 from mcp.shared.inbound import encode_header_value
 from mcp.shared.message import SessionMessage
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
-from pydantic import ValidationError
 
 from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import EventStream, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
 from pegboard.sources.mcp.wire.http_client import GONE, MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal
-from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.wire.messages import (
+    STREAM_ENDED,
+    Message,
+    as_answer,
+    by_model,
+    is_plain_answer,
+    parsed,
+    unread_because,
+)
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.redirects import RedirectError
 from pegboard.sources.mcp.wire.request_outcomes import (
-    NO_MESSAGE,
     GoneError,
     InvalidAnswerError,
     ListUnreadError,
@@ -227,8 +233,8 @@ class _CallReceiver:
             return
         try:
             read = by_model(data.decode("utf-8", errors="replace"))
-        except ValidationError:
-            self.pending.finish(InvalidAnswerError(NO_MESSAGE))
+        except ValueError as error:
+            self.pending.finish(InvalidAnswerError(unread_because(error)))
             return
         answer = as_answer(read)
         if answer is not None:
@@ -257,8 +263,8 @@ class _CallReceiver:
         if message is None or not is_plain_answer(message):
             try:
                 message = as_answer(by_model(body))
-            except ValidationError:
-                self.pending.finish(InvalidAnswerError(NO_MESSAGE))
+            except ValueError as error:
+                self.pending.finish(InvalidAnswerError(unread_because(error)))
                 return
         if message is None or self._fast_path.find(message["id"]) is not self.pending:
             self.pending.finish(InvalidAnswerError("it answered another request"))
@@ -283,7 +289,7 @@ class _CallReceiver:
     def _rpc_error(self, answer: HttpAnswer) -> Exception:
         try:
             message = by_model(answer.body)
-        except ValidationError:
+        except ValueError:
             message = None
         if isinstance(message, JSONRPCError):
             if message.error.code == HEADER_MISMATCH:

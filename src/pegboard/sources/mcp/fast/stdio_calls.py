@@ -10,7 +10,15 @@ from typing import Any
 import anyio
 
 from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
-from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed, requests_answered
+from pegboard.sources.mcp.wire.messages import (
+    Message,
+    as_answer,
+    by_model,
+    is_plain_answer,
+    parsed,
+    requests_answered,
+    unread_because,
+)
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
@@ -22,6 +30,14 @@ from pegboard.sources.mcp.wire.request_outcomes import (
 
 WriteRequests = Callable[[bytes, Sequence[tuple[int, InFlight]]], None]
 """Write requests, each with where it ends; raises ``ClosedResourceError`` only where nothing of them can be read."""
+
+
+def _why_unread(line: bytes) -> str:
+    try:
+        by_model(line)
+    except ValueError as error:
+        return unread_because(error)
+    return NO_MESSAGE
 
 
 class StdioFastPath(FastPath):
@@ -63,7 +79,7 @@ class StdioFastPath(FastPath):
         """End the calls that a line answers which is no message; return whether there are any."""
         found = [pending for number in requests_answered(line) if (pending := self.find(number)) is not None]
         for pending in found:
-            pending.finish(InvalidAnswerError(NO_MESSAGE))
+            pending.finish(InvalidAnswerError(_why_unread(line)))
         return bool(found)
 
     def fail_oversized(self, number: int | str) -> bool:

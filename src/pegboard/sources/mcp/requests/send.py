@@ -19,11 +19,10 @@ from pegboard.sources.mcp.connection.failure_reasons import http_failure
 from pegboard.sources.mcp.requests.input_required import final_result
 from pegboard.sources.mcp.wire.convert import result_of
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE
-from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
+from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT, unparsed
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     IN_FLIGHT,
-    NO_MESSAGE,
     GoneError,
     InFlight,
     InvalidAnswerError,
@@ -82,9 +81,6 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
             live.listed = None
         if requests.end(call):
             await call.finish_asking()
-    content: list[Any] | None = raw.get("content")
-    if not isinstance(content, list) or [block for block in content if not isinstance(block, dict)]:
-        raise InvalidAnswerError("its result has no list of content blocks")
     return result_of(raw)
 
 
@@ -164,7 +160,7 @@ async def _ask(
         result = await send()
     except MCPError as error:
         if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
-            raise InvalidAnswerError(NO_MESSAGE) from None
+            raise InvalidAnswerError(unparsed(error.message)) from None
         if _is_too_large(error):
             raise TooLargeError from None
         raise _gone(error, in_flight) or error from None

@@ -93,13 +93,13 @@ class SseTransport:
     async def _take(self, data: str, received: ReceivedMessages) -> None:
         try:
             message = SessionMessage(by_model(data))
-        except ValueError:
+        except ValueError as error:
             line = data.encode(errors="replace")
             number = next(requests_answered(line), None)
             if number is None:
                 self._live.add_invalid_line(data[:LONGEST_LINE])
                 return
-            message = SessionMessage(unparsed_answer(number))
+            message = SessionMessage(unparsed_answer(number, error))
         await received.send(message)
 
     async def __aexit__(

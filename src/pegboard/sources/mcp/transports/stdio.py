@@ -72,9 +72,9 @@ class _Lines:
         """Return the message in a line, or None where there is none."""
         try:
             return SessionMessage(by_model(line))
-        except ValueError:
+        except ValueError as error:
             if (number := next(requests_answered(line), None)) is not None:
-                return SessionMessage(unparsed_answer(number))
+                return SessionMessage(unparsed_answer(number, error))
         live = self._process.live
         live.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
         if live.invalid_count > _MOST_INVALID and not live.any_message:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, SUBSCRIPTION_KEY, VERSION_KEY
 
 _OWN = frozenset({"name", "description", "inputSchema", "outputSchema", "annotations"})
+_OF_RESULT = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_NO_ERROR: tuple[object, ...] = (None, False, 0, "", "false")
 _ENVELOPE = frozenset({VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, SUBSCRIPTION_KEY})
 
 
@@ -54,12 +57,24 @@ def manifest_of(
 def result_of(raw: Mapping[str, Any]) -> CallResult:
     """Return the result of a call as its server gave it."""
     meta = raw.get("_meta")
+    more = {key: value for key, value in raw.items() if key not in _OF_RESULT}
     return CallResult(
-        content=tuple(map(Frozen, raw.get("content") or ())),
+        content=tuple(_blocks(raw.get("content"))),
         structured=raw.get("structuredContent"),
-        is_error=raw.get("isError") is True,
-        meta=Frozen(meta) if meta else EMPTY,
+        is_error=raw.get("isError") not in _NO_ERROR,
+        meta=Frozen(meta) if isinstance(meta, dict) else EMPTY,
+        more=Frozen(more) if more else EMPTY,
     )
+
+
+def _blocks(content: object) -> Iterator[Frozen]:
+    """Yield the blocks of a result; what is none stands as text: the tool has run, and what it gave is not lost."""
+    for block in cast("list[object]", content if isinstance(content, list) else [content]):
+        if isinstance(block, dict):
+            yield Frozen(cast("dict[str, Any]", block))
+        elif block is not None:
+            text = block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)
+            yield Frozen({"type": "text", "text": text})
 
 
 def meta_for_upstream(meta: JsonObject) -> dict[str, Any] | None:

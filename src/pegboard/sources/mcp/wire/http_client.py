@@ -11,6 +11,7 @@ import json
 from typing import Any, cast
 
 import httpx2
+from pydantic_core import from_json
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
@@ -19,6 +20,7 @@ from pegboard.sources.mcp.certificates import tls
 from pegboard.sources.mcp.wire.open_connection import LoginChallenge, OpenConnection, ShownLogin
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
+from pegboard.support import odd_json
 
 MARK = "pegboard/http"
 # Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit; a login;
@@ -76,6 +78,8 @@ class WatchedClient(httpx2.AsyncClient):
             response = await self._sent(request, **options)
             if not stream or response.status_code >= 400 or _is_json(response):
                 response = await self._whole(response)
+                if _is_json(response):
+                    response = self._readable(response)
         except httpx2.TransportError as error:
             kind = UNREACHED if isinstance(error, _UNREACHED) else BROKEN
             return self._failed(request, 502, kind, describe(error))
@@ -188,6 +192,26 @@ class WatchedClient(httpx2.AsyncClient):
             request=response.request,
             extensions=extensions,
         )
+
+    def _readable(self, response: httpx2.Response) -> httpx2.Response:
+        """Return a response that the SDK's reader takes, its result set aside where that alone would not."""
+        try:
+            from_json(response.content)
+        except ValueError:
+            pass
+        else:
+            return response
+        try:
+            message: Any = odd_json.read(response.content)
+        except ValueError:
+            return response
+        result = cast("dict[str, Any]", message).get("result") if isinstance(message, dict) else None
+        if isinstance(result, dict):
+            self._live.set_aside[message.get("id")] = result
+            message["result"] = {}
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
+        content = odd_json.write(message)
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
 
     def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return an HTTP error as the JSON-RPC error that it carries, or as one that names its status."""

@@ -13,11 +13,14 @@ from pydantic import ValidationError
 
 from pegboard.core.model.naming import one_line
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
+from pegboard.support.odd_json import depth_of
 
 _DISPENSABLE: Final = frozenset({"outputSchema", "icons", "title", "execution"})
 """The fields of a tool without which it can be called as well."""
 _MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Members of a schema that are objects; some languages write an empty one as a list."""
+_DEEPEST: Final = 200
+"""How deep a tool may be nested: what validates arguments, and what models are sent, goes no deeper."""
 _MODERN: Final = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
 """What a page has to have in the 2026 era. Nothing here uses it, so none of a server counts."""
 
@@ -51,6 +54,8 @@ def _made_usable(tool: Any, live: OpenConnection) -> str | None:
     tool = cast("dict[str, Any]", tool)
     if tool.get("name") == "":
         return "its name is empty"
+    if depth_of(tool) > _DEEPEST:
+        return f"it is nested more than {_DEEPEST} levels deep"
     schema: object = tool.get("inputSchema")
     if isinstance(schema, dict):
         _correct_empty(cast("dict[str, Any]", schema))

@@ -19,7 +19,11 @@ from mcp_types import (
     JSONRPCResponse,
     jsonrpc_message_adapter,
 )
+from pydantic import ValidationError
 from pydantic_core import from_json
+
+from pegboard.sources.mcp.wire.request_outcomes import NO_MESSAGE, TOO_DEEP
+from pegboard.support import odd_json
 
 Message = dict[str, Any]
 
@@ -29,22 +33,33 @@ UNPARSED_EVENT: Final = "Failed to parse SSE message: "
 """How it begins that of an event."""
 EVENT_TOO_LARGE: Final = "SSE stream failed: Server-sent event exceeded"
 """How it begins that of an event over the limit."""
+_TOO_DEEP_FOR_SDK: Final = "recursion limit exceeded"
+"""What its reader says of JSON that is nested too deeply."""
 STREAM_ENDED: Final = "SSE stream ended"
 """How it begins that of a stream that ended without an answer."""
 _HEAD: Final = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,64})")\s*,')
 
 
 def by_model(data: bytes | str) -> JSONRPCMessage:
-    """Return what the SDK makes of a message; raises ``ValidationError``."""
-    return jsonrpc_message_adapter.validate_json(data, by_name=False)
+    """Return what the SDK makes of a message; raises ``ValueError``, ``TooDeepError`` where that is why."""
+    try:
+        return jsonrpc_message_adapter.validate_json(data, by_name=False)
+    except ValidationError as error:
+        if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
+            raise
+    return jsonrpc_message_adapter.validate_python(odd_json.read(data), by_name=False)
 
 
 def parsed(data: bytes) -> Message | None:
     """Return a message that is an object of JSON, or None."""
+    message: Message
     try:
-        message: Message = from_json(data)
+        message = from_json(data)
     except ValueError:
-        return None
+        try:
+            message = odd_json.read(data)
+        except ValueError:
+            return None
     return message if type(message) is dict else None
 
 
@@ -90,6 +105,11 @@ def requests_answered(line: bytes) -> Iterator[int | str]:
                 yield number
 
 
+def unparsed(message: str) -> str:
+    """Return as a clause what the SDK's error for an answer that it cannot read means."""
+    return TOO_DEEP if _TOO_DEEP_FOR_SDK in message else NO_MESSAGE
+
+
 def begun(start: bytes | bytearray) -> Iterator[int | str]:
     """Yield the request that a line answers of which only the start is there, where that says so."""
     found = _HEAD.match(start)
@@ -97,9 +117,15 @@ def begun(start: bytes | bytearray) -> Iterator[int | str]:
         yield int(found[1]) if found[1] else found[2].decode(errors="replace")
 
 
-def unparsed_answer(number: int | str) -> JSONRPCError:
+def unread_because(error: ValueError) -> str:
+    """Return as a clause why an answer cannot be read."""
+    return TOO_DEEP if isinstance(error, odd_json.TooDeepError) else NO_MESSAGE
+
+
+def unparsed_answer(number: int | str, error: ValueError) -> JSONRPCError:
     """Return what the session reads in place of an answer that is no message."""
-    text = f"{UNPARSED}it is not a message of the protocol"
+    deep = f": {_TOO_DEEP_FOR_SDK}" if isinstance(error, odd_json.TooDeepError) else ""
+    text = f"{UNPARSED}it is not a message of the protocol{deep}"
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message=text))
 
 

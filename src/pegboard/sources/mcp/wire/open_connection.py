@@ -108,6 +108,7 @@ class OpenConnection:
     - ``called``: a call has run on it, so that what it lists may be that caller's.
     - ``era_question`` is the number of the request that asks a server for its era, until that is answered;
       ``reached_by`` is what was learnt of how it is reached.
+    - ``set_aside`` are results that the SDK's reader would refuse, by the ids of their requests.
     - ``login`` is what its requests over HTTP show, where the server may want a login.
     - ``refusals`` reads what the process says it was refused, where it is confined; ``note_refused`` takes that.
     """
@@ -126,6 +127,7 @@ class OpenConnection:
         self.envelope: dict[str, Any] = {}
         self.era_question: int | str | None = None
         self.reached_by: Mapping[str, str] = {}
+        self.set_aside: dict[Any, dict[str, Any]] = {}
         self.http_session = ""
         self.http_initialized = False
         self.announced: frozenset[str] = frozenset()

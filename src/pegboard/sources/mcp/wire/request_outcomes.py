@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 NO_MESSAGE: Final = "its answer is not a message of the protocol"
+TOO_DEEP: Final = "its answer is nested too deeply to be read"
 
 
 class InFlight:

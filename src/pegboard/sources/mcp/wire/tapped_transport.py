@@ -94,6 +94,8 @@ class TappedReader(_End):
         match message:
             case JSONRPCResponse():
                 self._see_era(message.id)
+                if live.set_aside and (result := live.set_aside.pop(message.id, None)) is not None:
+                    message.result = result
                 if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     if in_flight.listing and "tools" in message.result:
                         make_usable(message.result, live)
