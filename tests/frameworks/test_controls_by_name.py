@@ -14,11 +14,9 @@ from agno.agent import Agent as AgnoAgent
 from agno_driver import ScriptedModel as AgnoModel
 from framework_drivers import Script, call
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolCallLimitMiddleware
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_driver import ScriptedChat
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from openai_agents_driver import ModelStep, ScriptedModel, assistant_message, made
 from openai_agents_driver import scripted as openai_scripted
 from pydantic_ai import Agent
@@ -80,28 +78,6 @@ def langchain_agent(session: Session, script: Script, control: Any, *, first: bo
     return create_agent(ScriptedChat(script=script), middleware=middleware, checkpointer=InMemorySaver())
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-async def test_a_person_is_asked_by_langchain_for_a_tool_that_is_called_through_another(
-    session: Session, paid: Callable[[], list[int]], first: bool
-) -> None:
-    """P3: also for a call whose arguments are in a wrong form; an edit of the arguments counts."""
-    script = Script(LOAD, pay(), pay(arguments="1"), "done")
-    control = HumanInTheLoopMiddleware(interrupt_on={"pay": True})
-    agent, thread = langchain_agent(session, script, control, first=first), {"configurable": {"thread_id": "1"}}
-
-    state = await agent.ainvoke({"messages": [("user", "Pay.")]}, thread)
-    (asked,) = state["__interrupt__"][0].value["action_requests"]
-    assert (asked["name"], asked["args"], paid()) == ("pay", {"amount": 1}, [])
-
-    edited = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 7}}}
-    state = await agent.ainvoke(Command(resume={"decisions": [edited]}), thread)
-    assert paid() == [7]
-    assert state["__interrupt__"][0].value["action_requests"][0]["name"] == "pay"
-
-    state = await agent.ainvoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), thread)
-    assert (paid(), state["messages"][-1].text) == ([7], "done")
-
-
 @pytest.mark.parametrize("name", ["Pay", "purse/pay"])
 async def test_a_tool_in_another_spelling_does_not_pass_by_a_control_of_its_name(
     session: Session, paid: Callable[[], list[int]], name: str
@@ -121,47 +97,6 @@ async def test_a_tool_in_another_spelling_does_not_pass_by_a_control_of_its_name
         agno_agent = AgnoAgent(model=AgnoModel(script=Script(LOAD, written, "done")))
         await agno.equip(agno_agent, session).arun("Pay.")
         assert paid() == []
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-async def test_a_limit_of_langchain_counts_a_tool_that_is_called_through_another(
-    session: Session, paid: Callable[[], list[int]], first: bool
-) -> None:
-    """P3: the second call of the run does not run."""
-    control = ToolCallLimitMiddleware(tool_name="pay", run_limit=1)
-    agent = langchain_agent(session, Script(LOAD, pay(1), pay(2), "done"), control, first=first)
-    await agent.ainvoke({"messages": [("user", "Pay.")]}, {"configurable": {"thread_id": "1"}})
-    assert paid() == [1]
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-async def test_a_middleware_of_langchain_sees_the_tool_and_the_model_its_own_call(
-    session: Session, paid: Callable[[], list[int]], first: bool
-) -> None:
-    """D4: what the provider has cached of the history stays as it was."""
-    sent: list[list[str]] = []
-
-    class Watch(AgentMiddleware[Any, Any, Any]):
-        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-            if request.tool_call["name"] == "pay":
-                return ToolMessage("Nobody pays today.", tool_call_id=request.tool_call["id"], name="pay")
-            return await handler(request)
-
-    class Sent(AgentMiddleware[Any, Any, Any]):
-        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            sent.append([one["name"] for m in request.messages if isinstance(m, AIMessage) for one in m.tool_calls])
-            return await handler(request)
-
-    tools = LangChainTools(session)
-    middleware = [tools, Watch(), Sent()] if first else [Watch(), tools, Sent()]
-    agent: Any = create_agent(ScriptedChat(script=Script(LOAD, pay(), "done")), middleware=middleware)
-    state = await agent.ainvoke({"messages": [("user", "Pay.")]})
-    assert paid() == []
-    assert [one["name"] for m in state["messages"] if isinstance(m, AIMessage) for one in m.tool_calls] == [
-        "load_tools",
-        "pay",
-    ]
-    assert sent[-1] == ["load_tools", "call_tool"]
 
 
 async def test_openai_agents_stops_at_a_tool_that_is_called_through_another(

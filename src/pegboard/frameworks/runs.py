@@ -205,10 +205,7 @@ class SessionRun:
         known = self._functions.get(tool.wire)
         if known is not None and known[0] is tool:
             return known
-        taken = tool_for(self._provider, tool, session)
-        schema = json.loads(json.dumps(taken.input_schema))
-        function = encodable({"name": tool.wire, "description": taken.description, "parameters": schema})
-        return tool, {"type": "function", "function": function}
+        return tool, function_of(tool_for(self._provider, tool, session))
 
     def with_texts(
         self, messages: Sequence[Any], step: StepRequest, make: Callable[..., Any], behind: Sequence[str] = ()
@@ -337,6 +334,13 @@ class SessionRun:
             ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
             self._going = self._going.called(name, meta=meta, ran=ran)
         return made
+
+
+def function_of(tool: Tool) -> dict[str, Any]:
+    """Return a tool as providers of models take functions."""
+    schema = json.loads(json.dumps(tool.input_schema))
+    function = encodable({"name": tool.wire, "description": tool.description, "parameters": schema})
+    return {"type": "function", "function": function}
 
 
 def tool_for(provider: SchemaProvider, tool: Tool, session: Session) -> Tool:

@@ -33,12 +33,14 @@ class FrameworkRun:
         moment: tells this moment from others; it may be kept, the context must not.
         decided: what sources have decided for this moment, by what they know it by.
         returned: by the id of a tool that was called, what the framework does with it beside its result.
+        raised: what the code of tools has raised.
     """
 
     context: object
     moment: object = field(default_factory=object)
     decided: dict[object, Any] = field(default_factory=dict[object, Any])
     returned: dict[str, BesideResult] = field(default_factory=dict[str, "BesideResult"])
+    raised: list[BaseException] = field(default_factory=list[BaseException])
 
 
 FRAMEWORK_RUN: ContextVar[FrameworkRun | None] = ContextVar("pegboard_framework_run", default=None)

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -23,15 +23,13 @@ from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
-from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.names import META_PLUGIN
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FrameworkRun
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import ENDED
-from pegboard.wire.passed_on import PassedOn, passed_on
 from pegboard.wire.provider_forms import cut_by
 
 warn_if_untested("langchain")
@@ -55,8 +53,27 @@ try:
 
     from pegboard.frameworks.langchain.approvals import decided_by, decision_of
     from pegboard.frameworks.langchain.hooks import awaited
-    from pegboard.frameworks.langchain.returned import direct_answer, repeats_result, under_way, with_returned
-    from pegboard.frameworks.langchain.session_tool import SessionTool
+    from pegboard.frameworks.langchain.named_calls import (
+        RequestedTools,
+        as_written,
+        chosen_tool,
+        name_of_tool,
+        named,
+        naming_model,
+        of_session,
+        requested,
+    )
+    from pegboard.frameworks.langchain.notes import (
+        RequestNote,
+        definitions_for,
+        loaded_before,
+        noted,
+        with_note,
+        with_notes,
+        with_prefix,
+    )
+    from pegboard.frameworks.langchain.returned import direct_answer, under_way, with_returned
+    from pegboard.frameworks.langchain.session_tool import FailedCall, SessionTool
 except ImportError as error:
     from pegboard.support.installed import install_line
 
@@ -71,10 +88,6 @@ ToolAnswer = ToolMessage | Command[Any]
 
 _CALLING: ContextVar[ToolRuntime[Any, Any] | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
-_NOTED: Final = "pegboard"
-"""Where an answer of the model has what stood before it in its request and in no message: its metadata, never sent."""
-_PASSED: Final = "pegboard_calls"
-"""Where an answer of the model has its calls through ``call_tool`` as it wrote them: its metadata, never sent."""
 _FILES: Final = frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"})
 _BLOCKS: Final = {"images": "image", "audios": "audio", "files": "file"}
 _PROVIDERS: Final = {"langchain_anthropic": "anthropic", "langchain_openai": "chat"}
@@ -107,17 +120,18 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             run.answered(content=direct.text, calls=())
             return self._ended(run, ModelResponse(result=[direct]), run.with_session_sync(run.close))
         with under_way(request.runtime):
-            given, note = run.with_session_sync(partial(_prepared, run, request))
+            given, note, tools = run.with_session_sync(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
-                response = _seen(run, handler(given))
+                with requested(tools):
+                    response = _seen(run, handler(given))
             except Exception as error:
-                rejected = run.with_session_sync(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                rejected = run.with_session_sync(partial(run.rejects, error, [*map(name_of_tool, given.tools)]))
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(_named(response, request), note), run.with_session_sync(run.close))
+        return self._ended(run, noted(_named(response, tools), note), run.with_session_sync(run.close))
 
     @awaited
     async def awrap_model_call(
@@ -129,33 +143,40 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
             run.answered(content=direct.text, calls=())
             return self._ended(run, ModelResponse(result=[direct]), await run.with_session(run.close))
         with under_way(request.runtime):
-            given, note = await run.with_session(partial(_prepared, run, request))
+            given, note, tools = await run.with_session(partial(_prepared, run, request))
         response: Response | None = None
         while response is None or run.asks_again():
             try:
-                response = _seen(run, await handler(given))
+                with requested(tools):
+                    response = _seen(run, await handler(given))
             except Exception as error:
-                rejected = await run.with_session(partial(run.rejects, error, [*map(_name_of, given.tools)]))
+                rejected = await run.with_session(partial(run.rejects, error, [*map(name_of_tool, given.tools)]))
                 if not rejected:
                     raise
                 given = _without(given, rejected)
-        return self._ended(run, _noted(_named(response, request), note), await run.with_session(run.close))
+        return self._ended(run, noted(_named(response, tools), note), await run.with_session(run.close))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return handler(request)
-        run, since = self._run_of(request), time.time()
+        run, since, failed = self._run_of(request), time.time(), FailedCall()
 
         def answered(call: ToolCall) -> Any:
-            name, arguments = _of_session(request, call)
+            name, arguments = of_session(_messages_of(request), call)
             with _calling(request) as under_way:
                 answer = run.with_session_sync(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
-            return with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
+            message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
+            if answer.status == "error":
+                raise failed.raised(message, under_way.raised[-1] if under_way.raised else None)
+            return message
 
-        return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
+        try:
+            return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
+        except Exception as error:
+            return failed.read(error)
 
     @awaited
     async def awrap_tool_call(
@@ -164,17 +185,23 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return await handler(request)
-        run, since = self._run_of(request), time.time()
+        run, since, failed = self._run_of(request), time.time(), FailedCall()
 
         async def answered(call: ToolCall) -> Any:
-            name, arguments = _of_session(request, call)
+            name, arguments = of_session(_messages_of(request), call)
             with _calling(request) as under_way:
                 answer = await run.with_session(partial(run.call, name, run.arrived, None, arguments))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = await run.with_session(partial(decided_by, answer, decision))
-            return with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
+            message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
+            if answer.status == "error":
+                raise failed.raised(message, under_way.raised[-1] if under_way.raised else None)
+            return message
 
-        return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
+        try:
+            return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
+        except Exception as error:
+            return failed.read(error)
 
     # -- for a graph of one's own ----------------------------------------------------------------
 
@@ -279,39 +306,53 @@ def delegate_to(
     return run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RequestNote:
-    """What stands behind the newest message of a request, and what is loaded."""
-
-    text: str
-    loaded: str
-
-
 async def _prepared(
     run: SessionRun, request: AnyModelRequest, session: Session
-) -> tuple[AnyModelRequest, _RequestNote]:
-    """Return a request with what the session has now, and what stands behind its newest message."""
+) -> tuple[AnyModelRequest, RequestNote, RequestedTools]:
+    """Return a request with what the session has now, what stands behind its newest message, and its tools."""
     newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
     message = newest.text if isinstance(newest, HumanMessage) else None
-    taken = {_name_of(tool) for tool in request.tools}
+    taken = frozenset(map(name_of_tool, request.tools))
+    tools = RequestedTools(own=taken, defined=partial(_definition_of, session, taken))
+    chosen = chosen_tool(request.tool_choice)
+    if chosen is not None and tools.defined(chosen) is not None:
+        await session.load(chosen)
     step = await run.step(message, taken, session)
-    loaded, before = step.surface.suffix, _loaded_before(request.messages)
-    ahead = _ahead(step.surface, request.messages) if step.surface.ahead else ""
+    loaded, before = step.surface.suffix, loaded_before(request.messages)
+    ahead = definitions_for(step.surface, request.messages) if step.surface.ahead else ""
     news = ((loaded or ENDED) if loaded != before else "", ahead, step.change)
-    note = _RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
-    messages = _with_notes(request.messages)
+    note = RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
+    messages, model = with_note(with_notes(request.messages), note.text), naming_model(request.model)
     given = request.override(
-        messages=_with_note(messages, note.text),
-        system_message=_with_prefix(request.system_message, step.prefix),
+        model=request.model if model is None else model,
+        messages=cast("list[AnyMessage]", [*map(as_written, messages)]) if model is None else messages,
+        system_message=with_prefix(request.system_message, step.prefix),
         tools=[*request.tools, *step.functions],
         tool_choice="any" if step.choice == "required" else request.tool_choice,
     )
-    return given, note
+    return given, note, tools
+
+
+def _definition_of(session: Session, own: Collection[str], name: str) -> dict[str, Any] | None:
+    """Return the definition of a tool that a model is to call and that its list does not have, or None."""
+    tool = None if name in own else session.known_tool(name)
+    if tool is None or tool.wire != name or tool.plugin == META_PLUGIN:
+        return None
+    runs.warn_once(
+        f"`tool_choice` names '{name}', which is not in the list of tools that the provider has cached. It is listed "
+        "for these requests, so the provider reads the whole conversation again."
+    )
+    return runs.function_of(tool)
+
+
+def _named(response: Response, tools: RequestedTools) -> Response:
+    """Return an answer with the calls of the tools that it names: a model that came in behind does not name them."""
+    return replace(response, result=[named(response.result[0], tools.own), *response.result[1:]])
 
 
 def _without(request: AnyModelRequest, rejected: Collection[str]) -> AnyModelRequest:
     """Return a request without tools that its provider does not take."""
-    return request.override(tools=[tool for tool in request.tools if _name_of(tool) not in rejected])
+    return request.override(tools=[tool for tool in request.tools if name_of_tool(tool) not in rejected])
 
 
 def _seen(run: SessionRun, response: Response) -> Response:
@@ -339,69 +380,10 @@ def _cut_of(answer: AIMessage) -> str:
     return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
 
 
-def _named(response: Response, request: AnyModelRequest) -> Response:
-    """Return an answer whose calls through ``call_tool`` are those of the tools that they name."""
-    answer = response.result[0]
-    if not isinstance(answer, AIMessage):
-        return response
-    own = {_name_of(tool) for tool in request.tools}
-    found = {one["id"] or "": passed_on(one["name"], one["args"], own) for one in answer.tool_calls}
-    passed = {call_id: one for call_id, one in found.items() if one is not None}
-    if not passed:
-        return response
-    calls = [
-        _renamed(one, (passed[one["id"] or ""].name, passed[one["id"] or ""].arguments))
-        if (one["id"] or "") in passed
-        else one
-        for one in answer.tool_calls
-    ]
-    metadata = {**answer.response_metadata, _PASSED: {call_id: asdict(one) for call_id, one in passed.items()}}
-    shown = answer.model_copy(update={"tool_calls": calls, "response_metadata": metadata})
-    return replace(response, result=[shown, *response.result[1:]])
-
-
-def _as_written(message: AIMessage) -> AIMessage:
-    """Return an answer with its calls through ``call_tool`` as the model made them, for the provider."""
-    known: Mapping[str, Any] = message.response_metadata.get(_PASSED) or EMPTY
-    if not known:
-        return message
-    calls = [
-        _renamed(one, PassedOn(**known[one["id"] or ""]).of_session(one["name"], one["args"]))
-        if (one["id"] or "") in known
-        else one
-        for one in message.tool_calls
-    ]
-    return message.model_copy(update={"tool_calls": calls})
-
-
-def _renamed(call: ToolCall, made: tuple[str, dict[str, Any]]) -> ToolCall:
-    name, arguments = made
-    return {**call, "name": name, "args": arguments}
-
-
-def _of_session(request: ToolCallRequest, call: ToolCall) -> tuple[str, dict[str, Any]]:
-    """Return name and arguments of a call for the session."""
-    for message in reversed(_messages_of(request)):
-        if isinstance(message, AIMessage) and any(one["id"] == call["id"] for one in message.tool_calls):
-            passed: Mapping[str, Any] = message.response_metadata.get(_PASSED) or EMPTY
-            known = passed.get(call["id"] or "")
-            return PassedOn(**known).of_session(call["name"], call["args"]) if known else (call["name"], call["args"])
-    return call["name"], call["args"]
-
-
 def _messages_of(request: Any) -> Sequence[AnyMessage]:
     """Return the messages of the state in which a call is made."""
     state: Any = request.state
     return state["messages"] if "messages" in state else getattr(state, "messages", state)
-
-
-def _noted(response: Response, note: _RequestNote) -> Response:
-    """Return an answer that keeps what its request carried behind the newest message."""
-    answer = response.result[0]
-    if not note.text or not isinstance(answer, AIMessage):
-        return response
-    metadata = {**answer.response_metadata, _NOTED: {"note": note.text, "loaded": note.loaded}}
-    return replace(response, result=[answer.model_copy(update={"response_metadata": metadata}), *response.result[1:]])
 
 
 def _with_text(response: Response, text: str) -> Response:
@@ -412,57 +394,6 @@ def _with_text(response: Response, text: str) -> Response:
         else f"{answer.content}{text}"
     )
     return replace(response, result=[*response.result[:-1], answer.model_copy(update={"content": content})])
-
-
-def _loaded_before(messages: Sequence[AnyMessage]) -> str:
-    """Return what the model read last of what is loaded, or nothing."""
-    notes = (one.response_metadata.get(_NOTED) for one in reversed(messages) if isinstance(one, AIMessage))
-    return next((str(note["loaded"]) for note in notes if note), "")
-
-
-def _ahead(surface: Surface, messages: Sequence[AnyMessage]) -> str:
-    """Return the definitions of what is loaded ahead that the history has nowhere yet (D4)."""
-    notes = [one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage)]
-    answers = [one.text for one in messages if isinstance(one, ToolMessage) and one.name in DEFINING]
-    texts = (*(str(note["note"]) for note in notes if note), *answers)
-    known = all_defined_in(texts)
-    return definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
-
-
-def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Return a history as it was sent: each answer behind what stood before it in its request."""
-    sent: list[AnyMessage] = []
-    for message in messages:
-        if repeats_result(message):
-            continue
-        note = message.response_metadata.get(_NOTED) if isinstance(message, AIMessage) else None
-        sent = _with_note(sent, note["note"]) if note else sent
-        sent.append(_as_written(message) if isinstance(message, AIMessage) else message)
-    return sent
-
-
-def _with_note(messages: list[AnyMessage], note: str) -> list[AnyMessage]:
-    """Return messages with a note of the system behind the newest."""
-    if not note:
-        return messages
-    text = f"<system>{note}</system>"
-    newest = messages[-1] if messages else None
-    if not isinstance(newest, HumanMessage | ToolMessage):
-        return [*messages, HumanMessage(text)]
-    content = newest.content
-    with_text = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
-    return [*messages[:-1], newest.model_copy(update={"content": with_text})]
-
-
-def _with_prefix(system: SystemMessage | None, prefix: str) -> SystemMessage | None:
-    """Return the system's text with policy and hints behind it."""
-    if not prefix:
-        return system
-    if system is None:
-        return SystemMessage(prefix)
-    if isinstance(system.content, str):
-        return system.model_copy(update={"content": f"{system.content}\n\n{prefix}"})
-    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": prefix}]})
 
 
 def _host_for(model: BaseChatModel | None) -> Host | None:
@@ -484,10 +415,6 @@ def _form_and_name(model: BaseChatModel) -> tuple[str, str]:
     if form == "chat" and getattr(known, "use_responses_api", None):
         form = "responses"
     return form, str(getattr(known, "model_name", None) or getattr(known, "model", ""))
-
-
-def _name_of(tool: BaseTool | dict[str, Any]) -> str:
-    return tool.name if isinstance(tool, BaseTool) else str(tool.get("name") or tool.get("function", {}).get("name"))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
+from pegboard.ports.framework_runs import FRAMEWORK_RUN
 from pegboard.support.encodable import encodable_text
 
 MOST_ERRORS: Final = 10
@@ -74,7 +75,12 @@ def takes_time(value: object) -> bool:
 
 
 def failure(error: BaseException) -> CallResult:
-    """Return an error result with the exception's type and message, without a traceback; of a group those within."""
+    """Return an error result with the exception's type and message, without a traceback; of a group those within.
+
+    The run of a framework that is under way knows what was raised.
+    """
+    if (run := FRAMEWORK_RUN.get()) is not None:
+        run.raised.append(error)
     return text_result(_errors(error), is_error=True)
 
 
