@@ -140,24 +140,6 @@ async def test_openai_agents_sends_calls_back_as_they_were_made(
     assert (calls[1]["name"], json.loads(calls[1]["arguments"])) == ("call_tool", dict(pay(3).arguments))
 
 
-async def test_a_hook_of_agno_sees_a_tool_that_is_called_through_another(
-    session: Session, paid: Callable[[], list[int]]
-) -> None:
-    """P3: it may refuse, and change the arguments."""
-
-    async def guard(function_name: str, function_call: Any, arguments: dict[str, Any]) -> Any:
-        if function_name == "pay" and arguments["amount"] > 5:
-            return "Too much."
-        if function_name == "pay":
-            arguments["amount"] = 4
-        return await function_call(**arguments)
-
-    agent = AgnoAgent(model=AgnoModel(script=Script(LOAD, pay(9), pay(2), "done")), tool_hooks=[guard])
-    done = await agno.equip(agent, session).arun("Pay.")
-    assert paid() == [4]
-    assert [one.tool_name for one in done.tools or ()] == ["load_tools", "pay", "pay"]
-
-
 async def test_hooks_of_pydantic_ai_see_a_tool_that_is_called_through_another(
     session: Session, paid: Callable[[], list[int]]
 ) -> None:

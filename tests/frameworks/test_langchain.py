@@ -21,6 +21,7 @@ from langgraph.types import Command
 
 from pegboard import Pegboard, Session, UsageError
 from pegboard.frameworks.langchain import SessionTools, delegate_to
+from pegboard.frameworks.runs import warn_once
 
 CONFIG = """
 plugins:
@@ -198,6 +199,24 @@ async def test_a_person_fills_in_fields(board: Pegboard) -> None:
     assert state["messages"][-2].text == "letter is signed by Ada"
     [approval] = await board.approvals.list(ended=True)
     assert approval.by == "grace"
+
+
+async def test_without_a_checkpointer_one_warning_says_that_a_run_ends(
+    board: Pegboard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A3: the call has not run, and an operator's word counts for the next one."""
+    warn_once.cache_clear()
+    for _ in range(2):
+        agent, _ = agent_of(await board.session(agent="clerk", session_id="s"), SHRED, checkpointer=None)
+        assert (await agent.ainvoke(said()))["__interrupt__"][0].value["name"] == "shred"
+    assert [record.message for record in caplog.records if "checkpointer" in record.message] == [
+        record.message for record in caplog.records if record.name == "pegboard.frameworks"
+    ][:1]
+    [approval] = await board.approvals.list()
+    await board.approvals.allow(approval.id, by="grace")
+    agent, script = agent_of(await board.session(agent="clerk", session_id="s"), SHRED, checkpointer=None)
+    await agent.ainvoke(said())
+    assert (script.calls[1].results, RAN) == (("draft is shredded",), ["shred"])
 
 
 async def test_a_call_that_is_run_elsewhere_is_answered_by_its_result(board: Pegboard) -> None:

@@ -294,7 +294,11 @@ class _SessionFunction(Function):
                 refused = str(call.confirmation_note or "") if call.confirmed is False else None
                 handed_in = call.result if call.external_execution_required is False else None
                 await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
+        chosen = await runs.load_chosen(session, taken, request.get("tool_choice"))
         step = await run.step(next(users, None) if run.begins else None, taken, session)
+        if chosen is not None and all(one["function"]["name"] != chosen for one in step.functions):
+            definition = run.definition_to_choose(session, taken, chosen)
+            others.extend([] if definition is None else [definition])
         behind: Sequence[str] = ()
         if step.fixed:
             reader = self._history

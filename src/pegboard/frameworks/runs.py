@@ -207,6 +207,23 @@ class SessionRun:
             return known
         return tool, function_of(tool_for(self._provider, tool, session))
 
+    def definition_to_choose(self, session: Session, own: Collection[str], name: str) -> dict[str, Any] | None:
+        """Return the definition of a tool of a session that a model has to call and that its list does not have.
+
+        Args:
+            session: the session.
+            own: names of the agent's own tools, which need none.
+            name: what the choice of tools names.
+        """
+        tool = None if name in own else session.known_tool(name)
+        if tool is None or tool.wire != name or tool.plugin == META_PLUGIN:
+            return None
+        warn_once(
+            f"`tool_choice` names '{name}', which is not in the list of tools that the provider has cached. It is "
+            "listed for these requests, so the provider reads the whole conversation again."
+        )
+        return self._function(tool, session)[1]
+
     def with_texts(
         self, messages: Sequence[Any], step: StepRequest, make: Callable[..., Any], behind: Sequence[str] = ()
     ) -> list[Any]:
@@ -361,6 +378,34 @@ def own_arguments(name: str, arguments: JsonObject, session: Session) -> JsonObj
     named: object = arguments.get("name") if name in THROUGH else name
     tool = session.known_tool(named) if has_renamed(arguments) and isinstance(named, str) else None
     return arguments if tool is None else original_arguments(tool, arguments)
+
+
+def chosen_tool(choice: object) -> str | None:
+    """Return the name of the one tool that a choice of tools demands in the form of any provider, or None."""
+    if isinstance(choice, str):
+        return None if choice in ("auto", "any", "none", "required") else choice
+    if not isinstance(choice, Mapping):
+        return None
+    known = cast("Mapping[str, Any]", choice)
+    name: object = known.get("name") or (known.get("function") or {}).get("name")
+    return name if isinstance(name, str) else None
+
+
+async def load_chosen(session: Session, own: Collection[str], choice: object) -> str | None:
+    """Load the tool of a session that a choice of tools demands; return its name, or None where it demands none.
+
+    Args:
+        session: the session.
+        own: names of the agent's own tools, which need no session.
+        choice: as the host gave it, in the form of any provider.
+    """
+    name = chosen_tool(choice)
+    if name is None or name in own:
+        return None
+    known = session.known_tool(name)
+    if known is None or known.plugin != META_PLUGIN:
+        await session.load(name)
+    return name
 
 
 def misnamed(name: str, arguments: JsonObject, session: Session) -> str:

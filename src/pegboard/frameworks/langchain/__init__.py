@@ -23,7 +23,6 @@ from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.dialects.names import META_PLUGIN
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, SessionRun
 from pegboard.frameworks.versions import warn_if_untested
@@ -56,7 +55,6 @@ try:
     from pegboard.frameworks.langchain.named_calls import (
         RequestedTools,
         as_written,
-        chosen_tool,
         name_of_tool,
         named,
         naming_model,
@@ -313,10 +311,8 @@ async def _prepared(
     newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
     message = newest.text if isinstance(newest, HumanMessage) else None
     taken = frozenset(map(name_of_tool, request.tools))
-    tools = RequestedTools(own=taken, defined=partial(_definition_of, session, taken))
-    chosen = chosen_tool(request.tool_choice)
-    if chosen is not None and tools.defined(chosen) is not None:
-        await session.load(chosen)
+    tools = RequestedTools(own=taken, defined=partial(run.definition_to_choose, session, taken))
+    await runs.load_chosen(session, taken, request.tool_choice)
     step = await run.step(message, taken, session)
     loaded, before = step.surface.suffix, loaded_before(request.messages)
     ahead = definitions_for(step.surface, request.messages) if step.surface.ahead else ""
@@ -331,18 +327,6 @@ async def _prepared(
         tool_choice="any" if step.choice == "required" else request.tool_choice,
     )
     return given, note, tools
-
-
-def _definition_of(session: Session, own: Collection[str], name: str) -> dict[str, Any] | None:
-    """Return the definition of a tool that a model is to call and that its list does not have, or None."""
-    tool = None if name in own else session.known_tool(name)
-    if tool is None or tool.wire != name or tool.plugin == META_PLUGIN:
-        return None
-    runs.warn_once(
-        f"`tool_choice` names '{name}', which is not in the list of tools that the provider has cached. It is listed "
-        "for these requests, so the provider reads the whole conversation again."
-    )
-    return runs.function_of(tool)
 
 
 def _named(response: Response, tools: RequestedTools) -> Response:

@@ -66,6 +66,11 @@ def decision_of(answer: CallAnswer, name: str, call_id: str | None, since: float
     approval = answer.approval
     if answer.status != "needs_approval" or approval is None:
         return None
+    if not _has_checkpointer():
+        runs.warn_once(
+            "A call waits for a person, and the agent of LangChain has no checkpointer: its run ends here and cannot "
+            "go on. Give it one, create_agent(checkpointer=...). `board.approvals` has the call, too."
+        )
     decided: Mapping[str, Any] | None = None
     while True:  # each question of this call has its answer, in order; the newest is for what was asked last
         try:

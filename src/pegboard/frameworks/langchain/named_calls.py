@@ -19,6 +19,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from pegboard.core.model.tools import EMPTY
+from pegboard.frameworks import runs
 from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 
 _PASSED: Final = "pegboard_calls"
@@ -26,7 +27,6 @@ _PASSED: Final = "pegboard_calls"
 _BLOCKS: Final = "pegboard_blocks"
 """Where it has the blocks of its content that were such calls, by the id of the call."""
 _CALLS: Final = ("tool_use", "function_call", "tool_call")
-_ANY_TOOL: Final = ("auto", "any", "none", "required")
 _MODEL_SLOTS: Final = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
 
 
@@ -127,13 +127,6 @@ def naming_model(model: Any) -> Any | None:
     for slot in _MODEL_SLOTS:
         object.__setattr__(made, slot, getattr(model, slot))
     return made
-
-
-def chosen_tool(choice: object) -> str | None:
-    """Return the name of the one tool that a choice of tools demands, or None."""
-    if isinstance(choice, str):
-        return None if choice in _ANY_TOOL else choice
-    return name_of_tool(cast("Mapping[str, Any]", choice)) or None if isinstance(choice, Mapping) else None
 
 
 def _passed_in(message: BaseMessage) -> Mapping[str, PassedOn]:
@@ -278,7 +271,7 @@ def _named_part(part: ChatGenerationChunk) -> ChatGenerationChunk:
 def _binding(own: Any) -> Any:
     @wraps(own)
     def bind_tools(self: Any, tools: Sequence[Any], **request: Any) -> Any:
-        name = chosen_tool(request.get("tool_choice"))
+        name = runs.chosen_tool(request.get("tool_choice"))
         if name is not None and name not in map(name_of_tool, tools):
             request_tools = _REQUESTED.get()
             definition = None if request_tools is None else request_tools.defined(name)
