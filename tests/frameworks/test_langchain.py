@@ -209,9 +209,7 @@ async def test_without_a_checkpointer_one_warning_says_that_a_run_ends(
     for _ in range(2):
         agent, _ = agent_of(await board.session(agent="clerk", session_id="s"), SHRED, checkpointer=None)
         assert (await agent.ainvoke(said()))["__interrupt__"][0].value["name"] == "shred"
-    assert [record.message for record in caplog.records if "checkpointer" in record.message] == [
-        record.message for record in caplog.records if record.name == "pegboard.frameworks"
-    ][:1]
+    assert sum("checkpointer" in record.message for record in caplog.records) == 1
     [approval] = await board.approvals.list()
     await board.approvals.allow(approval.id, by="grace")
     agent, script = agent_of(await board.session(agent="clerk", session_id="s"), SHRED, checkpointer=None)

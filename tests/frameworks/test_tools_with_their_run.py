@@ -9,6 +9,7 @@ from agno.agent import Agent
 from agno_driver import ScriptedModel
 from framework_drivers import Script, call
 from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_driver import ScriptedChat
 
 from pegboard import Host, Pegboard, Session
@@ -150,11 +151,37 @@ async def test_a_run_of_langchain_injects_what_its_tools_take(session: Session, 
     assert "InjectedToolArg" in answers[3]
 
 
-@pytest.mark.parametrize("name", ["whoami", "named", "tagged"])
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+@pytest.mark.parametrize("first", [False, True], ids=["control_first", "session_first"])
+async def test_a_middleware_gives_what_the_program_alone_has(session: Session, through: bool, first: bool) -> None:
+    """X5: it reaches the tool and nothing else; what a model writes in its place does not count."""
+
+    class Gives(AgentMiddleware[Any, Any, Any]):
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            if "word" in request.tool_call["args"]:
+                return await handler(request)
+            args = {**request.tool_call["args"], "secret": "s3cret"}
+            return await handler(request.override(tool_call={**request.tool_call, "args": args}))
+
+    calls = [made("owned", through), made("owned", through, secret="guess"), made("owned", through, word="x")]
+    tools = SessionTools(session)
+    agent: Any = create_agent(
+        ScriptedChat(script=Script(*calls, "done")), middleware=[tools, Gives()] if first else [Gives(), tools]
+    )
+    state = await agent.ainvoke({"messages": [("user", "Go.")]})
+    answers = [one.text for one in state["messages"] if one.type == "tool"]
+    assert answers[0] == "s3cret"
+    assert not any("s3cret" in text or "guess" in text.partition("'secret'")[0] for text in answers[1:])
+    calls_of_model = [one["args"] for m in state["messages"] if m.type == "ai" for one in m.tool_calls]
+    assert calls_of_model == [{}, {"secret": "guess"}, {"word": "x"}]
+
+
+@pytest.mark.parametrize("name", ["whoami", "named", "tagged", "owned"])
 async def test_without_a_run_what_a_run_injects_is_unavailable(session: Session, name: str) -> None:
     """P6: with the reason."""
     answer = await session.call(name, {"word": "hi"} if name == "named" else {})
-    assert (answer.status, "run of LangChain" in answer.message) == ("tool_unavailable", True)
+    reason = "InjectedToolArg" if name == "owned" else "run of LangChain"
+    assert (answer.status, reason in answer.message) == ("tool_unavailable", True)
 
 
 @pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])

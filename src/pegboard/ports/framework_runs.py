@@ -34,6 +34,7 @@ class FrameworkRun:
         decided: what sources have decided for this moment, by what they know it by.
         returned: by the id of a tool that was called, what the framework does with it beside its result.
         raised: what the code of tools has raised.
+        given: arguments that the host's own code has added to a call and that its model has no place for.
     """
 
     context: object
@@ -41,6 +42,7 @@ class FrameworkRun:
     decided: dict[object, Any] = field(default_factory=dict[object, Any])
     returned: dict[str, BesideResult] = field(default_factory=dict[str, "BesideResult"])
     raised: list[BaseException] = field(default_factory=list[BaseException])
+    given: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 FRAMEWORK_RUN: ContextVar[FrameworkRun | None] = ContextVar("pegboard_framework_run", default=None)

@@ -54,6 +54,7 @@ try:
     from pegboard.frameworks.langchain.hooks import awaited
     from pegboard.frameworks.langchain.named_calls import (
         RequestedTools,
+        added_by_host,
         as_written,
         name_of_tool,
         named,
@@ -161,9 +162,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         run, since, failed = self._run_of(request), time.time(), FailedCall()
 
         def answered(call: ToolCall) -> Any:
-            name, arguments = of_session(_messages_of(request), call)
             with _calling(request) as under_way:
-                answer = run.with_session_sync(partial(run.call, name, run.arrived, None, arguments))
+                answer = run.with_session_sync(partial(_answer, run, _messages_of(request), call, under_way))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
             message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
@@ -186,9 +186,8 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         run, since, failed = self._run_of(request), time.time(), FailedCall()
 
         async def answered(call: ToolCall) -> Any:
-            name, arguments = of_session(_messages_of(request), call)
             with _calling(request) as under_way:
-                answer = await run.with_session(partial(run.call, name, run.arrived, None, arguments))
+                answer = await run.with_session(partial(_answer, run, _messages_of(request), call, under_way))
                 if (decision := decision_of(answer, call["name"], call["id"], since)) is not None:
                     answer = await run.with_session(partial(decided_by, answer, decision))
             message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
@@ -362,6 +361,19 @@ def _cut_of(answer: AIMessage) -> str:
     about = answer.response_metadata
     details: JsonObject = about.get("incomplete_details") or EMPTY
     return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
+
+
+async def _answer(
+    run: SessionRun, messages: Sequence[AnyMessage], call: ToolCall, under_way: FrameworkRun, session: Session
+) -> CallAnswer:
+    """Return the session's answer to a call; what the host has added beside the schema goes to the tool's code alone."""
+    added, tool = added_by_host(messages, call), session.known_tool(call["name"])
+    if added and tool is not None:
+        known = tool.input_schema.get("properties") or EMPTY
+        under_way.given.update({key: value for key, value in added.items() if key not in known})
+        call = {**call, "args": {key: value for key, value in call["args"].items() if key not in under_way.given}}
+    name, arguments = of_session(messages, call)
+    return await run.call(name, run.arrived, None, arguments, session)
 
 
 def _messages_of(request: Any) -> Sequence[AnyMessage]:

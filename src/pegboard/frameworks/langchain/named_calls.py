@@ -101,12 +101,19 @@ def as_written(message: BaseMessage) -> BaseMessage:
 
 def of_session(messages: Sequence[BaseMessage], call: ToolCall) -> tuple[str, dict[str, Any]]:
     """Return name and arguments of a call for the session, by the answer in which the model made it."""
-    made_in = answer_with(messages, call["id"])
+    made_in = _answer_with(messages, call["id"])
     known = _passed_in(made_in).get(call["id"] or "") if made_in is not None else None
     return (call["name"], call["args"]) if known is None else known.of_session(call["name"], call["args"])
 
 
-def answer_with(messages: Sequence[BaseMessage], call_id: str | None) -> AIMessage | None:
+def added_by_host(messages: Sequence[BaseMessage], call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call that are not among those that the model gave it."""
+    made_in = _answer_with(messages, call["id"])
+    made = () if made_in is None else [one["args"] for one in made_in.tool_calls if one["id"] == call["id"]]
+    return {key: value for key, value in call["args"].items() if made and key not in made[0]}
+
+
+def _answer_with(messages: Sequence[BaseMessage], call_id: str | None) -> AIMessage | None:
     """Return the newest answer that has a call of this id, or None."""
     for message in reversed(messages):
         if isinstance(message, AIMessage) and any(one["id"] == call_id for one in message.tool_calls):

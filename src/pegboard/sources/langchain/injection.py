@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
@@ -30,7 +30,7 @@ class Injected:
     """The parameters of a tool that its run fills in, each with what it is.
 
     ``needed`` are those without a default. ``fields`` are, by parameter, the parts of the state that are meant.
-    ``own`` are parameters without a default that only the program's own code could fill in.
+    ``own`` are parameters without a default that only the program's own code fills in.
     """
 
     kinds: Mapping[str, str]
@@ -38,16 +38,23 @@ class Injected:
     needed: tuple[str, ...]
     own: tuple[str, ...]
 
-    def fault(self, runtime: Any | None) -> str:
+    @property
+    def of_run(self) -> bool:
+        """Return whether a tool cannot run outside of a run of LangChain."""
+        return bool(self.needed or self.own)
+
+    def fault(self, runtime: Any | None, given: Collection[str] | None = None) -> str:
         """Return why a tool cannot run now, or nothing.
 
         Args:
             runtime: that of the run of LangChain under way, or None.
+            given: names of what the program's own code has added to the call; None before there is one.
         """
-        if self.own:
+        missing = [name for name in self.own if runtime is None or (given is not None and name not in given)]
+        if missing:
             return (
-                f"'{self.own[0]}' is an InjectedToolArg, which only the program's own code gives: bind it with "
-                "functools.partial, or take it from a ToolRuntime."
+                f"'{missing[0]}' is an InjectedToolArg, which only the program's own code gives: add it to the "
+                "arguments of the call in a middleware's wrap_tool_call, or take it from a ToolRuntime."
             )
         if self.needed and runtime is None:
             return f"'{self.needed[0]}' is filled in by a run of LangChain, and this call is not made in one."

@@ -45,15 +45,16 @@ class LangChainPlugin(WithoutHooks):
         call = {"type": "tool_call", "id": secrets.token_hex(6), "name": name, "args": dict(arguments)}
         run, injected = FRAMEWORK_RUN.get(), injected_into(tool)
         runtime, beside = runtime_of(run), BesideResult(ends=tool.return_direct)
-        if fault := injected.fault(runtime):
+        given = {} if run is None else {key: run.given[key] for key in injected.own if key in run.given}
+        if fault := injected.fault(runtime, given):
             raise ToolUnavailableError(f"'{name}' of plugin '{plugin}': {fault}")
         try:
             with plugin_output():
                 if run is None or runtime is None:
                     return _result(await tool.ainvoke(call))
                 run.returned[f"{plugin}/{name}"] = beside
-                given = with_injected(call, injected, runtime)
-                return _taken(await tool.ainvoke(given, runtime.config), beside)
+                filled = with_injected({**call, "args": {**call["args"], **given}}, injected, runtime)
+                return _taken(await tool.ainvoke(filled, runtime.config), beside)
         except BaseException as error:  # whatever the tool's code raises is its own failure
             if given_up(error) or isinstance(error, asyncio.CancelledError):
                 raise
@@ -105,7 +106,7 @@ def _described(tool: BaseTool, plugin: str) -> Tool:
         description=tool.description,
         input_schema=Frozen({key: value for key, value in schema.items() if key not in ("title", "description")}),
         annotations=Frozen({key: value for key, value in (tool.metadata or {}).items() if key in _HINTS}),
-        when=(f"{OF_RUN}{tool.name}",) if injected_into(tool).needed else (),
+        when=(f"{OF_RUN}{tool.name}",) if injected_into(tool).of_run else (),
     )
 
 
