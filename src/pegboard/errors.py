@@ -232,7 +232,7 @@ class UpstreamError(PegboardError):
 
 
 class UpstreamTimeoutError(UpstreamError):
-    """A server that did not answer in time."""
+    """A server or a plugin that did not answer in time."""
 
     code = "upstream_timeout"
 

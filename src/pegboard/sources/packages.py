@@ -119,7 +119,7 @@ class PackageSource(HookedSource):
                 return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
 
         key = (spec.name, spec.loader, variant_key(overrides))
-        return Making(key=key, plugin=spec.name, find=found, make=made, idle=spec.idle)
+        return Making(key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle)
 
 
 def _entries() -> dict[str, EntryPoint]:

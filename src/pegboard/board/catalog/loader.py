@@ -461,5 +461,6 @@ class CatalogLoader:
 def _shown(spec: PluginSpec) -> PluginSpec:
     """Return the settings of a plugin without those that change nothing of its tools."""
     return replace(
-        spec, place=None, approve=EMPTY, approve_places=EMPTY, guards=EMPTY, instance=None, idle=None, confine=None
-    )
+        spec, place=None, approve=EMPTY, approve_places=EMPTY, guards=EMPTY, instance=None, idle=None, confine=None,
+        timeout=0,
+    )  # fmt: skip

@@ -35,6 +35,7 @@ from pegboard.config.schema.values import (
     bad,
 )
 from pegboard.core.model.addresses import STORE_GRACE
+from pegboard.core.model.specs import PLUGIN_TIMEOUT
 
 Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
 SwitchValue = Annotated[Any, WithJsonSchema({"type": "boolean"})]
@@ -260,6 +261,7 @@ class PluginSection(Section):
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
     instance: InstanceOf | None = _optional(INSTANCE)
+    timeout: Seconds = _optional("How long one call, or its construction, may take: 120s, 10m.", default=PLUGIN_TIMEOUT)
     idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
     confine: ConfineValue = _optional(CONFINE)
     record: RecordSection | None = _optional(RECORD)

@@ -23,6 +23,8 @@ Instance = Literal["session", "client", "principal", "all", "store"]
 """Who shares what a plugin constructs, or the connections of a server (G9)."""
 
 
+PLUGIN_TIMEOUT: Final = 120.0
+"""How long one call of a plugin of Python may take where nobody says so, in seconds."""
 NAME_ONLY: Final = "missing:"
 """How the loader of a plugin begins that is known by name only."""
 
@@ -35,8 +37,9 @@ class PluginSettings:
     ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern;
     ``approve_places`` is where each rule stands.
     ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
-    ``idle`` seconds without use; None is the default of who uses it. ``confine`` is what its process may reach (A7);
-    None is all that its user may. ``record`` is what is kept of its calls at most (X4).
+    ``idle`` seconds without use; None is the default of who uses it. ``timeout`` is in seconds, for one call.
+    ``confine`` is what its process may reach (A7); None is all that its user may.
+    ``record`` is what is kept of its calls at most (X4).
     """
 
     name: str
@@ -53,6 +56,7 @@ class PluginSettings:
     default_on: bool = True
     shared_only: bool = False
     instance: Instance | None = None
+    timeout: float = PLUGIN_TIMEOUT
     idle: float | None = None
     confine: Confinement | None = None
     record: Recording = EVERYTHING

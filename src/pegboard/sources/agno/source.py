@@ -64,7 +64,7 @@ class AgnoSource(LocalSource):
             return self._toolkits.constructed(loader, overrides, plugin=spec.name, packages=spec.packages)
 
         key = (spec.name, spec.loader, variant_key(overrides))
-        return Making(key=key, plugin=spec.name, find=found, make=made, idle=spec.idle)
+        return Making(key=key, plugin=spec.name, find=found, make=made, timeout=spec.timeout, idle=spec.idle)
 
 
 def _without_agno(spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:

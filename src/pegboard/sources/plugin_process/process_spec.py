@@ -96,7 +96,7 @@ def process_spec(
         command=sys.executable,
         args=("-P", str(_PROGRAM)),
         env=Frozen({**_needed(spec, env), SETTINGS: text}),
-        timeout=math.inf,  # as in this process: what ends a call is whoever waits for it
+        timeout=spec.timeout,
         cwd=(spec.confine.folder or None) if spec.confine is not None else None,
         idle=idle if spec.idle is None else spec.idle,
         confine=spec.confine,
@@ -118,8 +118,9 @@ def _needed(spec: PluginSpec, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def spec_of(kind: str, given: Mapping[str, Any]) -> PluginSpec:
-    """Return the specification that the process of a plugin was given."""
-    return PythonSpec(**given) if kind == PythonSpec.__name__ else RegisteredSpec(**given)
+    """Return the specification that the process of a plugin was given: who waits for its answers ends its calls."""
+    kinds = {kind.__name__: kind for kind in (PythonSpec, RegisteredSpec)}
+    return kinds[kind](**given, timeout=math.inf)
 
 
 def unread_variables(text: str, process: ProcessSpec) -> Iterator[str]:

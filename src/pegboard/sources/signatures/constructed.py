@@ -175,12 +175,12 @@ async def hook_answer(
     """Return what the guard and the approval hook of a function say to a call; one that fails demands an approval."""
     token = IN_PLUGIN.set(True)
     try:
-        if tool.mark.guard is not None and (refusal := await threads.run(tool.mark.guard, principal, arguments)):
-            return HookAnswer(refused=_refusal(tool.name, refusal))
-        hook = tool.mark.requires_confirmation
-        if not callable(hook):
-            return HookAnswer()
         async with asyncio.timeout(HOOK_SECONDS):
+            if tool.mark.guard is not None and (refusal := await threads.run(tool.mark.guard, principal, arguments)):
+                return HookAnswer(refused=_refusal(tool.name, refusal))
+            hook = tool.mark.requires_confirmation
+            if not callable(hook):
+                return HookAnswer()
             answer = await threads.run(hook, principal, arguments)
         return HookAnswer(approval=answer if isinstance(answer, str) else "its hook says so" if answer else "")
     except BaseException as error:  # whatever user code raises

@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.specs import PLUGIN_TIMEOUT, PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import ToolUnavailableError, UpstreamTimeoutError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.constructed import LocalPlugin
 from pegboard.sources.signatures.plugins import Adopt, nothing_adopted
@@ -49,6 +49,7 @@ class Making:
         plugin: its name.
         find: imports what the configuration names; blocks, and is asked once. With it comes whether it constructs.
         make: makes the plugin of what was found; blocks, and is asked for each scope where it constructs.
+        timeout: how many seconds a call may take, and what makes the plugin.
         idle: after how many seconds without use an object is closed; None is what all have.
     """
 
@@ -56,6 +57,7 @@ class Making:
     plugin: str
     find: Callable[[], tuple[object, bool]]
     make: Callable[[object], LocalPlugin]
+    timeout: float = PLUGIN_TIMEOUT
     idle: float | None = None
 
 
@@ -107,7 +109,20 @@ class Instances:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def describe(self, making: Making) -> Manifest:
-        """Return the manifest of a plugin; raises ``ToolUnavailableError``."""
+        """Return the manifest of a plugin; raises ``ToolUnavailableError``, also where it takes too long."""
+        limit = asyncio.timeout(making.timeout)
+        try:
+            async with limit:
+                return await self._described(making)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ToolUnavailableError(
+                f"plugin '{making.plugin}' was not constructed within {making.timeout:g} s.",
+                hint=f"Set a longer `timeout` in `plugins: {making.plugin}` if it needs it.",
+            ) from None
+
+    async def _described(self, making: Making) -> Manifest:
         family = await self._family(making)
         if family.manifest is None:
             ready = (instance.task for instance in family.instances.values() if _is_ready(instance.task))
@@ -118,10 +133,22 @@ class Instances:
         return family.manifest
 
     async def call(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
-        """Run a tool on the object of the call's scope; raises ``ToolUnavailableError``."""
-        async with self._used(making, context.scope) as (plugin, instance):
-            anew, instance.anew = instance.anew, False
-            result = await plugin.call(making.plugin, tool.name, arguments, context)
+        """Run a tool on the object of the call's scope; raises ``ToolUnavailableError``, ``UpstreamTimeoutError``.
+
+        What blocks goes on in its thread after it has taken too long; what is asynchronous is cancelled.
+        """
+        limit = asyncio.timeout(making.timeout)
+        try:
+            async with limit, self._used(making, context.scope) as (plugin, instance):
+                anew, instance.anew = instance.anew, False
+                result = await plugin.call(making.plugin, tool.name, arguments, context)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise UpstreamTimeoutError(
+                f"Plugin {making.plugin!r} did not answer {tool.name!r} within {making.timeout:g} s.",
+                hint=f"It may still run. Set a longer `timeout` in `plugins: {making.plugin}` if the tool needs it.",
+            ) from None
         return began_anew(result, making.plugin, "it was not used for a while") if anew else result
 
     async def ask_hooks(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> HookAnswer:

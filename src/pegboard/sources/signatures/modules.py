@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,9 +24,11 @@ from pegboard.sources.code import forget_imports
 
 IMPORT_WAIT = 30.0
 """Seconds that the import of a plugin waits for those before it."""
+CONSTRUCTION_WAIT = 5.0
+"""Seconds after which the import of a plugin does not wait any more for a constructor that keeps the turn."""
 _LOOK = 1.0
 """Seconds after which a constructor does not wait any more for one that keeps the turn."""
-_importing = threading.RLock()
+_importing = threading.RLock()  # the turn; another one once a constructor hangs in it
 _constructing: set[int] = set()  # threads that construct, in their turn
 
 
@@ -75,7 +78,8 @@ class ModulesBeside:
         place = folder, module_name
         known = _folders[folder].modules if folder is not None and folder in self._used else {}
         apart = any(sys.modules.get(name) is not module for name, module in known.items())
-        if (place in self._constructed and not apart) or not _turn_to_construct():
+        turn = None if place in self._constructed and not apart else _turn_to_construct()
+        if turn is None:
             yield
             return
         _constructing.add(threading.get_ident())
@@ -85,7 +89,7 @@ class ModulesBeside:
             self._constructed.add(place)
         finally:
             _constructing.discard(threading.get_ident())
-            _importing.release()
+            turn.release()
 
     def _known(self, folder: str) -> _Folder:
         known = _folders.setdefault(folder, _Folder())
@@ -105,27 +109,43 @@ class ModulesBeside:
         self._used.clear()
 
 
-def _turn_to_construct() -> bool:
-    """Wait for the imports before; return False, without a turn, where a constructor keeps it."""
+def _turn_to_construct() -> threading.RLock | None:
+    """Wait for the imports before; return None, without a turn, where a constructor keeps it."""
     waited_for = 0.0
-    while not _importing.acquire(timeout=_LOOK):
+    while not (turn := _importing).acquire(timeout=_LOOK):
         waited_for += _LOOK
         if _constructing or waited_for >= IMPORT_WAIT:
-            return False
-    return True
+            return None
+    return turn
+
+
+def _turn_to_import() -> threading.RLock | None:
+    """Wait for the imports before, and not for a constructor that hangs; return None where an import hangs."""
+    global _importing  # noqa: PLW0603 - the hanging one keeps its own
+    until = time.monotonic() + IMPORT_WAIT
+    waits_until = time.monotonic() + CONSTRUCTION_WAIT
+    while not (turn := _importing).acquire(timeout=_LOOK):
+        now = time.monotonic()
+        if _constructing and now >= waits_until and turn is _importing:
+            _importing = threading.RLock()
+            _constructing.clear()
+        elif now >= until:
+            return None
+    return turn
 
 
 @contextmanager
 def _turn() -> Generator[None]:
     """Import one plugin after the other; one that hangs does not keep the others waiting for ever."""
-    if not _importing.acquire(timeout=IMPORT_WAIT):
+    turn = _turn_to_import()
+    if turn is None:
         raise ToolUnavailableError(
             "another plugin still hangs while it is imported.", hint="Remove that one from the configuration."
         )
     try:
         yield
     finally:
-        _importing.release()
+        turn.release()
 
 
 @contextmanager
