@@ -1,11 +1,14 @@
 """What a surface saves: against everything that the agent may use, and unknown where some of that is."""
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from pegboard import Pegboard, Session
+from pegboard.board.catalog.loader import PluginRequest
 
 CONFIG = """
 store: "memory:"
@@ -79,3 +82,86 @@ async def test_a_call_of_a_name_that_is_not_known_says_what_may_have_it(board: P
     answer = await (await of(board, "all")).call("frobnicate", {})
     assert answer.message == "Tool 'frobnicate' was not found."
     assert not board.world.catalog.plugins["unseen"].variants
+
+
+LACKING = """
+toolkits: {work: {tools: [openweather, calculator]}, paper: {tools: [notes]}}
+plugins: {notes: {python: note_tools}}
+agents: {a: {allowed_toolkits: [work, paper], dialect: toolkits}, b: {tools: [openweather], dialect: pegboard}}
+"""
+
+
+@pytest.fixture
+def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
+    (tmp_path / "note_tools.py").write_text("import a_package_that_is_not_there\n")
+    (tmp_path / "pegboard.yaml").write_text(LACKING)
+    return tmp_path / "pegboard.yaml"
+
+
+async def asked_for_all(config: Path) -> None:
+    """Ask every plugin, as `check --probe` does."""
+    async with Pegboard.open(config) as board:
+        assert (await (await of(board, "a")).surface()).tokens.saved is None
+        for name in ("openweather", "calculator", "notes"):
+            await board.services.loader.ready([PluginRequest(plugin=name)])
+        costs = (await (await of(board, "a")).surface()).tokens
+        assert (costs.unknown, costs.saved is None) == ((), False)
+
+
+async def test_what_was_found_unavailable_is_known_to_the_next_process(lacking: Path) -> None:
+    """F4, P6: what is saved is known there too; a load asks the plugin again."""
+    await asked_for_all(lacking)
+    async with Pegboard.open(lacking) as board:
+        session = await of(board, "a")
+        costs = (await session.surface()).tokens
+        assert (costs.unknown, costs.saved) == ((), costs.catalog - costs.total)
+        assert board.world.catalog.plugins["openweather"].unavailable
+        (item,) = (await session.load("work")).items
+        assert item.status == "tool_unavailable"
+        assert "OPENWEATHER_API_KEY" in item.message
+
+
+async def test_what_was_unavailable_is_asked_again_once_what_it_lacks_may_be_there(
+    lacking: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: the variable that it names is set, its code is another; what an agent has from the start is asked anyhow."""
+    await asked_for_all(lacking)
+    monkeypatch.setenv("OPENWEATHER_API_KEY", "k")
+    (lacking.parent / "note_tools.py").write_text('def note() -> str:\n    """Note it."""\n    return "n"\n')
+    async with Pegboard.open(lacking) as board:
+        assert board.world.catalog.plugins["openweather"].unavailable == ""
+        session = await of(board, "b")
+        assert any(out.tool.plugin == "openweather" for out in (await session.surface()).tools)
+        outcome = await (await of(board, "a")).load("work", "paper")
+        assert [item.status for item in outcome.items] == ["loaded", "loaded"]
+
+
+FLAG = """
+from pathlib import Path
+
+if not Path(__file__).with_name("ready").exists():
+    raise ImportError("not ready")
+
+
+def now() -> str:
+    \"\"\"Do it now.\"\"\"
+    return "n"
+"""
+
+
+@pytest.fixture
+def flag(tmp_path: Path) -> Path:
+    (tmp_path / "flag.py").write_text(FLAG)
+    (tmp_path / "pegboard.yaml").write_text("plugins: {flag: {python: flag}}\nagents: {a: {tools: [flag]}}\n")
+    return tmp_path / "ready"
+
+
+async def test_what_an_agent_has_from_the_start_is_tried_in_every_process(flag: Path) -> None:
+    """P6: nobody has to load it by name again after a failure, nothing having been set or installed."""
+    for ready in (False, False, True):
+        await asyncio.to_thread(flag.touch) if ready else None
+        sys.modules.pop("flag", None)
+        async with Pegboard.open(flag.with_name("pegboard.yaml")) as board:
+            names = (await (await of(board, "a")).surface()).names
+            assert ("now" in names) is ready

@@ -180,7 +180,7 @@ def _of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> I
     for entry in entries:
         plugin = permissions.world.catalog.plugins[entry.plugin]
         variant = plugin.variant(entry.key)
-        if variant.known or variant.unavailable:
+        if variant.known or (variant.unavailable and not variant.stale):
             continue
         if entry.tools or permissions.grants_unseen(plugin):
             yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)

@@ -78,7 +78,9 @@ def _rows_of_tools(board: Pegboard, plugin: Plugin, permissions: CompiledPermiss
     if not (plugin.tools or plugin.unreviewed.new or plugin.excluded):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
-        return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
+        row = _row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))
+        unasked = not plugin.unavailable and not any(variant.known for variant in plugin.variants.values())
+        return [{**row, "available": None} if unasked else row]
     rows = [
         _row(plugin, tool.wire, tool.description, board.services.prices([tool]), *_why_not(plugin, tool, permissions))
         for tool in plugin.tools
@@ -138,6 +140,6 @@ def _unseen(plugin: Plugin) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    available = "yes" if row["available"] else "no"
+    available = {True: "yes", False: "no", None: "not known"}[row["available"]]
     message = row["description"] if row["available"] else row["reason"]
     return row["name"], row["plugin"], row["category"] or "", str(row["tokens"]), available, message

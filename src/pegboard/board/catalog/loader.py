@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from pegboard.board.catalog.apply_settings import configured, misnamed
-from pegboard.board.catalog.manifests import Manifests
+from pegboard.board.catalog.manifests import Manifests, still_unavailable
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog
@@ -210,7 +210,10 @@ class CatalogLoader:
             source.note_stored(spec, manifest)
         if isinstance(spec, ServerSpec):
             manifest = await self._pins.compare(plugin, manifest, spec.pins, stored=True)
-        return self._with_list(plugin, spec, key[1], manifest, stale=stored.stale)
+        fault = still_unavailable(manifest, self._env)
+        if manifest.tools or not manifest.unavailable:
+            plugin = self._with_list(plugin, spec, key[1], manifest, stale=stored.stale)
+        return plugin.with_fault(key[1], fault, stale=True) if fault else plugin
 
     def source_of(self, spec: PluginSpec) -> Source:
         """Return the source that brings in plugins of this kind."""
@@ -239,7 +242,7 @@ class CatalogLoader:
             return False
         variant = plugin.variants.get(want.key[1])
         if variant is not None and variant.unavailable:
-            return retry
+            return retry or want.key in self._restored
         return variant is None or variant.tools is None or (confirm and want.key in self._restored)
 
     def ask_stale(self, plugins: Container[tuple[str, str]]) -> None:
@@ -319,6 +322,8 @@ class CatalogLoader:
         try:
             manifest = await source.describe(spec, want.overrides)
         except PegboardError as error:
+            if isinstance(error, ToolUnavailableError) and not isinstance(spec, ServerSpec):
+                await self.manifests.keep_fault(source, spec, want.overrides, self.masker.text(error.text))
             self._fault(want, spec, error)
             return
         except Exception as error:  # a plugin's own code may raise anything

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import re
+import sysconfig
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Manifest
@@ -13,6 +18,7 @@ from pegboard.errors import StoreError
 from pegboard.ports import CodeSource, Fingerprint, ManifestStore, Source
 
 log = logging.getLogger("pegboard")
+_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,16 @@ class Manifests:
         elif (fingerprint := source.fingerprint(spec)) and not overrides:
             await self._store.keep_manifest(spec.name, fingerprint, manifest)
 
+    async def keep_fault(self, source: Source, spec: PluginSpec, overrides: JsonObject, reason: str) -> None:
+        """Store why a plugin that is code could not be brought in, beside the tools that it had with this code (P6)."""
+        code = _fingerprint(source, spec, overrides)
+        if code is not None:
+            before = await self.of(source, spec, overrides)
+            known = before.manifest if before is not None and not before.stale else Manifest()
+            await self._keep_of_code(
+                spec.name, code.text, replace(known, unavailable=reason, packages=installed_packages())
+            )
+
     async def lists(self, plugin: str, fingerprint: str, scope: str) -> Mapping[str, Sequence[JsonObject]]:
         """Return by kind what is stored of the lists of a server besides that of tools; raises ``StoreError``."""
         found = await self._store.manifest(plugin, fingerprint, scope)
@@ -86,6 +102,23 @@ class Manifests:
             log.warning("the tools of %s are not kept for the next start: %s", plugin, error)
             return
         self._stored[plugin, fingerprint] = manifest
+
+
+def still_unavailable(manifest: Manifest, env: Mapping[str, str]) -> str:
+    """Return why a plugin could not be brought in, as long as nothing was installed and no variable set that it names.
+
+    It is tried again then as if nothing were known of it.
+    """
+    named = _VARIABLE.findall(manifest.unavailable)
+    changed = manifest.packages != installed_packages() or any(env.get(name) for name in named)
+    return "" if changed else manifest.unavailable
+
+
+def installed_packages() -> str:
+    """Return a digest that differs once a package was installed or removed."""
+    folders = sorted({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
+    times = [Path(folder).stat().st_mtime_ns if Path(folder).is_dir() else 0 for folder in folders]
+    return hashlib.sha256(repr((folders, times)).encode()).hexdigest()[:16]
 
 
 def _fingerprint(source: Source, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:

@@ -81,6 +81,8 @@ def _is_whole(manifest: Manifest) -> bool:
         manifest.package,
         *manifest.words,
         *manifest.excluded.values(),
+        manifest.unavailable,
+        manifest.packages,
     ]
     schemas: list[object] = [manifest.parameters, manifest.reached_by, manifest.excluded, manifest.cut]
     for tool in manifest.tools:

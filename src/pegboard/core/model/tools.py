@@ -159,7 +159,8 @@ class Variant:
 
     ``tools`` is None until the plugin has been asked for the first time. ``unavailable`` says why
     it cannot run and what to do (P6), or is empty; ``needs_login`` says that a login is all it wants (G11). ``stale``
-    says that its code has changed since the tools were seen, and has not answered since.
+    says that its code has changed since the tools were seen, or that an earlier process found it unavailable, and that
+    it has not answered since.
     """
 
     tools: tuple[str, ...] | None = None
@@ -231,6 +232,8 @@ class Manifest:
     ``excluded`` are the tools of a server that cannot be used as it lists them, each with the reason; ``cut`` is what
     was left out of tools that can, by tool and field.
     ``reached_by`` is what was learnt of how a server is reached, for its next start (G8).
+    ``unavailable`` is why the plugin could not be brought in when it was asked last, and ``packages`` stands for what
+    was installed then (P6).
     """
 
     tools: tuple[Tool, ...] = ()
@@ -247,6 +250,8 @@ class Manifest:
     reached_by: Mapping[str, str] = field(default=EMPTY)
     excluded: Mapping[str, str] = field(default=EMPTY)
     cut: Mapping[str, str] = field(default=EMPTY)
+    unavailable: str = ""
+    packages: str = ""
 
     def said(self, plugin: str) -> str:
         """Return what its source says a plugin of this name is for: its description, else how its instructions begin.
@@ -389,12 +394,13 @@ class Plugin:
             cut=manifest.cut,
         )
 
-    def with_fault(self, key: str, reason: str, *, needs_login: bool = False) -> Plugin:
+    def with_fault(self, key: str, reason: str, *, needs_login: bool = False, stale: bool = False) -> Plugin:
         """Return the plugin as unavailable under these overrides; known tools stay known.
 
-        ``needs_login``: a login is all it wants.
+        ``needs_login``: a login is all it wants. ``stale``: an earlier process found it so.
         """
-        variant = replace(self.variant(key), unavailable=reason, needs_login=needs_login)
+        known = self.variant(key)
+        variant = replace(known, unavailable=reason, needs_login=needs_login, stale=stale or known.stale)
         return replace(self, variants=Frozen({**self.variants, key: variant}))
 
 
