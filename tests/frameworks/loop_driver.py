@@ -9,11 +9,11 @@ from typing import Any, Literal
 import httpx2
 from anthropic import AsyncAnthropic, BadRequestError
 from framework_drivers import Final, Form, ModelCall, Ran, Script, Step, Wish
-from loop_provider import response
 
 from pegboard import Host, Pegboard, Session
 from pegboard.board.blocking import SyncSession
 from pegboard.frameworks.loop import Loop, SyncLoop
+from pegboard.testing import ModelAnswer, StrictProvider
 
 MODEL = "claude-opus-5"
 NOTE = "<tools>"
@@ -78,6 +78,8 @@ class LoopTalk:
             if isinstance(session, SyncSession)
             else Loop(session, form="anthropic", model=MODEL)
         )
+        self._said: ModelAnswer = ""
+        self._provider = StrictProvider(model=lambda _: self._said)
         self._messages: list[Any] = []
         self._waiting: list[str] = []
         if stored is not None:
@@ -152,7 +154,9 @@ class LoopTalk:
         answer = await self._script.answer(carried(body))
         assert not isinstance(answer, Final)
         said = answer if isinstance(answer, str) else [(one.name, dict(one.arguments)) for one in answer]
-        status, kind, data = response(request.url.path, body, said, len(self._script.calls))
+        self._said = said
+        status, kind, data = self._provider.answer(request.url.path, request.headers, body)
+        assert not self._provider.refusals
         return httpx2.Response(status, content=data, headers={"content-type": kind})
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anthropic import AsyncAnthropic, BadRequestError
-from loop_provider import Model, ProviderServer, provider
 from openai import AsyncOpenAI
 from openai import BadRequestError as OpenAIBadRequest
 
 from pegboard import Session
 from pegboard.frameworks.loop import FormName, Loop
+from pegboard.testing import ScriptedModel, StrictProvider
 
 REFUSED = (BadRequestError, OpenAIBadRequest)
 
@@ -42,7 +42,7 @@ class Talk:
 
     loop: Loop
     form: Form
-    server: ProviderServer
+    server: StrictProvider
     client: Any
     stored: str = "[]"
     errors: list[str] = field(default_factory=list)
@@ -99,10 +99,10 @@ class Talk:
 
 
 @asynccontextmanager
-async def talk(session: Session, form: Form, model: Model, stored: str = "[]") -> AsyncIterator[Talk]:
+async def talk(session: Session, form: Form, model: ScriptedModel, stored: str = "[]") -> AsyncIterator[Talk]:
     """Open a conversation; `stored` is what an earlier process has stored of it."""
     loop = Loop(session, form=form.form, model=form.model, system="You are Mira.")
-    with provider(model) as server:
+    with StrictProvider(model=model) as server:
         common: dict[str, Any] = {"api_key": "none", "max_retries": 0}
         anthropic = form.form == "anthropic"
         make: Any = AsyncAnthropic if anthropic else AsyncOpenAI

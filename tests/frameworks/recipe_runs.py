@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loop_provider import Model, Said, provider
-
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
+from pegboard.testing import ModelAnswer, ScriptedModel, StrictProvider
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "recipes.md"
@@ -60,11 +59,11 @@ def recipes(document: str) -> list[Recipe]:
     return found
 
 
-def model() -> Model:
+def model() -> ScriptedModel:
     """Return a model that loads, calls, and says what came back; a request without tools is not its."""
     left = [("load_tools", {"names": ["numbers"]}), ("calculate", {"expression": "6 * 7"})]
 
-    def answer(body: Mapping[str, Any]) -> Said:
+    def answer(body: Mapping[str, Any]) -> ModelAnswer:
         names = [tool.get("name") or tool["function"]["name"] for tool in body.get("tools") or ()]
         if not names:
             return "A title."
@@ -106,7 +105,7 @@ def checked(*command: str) -> None:
 async def ran(recipe: Recipe, folder: Path, node: Path) -> str:
     """Return what the line of a recipe printed."""
     env = installed(recipe, folder, node)
-    with tempfile.TemporaryDirectory() as home, provider(model()) as models:
+    with tempfile.TemporaryDirectory() as home, StrictProvider(model=model()) as models:
         config = shutil.copy(RECIPES / "pegboard.yaml", home)
         async with Pegboard.open(config) as board, serving(board, port=0) as url:
             env |= {"PEGBOARD_URL": url, "OPENAI_BASE_URL": f"{models.url}/v1", "ANTHROPIC_BASE_URL": models.url}

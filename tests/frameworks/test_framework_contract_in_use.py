@@ -14,11 +14,9 @@ from agents import ModelBehaviorError
 from framework_drivers import Answer, Driver, Final, Ran, call
 from framework_tools import RAN
 from framework_world import CONFIG, DRIVERS
-from loop_provider import Cut, Refusal, Said, script
-from loop_provider import provider as strict_provider
-from provider_server import provider
 
 from pegboard import Host, Pegboard, UsageError
+from pegboard.testing import CutReply, ModelAnswer, ProviderRefusal, StrictProvider
 
 LOAD_NOTES = call("load_tools", names=["notes"])
 LIST_NOTES = call("note_list")
@@ -346,22 +344,22 @@ async def test_two_runs_of_one_session_at_once(driver: Driver, opened: Opened) -
     assert RAN.count("add_numbers") == 1
 
 
-def ten_turns() -> list[Answer]:
+def ten_turns() -> list[ModelAnswer]:
     """Return what a model answers that needs something else in each of ten turns."""
     needs = ["notes", "printer", "papers", "purse", "pictures"]
-    return [answer for name in needs for answer in (call("load_tools", names=[name]), "Done.", "Good.")]
+    return [answer for name in needs for answer in ([("load_tools", {"names": [name]})], "Done.", "Good.")]
 
 
 async def test_prefixes_stay_byte_for_byte_over_ten_turns(driver: Driver, board: Pegboard) -> None:
     """D1, D4: with the framework's real client each request begins with the one before, but for one in ten turns."""
-    with provider(*ten_turns()) as (url, requests):
-        talk = driver.talk(await board.session(agent="busy", session_id="s"), url=url)
+    with StrictProvider(*ten_turns()) as server:
+        talk = driver.talk(await board.session(agent="busy", session_id="s"), url=server.url)
         for message in ("List my notes.", "Thanks!", "Print a page.", "Good.", "Shred a paper.") * 2:
             await talk.run(message)
 
-    assert len(requests.bodies) == 15
-    assert all(json.dumps(body).count('"load_tools"') for body in requests.bodies)
-    assert requests.broken() <= 1
+    assert (len(server.bodies), server.refusals) == (15, [])
+    assert all(json.dumps(body).count('"load_tools"') for body in server.bodies)
+    assert server.rewritten <= 1
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -372,10 +370,10 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
     reported: list[Any] = []
     board.on("rejected", reported.append)
 
-    def strict(body: Mapping[str, Any]) -> Said:
-        return Refusal(text="Invalid schema for function 'unroll'.") if "unroll" in names_of(body) else "Hello."
+    def strict(body: Mapping[str, Any]) -> ModelAnswer:
+        return ProviderRefusal(text="Invalid schema for function 'unroll'.") if "unroll" in names_of(body) else "Hello."
 
-    with strict_provider(strict) as server:
+    with StrictProvider(model=strict) as server:
         talk = driver.talk(await board.session(agent="scholar", session_id="s"), url=server.url)
         for message in ("Hello.", "Bye."):
             await talk.run(message, stream=stream)
@@ -391,10 +389,10 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_reply_that_its_length_cut_runs_no_call(driver: Driver, board: Pegboard, stream: bool) -> None:
     """X2: what a client makes of the beginning of its arguments may fit; where the run goes on, the model reads why."""
-    cut = Cut(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"})
+    cut = CutReply(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"})
     session = await board.session(agent="assistant", session_id="s", host=Host())
     await session.load("notes")
-    with strict_provider(script(cut)) as server:
+    with StrictProvider(cut) as server:
         talk = driver.talk(session, url=server.url)
         with suppress(ModelBehaviorError):  # OpenAI Agents ends the run itself
             await talk.run("Add eggs, urgently.", stream=stream)
@@ -406,7 +404,7 @@ async def test_a_reply_that_its_length_cut_runs_no_call(driver: Driver, board: P
 
 async def test_an_error_of_the_provider_that_is_about_no_tool_ends_the_run(driver: Driver, board: Pegboard) -> None:
     """The framework's own handling of errors counts."""
-    with strict_provider(script(Refusal(text="The prompt is too long."))) as server:
+    with StrictProvider(ProviderRefusal(text="The prompt is too long.")) as server:
         talk = driver.talk(await board.session(agent="scholar", session_id="s"), url=server.url)
         with suppress(Exception):
             assert (await talk.run("Hello.")).answer != "Done."

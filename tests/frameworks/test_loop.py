@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from framework_tools import PICTURE, RAN
-from loop_provider import Cut, Refusal, provider, script
 from loop_talk import (
     ANTHROPIC,
     CHAT,
@@ -29,6 +28,7 @@ from loop_talk import (
 
 from pegboard import Host, Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
+from pegboard.testing import CutReply, ProviderRefusal, StrictProvider, scripted_model
 
 CONFIG = """
 plugins:
@@ -93,7 +93,7 @@ async def board(opened: Opened) -> AsyncIterator[Pegboard]:
 async def test_calls_in_parallel_are_answered_in_order_and_failures_are_marked(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
     calls = [("add_numbers", {"first": 1, "second": 2}), ("print_page", {"text": "x"}), ("none", {})]
-    async with talk(session, form, script(calls, "Done.")) as one:
+    async with talk(session, form, scripted_model(calls, "Done.")) as one:
         await one.say("Add and print.")
         first, second, third = results_of(one.messages)
         assert first == ("3", False)
@@ -104,7 +104,7 @@ async def test_calls_in_parallel_are_answered_in_order_and_failures_are_marked(b
 
 async def test_a_picture_reaches_the_model_as_one(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script([("draw", {})], "Seen.", "Bye.")) as one:
+    async with talk(session, form, scripted_model([("draw", {})], "Seen.", "Bye.")) as one:
         await one.say("Draw.")
         await one.say("Thanks.")
         assert b64encode(PICTURE).decode() in json.dumps(one.messages)
@@ -117,7 +117,7 @@ async def test_a_picture_reaches_the_model_as_one(board: Pegboard, form: Form) -
 
 async def test_what_a_stream_ended_with_is_a_reply(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script(LOAD_NOTES, named(form, "note_list"), "Milk.", "Bye.")) as one:
+    async with talk(session, form, scripted_model(LOAD_NOTES, named(form, "note_list"), "Milk.", "Bye.")) as one:
         assert await one.say("What did I note?", stream=True) == "Milk."
         assert results_of(one.messages)[-1] == MILK
         assert await one.say("Thanks.", stream=True) == "Bye."
@@ -158,7 +158,7 @@ async def test_ten_turns_with_another_need_each_break_no_prefix(wide: Pegboard, 
     steps: list[Any] = []
     for name, (tool, *_) in TEN.items():
         steps += [[("load_tools", {"names": [f"{name}s"]})], named(form, tool, name=name), "Done."]
-    async with talk(session, form, script(*steps)) as one:
+    async with talk(session, form, scripted_model(*steps)) as one:
         await ten_turns(one)
         assert one.server.breaks == 0
         for before, now in pairwise(one.requests):
@@ -169,7 +169,7 @@ async def test_ten_turns_with_another_need_each_break_no_prefix(wide: Pegboard, 
 async def test_a_message_reveals_two_tools_ahead_at_most(wide: Pegboard, form: Form) -> None:
     """S5, D4: each is read again with every request to come."""
     session = await wide.session(session_id="s")
-    async with talk(session, form, script()) as one:
+    async with talk(session, form, scripted_model()) as one:
         await one.say("list the ticket, list the mail, list the deal, list the invoice")
         assert len(revealed(one.requests[0])) == 2
 
@@ -181,7 +181,7 @@ async def test_every_prefix_that_is_written_to_the_cache_comes_again(wide: Pegbo
     steps: list[Any] = []
     for name, (tool, *_) in TEN.items():
         steps += [[("load_tools", {"names": [f"{name}s"]})], named(form, tool, name=name), "Done."]
-    async with talk(session, form, script(*steps)) as one:
+    async with talk(session, form, scripted_model(*steps)) as one:
         await ten_turns(one)
     blocks = [[block for message in messages for block in message["content"]] for messages in one.requests]
     for before, now in pairwise(blocks):
@@ -195,7 +195,7 @@ async def test_every_prefix_that_is_written_to_the_cache_comes_again(wide: Pegbo
 async def test_what_the_message_needs_is_there_at_the_first_request(board: Pegboard, form: Form) -> None:
     """S5, D4: it is revealed behind the message, where it breaks nothing; its policy comes with it."""
     session = await board.session(agent="eager", session_id="s")
-    async with talk(session, form, script("Hello.", named(form, "note_list"), "Milk.")) as one:
+    async with talk(session, form, scripted_model("Hello.", named(form, "note_list"), "Milk.")) as one:
         await one.say("Hello!")
         await one.say("List the notes that I have.")
         assert len(one.server.bodies) == 3
@@ -214,7 +214,7 @@ async def test_a_load_of_many_tools_is_defined_in_its_answer_and_one_of_few_is_r
     session = await board.session(agent="housekeeper", session_id="s")
     clean = [("call_tool", {"name": "clean_den", "arguments": {"how": "soap"}})]
     steps = ([("load_tools", {"names": ["many"]})], clean, "Clean.", LOAD_NOTES, [("note_list", {})], "Milk.")
-    async with talk(session, form, script(*steps)) as one:
+    async with talk(session, form, scripted_model(*steps)) as one:
         assert await one.say("Clean the den.") == "Clean."
         assert ("clean den", False) in results_of(one.messages)
         assert revealed(one.messages) == []
@@ -228,7 +228,7 @@ async def test_a_load_of_many_tools_is_defined_in_its_answer_and_one_of_few_is_r
 async def test_a_denied_tool_is_neither_deferred_nor_named_by_the_history(board: Pegboard, form: Form) -> None:
     """D4, P4: from the next request on, and what else the history has stays as it is."""
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script(LOAD_NOTES, "Loaded.", [("note_list", {})], "No.")) as one:
+    async with talk(session, form, scripted_model(LOAD_NOTES, "Loaded.", [("note_list", {})], "No.")) as one:
         await one.say("Load the notes.")
         assert revealed(one.requests[1]) or revealed(one.messages) == []
         await board.permissions.set("assistant", "note_list", False)
@@ -244,7 +244,7 @@ async def test_what_is_unloaded_is_taken_away_in_the_history_and_given_again(boa
     """S10: by name, without a change of the list."""
     session = await board.session(agent="assistant", session_id="s")
     steps = (LOAD_NOTES, UNLOAD_NOTES, "Gone.", LOAD_NOTES, "There.")
-    async with talk(session, ANTHROPIC, script(*steps)) as one:
+    async with talk(session, ANTHROPIC, scripted_model(*steps)) as one:
         await one.say("Load and unload.")
         await one.say("Load again.")
         changes = [
@@ -264,7 +264,7 @@ async def test_what_lapsed_stays_in_the_history_and_a_call_renews_it(board: Pegb
     """D3, D4: taking it away would cost more than it saves."""
     session = await board.session(agent="forgetful", session_id="s")
     steps = (LOAD_NOTES, "One.", "Two.", "Three.", "Four.", [("note_list", {})], "Five.")
-    async with talk(session, form, script(*steps)) as one:
+    async with talk(session, form, scripted_model(*steps)) as one:
         for number in range(5):
             await one.say(f"Message {number}")
         assert results_of(one.messages)[-1] == MILK
@@ -276,7 +276,7 @@ async def test_what_lapsed_stays_in_the_history_and_a_call_renews_it(board: Pegb
 async def test_a_host_that_the_session_was_given_counts(board: Pegboard, form: Form) -> None:
     """D1: here plain arrays, the list of which changes with a load."""
     session = await board.session(agent="assistant", session_id="s", host=Host())
-    async with talk(session, form, script(LOAD_NOTES, [("note_list", {})], "Milk.")) as one:
+    async with talk(session, form, scripted_model(LOAD_NOTES, [("note_list", {})], "Milk.")) as one:
         assert await one.say("What did I note?") == "Milk."
         assert results_of(one.messages)[-1] == MILK
         assert revealed(one.messages) == []
@@ -290,7 +290,7 @@ async def test_an_approved_call_runs_once_in_a_new_process(opened: Opened, form:
     steps = (SHRED, "Shredded.")
     async with opened() as board:
         session = await board.session(agent="clerk", session_id="s")
-        async with talk(session, form, script(*steps)) as one:
+        async with talk(session, form, scripted_model(*steps)) as one:
             assert await one.say("Shred the draft.") == ""
             (approval,) = one.loop.waiting.values()
             assert (approval.tool, RAN) == ("shred", [])
@@ -300,7 +300,7 @@ async def test_an_approved_call_runs_once_in_a_new_process(opened: Opened, form:
                 await one.loop.request(one.messages)
     async with opened() as board:
         session = await board.session(agent="clerk", session_id="s")
-        async with talk(session, form, script("Shredded."), stored) as one:
+        async with talk(session, form, scripted_model("Shredded."), stored) as one:
             assert await one.loop.resume(one.messages) == []
             assert [waiting.id for waiting in one.loop.waiting.values()] == [approval.id]
             await session.approvals.allow(approval.id, by="grace")
@@ -313,7 +313,7 @@ async def test_an_approved_call_runs_once_in_a_new_process(opened: Opened, form:
 
 async def test_results_that_did_not_wait_are_kept_beside_a_call_that_does(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="clerk", session_id="s")
-    async with talk(session, form, script([*SHRED, ("none", {})], "Kept.")) as one:
+    async with talk(session, form, scripted_model([*SHRED, ("none", {})], "Kept.")) as one:
         await one.say("Shred the draft.")
         assert len(results_of(one.messages)) == 1
         (approval,) = one.loop.waiting.values()
@@ -329,7 +329,7 @@ async def test_results_that_did_not_wait_are_kept_beside_a_call_that_does(board:
 async def test_a_result_from_elsewhere_is_handed_in(board: Pegboard) -> None:
     """T13: by the id of the call."""
     session = await board.session(agent="clerk", session_id="s")
-    async with talk(session, CHAT, script([("post", {"paper": "draft"})], "Posted.")) as one:
+    async with talk(session, CHAT, scripted_model([("post", {"paper": "draft"})], "Posted.")) as one:
         await one.say("Post the draft.")
         (call_id,) = one.loop.waiting
         one.stored = json.dumps([*one.messages, *await one.loop.resume(one.messages, {call_id: "posted by hand"})])
@@ -349,8 +349,8 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
         if form.form == "anthropic"
         else "Invalid schema for function '{}'"
     )
-    refusal = Refusal(text=word.format(place if form.form == "anthropic" else "print_page"))
-    async with talk(session, form, script(refusal, "Hello.", "Bye.")) as one:
+    refusal = ProviderRefusal(text=word.format(place if form.form == "anthropic" else "print_page"))
+    async with talk(session, form, scripted_model(refusal, "Hello.", "Bye.")) as one:
         with caplog.at_level(logging.WARNING):
             assert await one.say("Hello!") == "Hello."
         await one.say("Bye!")
@@ -365,9 +365,9 @@ async def test_a_tool_that_the_provider_rejects_is_reported_and_the_rest_is_sent
 async def test_a_form_that_the_provider_rejects_falls_back_once(board: Pegboard, form: Form) -> None:
     """D4: what was revealed is defined in the history from then on, and called through `call_tool`."""
     session = await board.session(agent="assistant", session_id="s")
-    refusal = Refusal(text="messages.3: tool_addition and additional_tools are not supported by this model")
+    refusal = ProviderRefusal(text="messages.3: tool_addition and additional_tools are not supported by this model")
     call = [("call_tool", {"name": "note_list", "arguments": {}})]
-    async with talk(session, form, script(LOAD_NOTES, refusal, call, "Milk.", refusal)) as one:
+    async with talk(session, form, scripted_model(LOAD_NOTES, refusal, call, "Milk.", refusal)) as one:
         assert await one.say("What did I note?") == "Milk."
         assert results_of(one.messages)[-1] == MILK
         for body in one.server.bodies[2:]:
@@ -381,7 +381,11 @@ async def test_a_form_that_the_provider_rejects_falls_back_once(board: Pegboard,
 
 async def test_an_error_that_is_not_about_tools_is_the_host_s(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script(Refusal(text="prompt is too long"), Refusal(text="busy", status=529))) as one:
+    async with talk(
+        session,
+        form,
+        scripted_model(ProviderRefusal(text="prompt is too long"), ProviderRefusal(text="busy", status=529)),
+    ) as one:
         with pytest.raises(Exception, match="prompt is too long"):
             await one.say("Hello!")
         with pytest.raises(Exception, match="busy"):
@@ -392,7 +396,7 @@ async def test_an_error_that_is_not_about_tools_is_the_host_s(board: Pegboard, f
 async def test_a_closed_board_is_one_clear_error(opened: Opened, form: Form) -> None:
     async with opened() as board:
         session = await board.session(agent="assistant", session_id="s")
-        async with talk(session, form, script([("add_numbers", {"first": 1, "second": 2})])) as one:
+        async with talk(session, form, scripted_model([("add_numbers", {"first": 1, "second": 2})])) as one:
             request = await one.loop.request([{"role": "user", "content": "Add."}])
             reply = await one.ask(request)
     assert "The board is closed" in json.dumps(await one.loop.answer(reply))
@@ -402,7 +406,7 @@ async def test_a_closed_board_is_one_clear_error(opened: Opened, form: Form) -> 
 
 async def test_objects_of_the_client_are_messages_too(board: Pegboard) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, ANTHROPIC, script([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
+    async with talk(session, ANTHROPIC, scripted_model([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
         messages: list[Any] = [{"role": "user", "content": "Add."}]
         reply = await one.ask(await one.loop.request(messages))
         *_, result = await one.loop.answer(reply)
@@ -414,7 +418,7 @@ async def test_objects_of_the_client_are_messages_too(board: Pegboard) -> None:
 
 async def test_an_empty_answer_after_a_change_is_asked_for_once_more(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script(LOAD_NOTES, "", named(form, "note_list"), "Milk.")) as one:
+    async with talk(session, form, scripted_model(LOAD_NOTES, "", named(form, "note_list"), "Milk.")) as one:
         assert await one.say("What did I note?") == "Milk."
         assert "Go on with the request." in json.dumps(one.requests[2])
 
@@ -422,7 +426,7 @@ async def test_an_empty_answer_after_a_change_is_asked_for_once_more(board: Pegb
 @pytest.mark.parametrize("form", [RESPONSES, CHAT], ids=str)
 async def test_arguments_that_are_no_json_are_an_answer(board: Pegboard, form: Form) -> None:
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script([("add_numbers", '{"first": 1')], "Sorry.")) as one:
+    async with talk(session, form, scripted_model([("add_numbers", '{"first": 1')], "Sorry.")) as one:
         assert await one.say("Add.") == "Sorry."
         ((text, failed),) = results_of(one.messages)
         assert ("no JSON object" in text, failed, RAN) == (True, True, [])
@@ -438,8 +442,8 @@ async def test_a_reply_that_was_cut_runs_no_call(board: Pegboard, form: Form, st
     """X2: what there is of its arguments may fit; the model reads why, and its provider takes the history back."""
     session = await board.session(agent="assistant", session_id="s")
     await session.load("notes")
-    cut = Cut(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"}, filtered=filtered)
-    async with talk(session, form, script(cut, [("note_add", {"text": "milk"})], "Added.")) as one:
+    cut = CutReply(name="note_add", written='{"text": "eggs", "mark": "ur', read={"text": "eggs"}, filtered=filtered)
+    async with talk(session, form, scripted_model(cut, [("note_add", {"text": "milk"})], "Added.")) as one:
         assert await one.say("Add eggs, urgently.", stream=stream) == "Added."
         (first, failed), (second, _) = results_of(one.messages)
     assert (failed, RAN, second) == (True, ["note_add"], "milk (new)")
@@ -454,7 +458,7 @@ async def test_a_reply_that_was_cut_runs_no_call(board: Pegboard, form: Form, st
 async def test_a_focus_narrows_one_step_without_an_edit_of_the_list(board: Pegboard, form: Form) -> None:
     """F3: by the choice of tools."""
     session = await board.session(agent="focused", session_id="s")
-    async with talk(session, form, script([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
+    async with talk(session, form, scripted_model([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
         await one.say("sum of 1 and 2")
     first, second = (body.get("tool_choice") for body in one.server.bodies)
     assert ("any" if form.form == "anthropic" else "required") in json.dumps(first)
@@ -465,7 +469,7 @@ async def test_a_focus_narrows_one_step_without_an_edit_of_the_list(board: Pegbo
 async def test_what_is_stale_is_not_sent_and_nothing_else_is_touched(board: Pegboard, form: Form) -> None:
     """D4: a result without its call is dropped, a call that nobody answered is answered."""
     session = await board.session(agent="assistant", session_id="s")
-    async with talk(session, form, script([("add_numbers", {"first": 1, "second": 2})], "3.", "Bye.")) as one:
+    async with talk(session, form, scripted_model([("add_numbers", {"first": 1, "second": 2})], "3.", "Bye.")) as one:
         await one.say("Add.")
         call, result = (
             place
@@ -496,8 +500,8 @@ async def test_a_reply_of_another_form_is_one_clear_error(board: Pegboard, form:
 def test_a_loop_that_blocks_is_the_twin(tmp_path: Path) -> None:
     (tmp_path / "pegboard.yaml").write_text(CONFIG)
     RAN.clear()
-    steps = (LOAD_NOTES, [("note_list", {})], "Milk.", Refusal(text="anthropic-beta is not known"), "Bye.")
-    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board, provider(script(*steps)) as server:
+    steps = (LOAD_NOTES, [("note_list", {})], "Milk.", ProviderRefusal(text="anthropic-beta is not known"), "Bye.")
+    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board, StrictProvider(*steps) as server:
         loop = SyncLoop(board.session(agent="assistant", session_id="s"), form="anthropic", model="claude-opus-5")
         client = Anthropic(api_key="none", base_url=server.url, max_retries=0)
         messages: list[Any] = [{"role": "user", "content": "What did I note?"}]

@@ -27,10 +27,10 @@ from framework_drivers import Script, Step, call
 from framework_tools import PICTURE, RAN
 from openai import AsyncOpenAI
 from openai_agents_driver import scripted
-from provider_server import provider
 
 from pegboard import Host, Pegboard, Session
 from pegboard.frameworks.openai_agents import delegate_to, equip
+from pegboard.testing import StrictProvider
 
 CONFIG = """
 store: "sqlite:///pegboard.db"
@@ -191,26 +191,28 @@ async def test_a_server_that_keeps_the_conversation_is_told_a_change_once(board:
 async def test_loads_of_ten_turns_break_no_prefix(board: Pegboard, kind: Any) -> None:
     """D4: with the SDK's own clients, against a server; what is loaded is called through `call_tool`."""
     session = await board.session(agent="assistant", session_id="s")
-    use = call("call_tool", name="note_list", arguments={})
-    unload = call("unload_tools", names=["notes"])
+    load = [("load_tools", {"names": ["notes"]})]
+    use = [("call_tool", {"name": "note_list", "arguments": {}})]
+    unload = [("unload_tools", {"names": ["notes"]})]
     items: list[Any] = []
-    with provider(*[step for _ in range(5) for step in (LOAD, use, "Milk.", unload, "Gone.")]) as (url, requests):
-        model = kind("gpt-5.4", AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
+    steps = [step for _ in range(5) for step in (load, use, "Milk.", unload, "Gone.")]
+    with StrictProvider(*steps) as server:
+        model = kind("gpt-5.4", AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none"))
         agent = equip(Agent(name="A", instructions="Be kind.", model=model), session)
         for turn in range(10):
             items.append({"role": "user", "content": f"List my notes, part {turn}."})
             items = (await Runner.run(agent, items)).to_input_list()
 
-    assert (len(requests.bodies), requests.broken(), RAN) == (25, 0, ["note_list"] * 5)
+    assert (len(server.bodies), server.refusals, server.rewritten, RAN) == (25, [], 0, ["note_list"] * 5)
 
 
 @pytest.mark.parametrize("allow", [True, False])
 async def test_a_person_is_asked_about_the_real_tool_behind_call_tool(config: Path, *, allow: bool) -> None:
     """A1, A3: with a real client, over a process; the words of a refusal reach the session."""
-    shred = call("call_tool", name="shred", arguments={"paper": "draft"})
-    with provider(LOAD_PAPERS, shred, "Done.") as (url, _):
+    shred = [("call_tool", {"name": "shred", "arguments": {"paper": "draft"}})]
+    with StrictProvider([("load_tools", {"names": ["papers"]})], shred, "Done.") as server:
         plain = Agent(
-            name="A", model=OpenAIResponsesModel("gpt-5.4", AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
+            name="A", model=OpenAIResponsesModel("gpt-5.4", AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none"))
         )
         async with Pegboard.open(config) as board:
             asked = await Runner.run(equip(plain, await board.session(agent="clerk", session_id="s")), "Shred it.")

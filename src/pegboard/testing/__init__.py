@@ -1,4 +1,4 @@
-"""Doubles for tests of agents: an in-memory twin of every port, a scripted MCP client, a clock that stands.
+"""Doubles for tests of agents: twins of every port, a scripted MCP client, a strict provider of models, a clock.
 
 Whoever tests an agent opens its own configuration with these in place of servers and services:
 nothing is started, nothing is sent, and what was called is on record. See ``docs/testing.md``.
@@ -20,6 +20,8 @@ from pegboard.testing.fake_services import (
 )
 from pegboard.testing.fake_source import Canned, FakeSource, ToolCall
 from pegboard.testing.manual_clock import ManualClock
+from pegboard.testing.providers.replies import CutReply, ModelAnswer, ProviderRefusal, RawReply
+from pegboard.testing.providers.server import ScriptedModel, StrictProvider, scripted_model
 from pegboard.testing.script_steps import (
     CallTool,
     GetPrompt,
@@ -41,6 +43,7 @@ __all__ = [
     "Answers",
     "CallTool",
     "Canned",
+    "CutReply",
     "FakeClient",
     "FakeFocusRules",
     "FakeHooks",
@@ -58,12 +61,18 @@ __all__ = [
     "ListTools",
     "ManualClock",
     "MemoryStore",
+    "ModelAnswer",
     "Notification",
+    "ProviderRefusal",
+    "RawReply",
     "ReadResource",
     "Received",
     "ScriptStep",
     "ScriptedClient",
+    "ScriptedModel",
+    "StrictProvider",
     "Subscribe",
     "ToolCall",
     "WordCounter",
+    "scripted_model",
 ]

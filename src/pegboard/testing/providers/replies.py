@@ -1,30 +1,42 @@
-"""A provider of models on 127.0.0.1 that follows a script and keeps what it was sent, in the form of each address."""
+"""What a provider of models answers by a script, in the form of each address, whole or streamed."""
+
+from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 Calls = Sequence[tuple[str, Any]]
+"""The calls of one answer: each a name, and arguments as an object or as the text that the model wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """An error with which the provider answers a request."""
+class ProviderRefusal:
+    """An error with which the provider answers a request.
+
+    Attributes:
+        text: its sentence.
+        status: the status of HTTP.
+        param: where in the request it is, as OpenAI states it.
+        code: OpenAI's word for the kind of error.
+    """
 
     text: str
     status: int = 400
+    param: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A reply that its limit of tokens ended within its calls, or what else ``reason`` names in the provider's words.
+class CutReply:
+    """A reply that its limit of tokens, or a filter of the provider, ended within a call.
 
-    The arguments are those of which the end is missing: ``written`` is what there is of their text, ``read`` what a
-    client that reads streams makes of that.
+    Attributes:
+        name: the tool that is called.
+        written: what there is of the text of the arguments.
+        read: what a client that reads streams makes of that.
+        filtered: whether a filter ended it.
     """
 
     name: str
@@ -33,82 +45,68 @@ class Cut:
     filtered: bool = False
 
 
-Said = str | Calls | Refusal | Cut
-Model = Callable[[Mapping[str, Any]], Said]
-"""What the model answers to a request: a text, calls, each a name and arguments, or an error."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawReply:
+    """What is answered as it stands, in no provider's form: the page of a proxy, half of a stream."""
+
+    body: str
+    content_type: str = "application/json"
+    status: int = 200
 
 
-@dataclass
-class ProviderServer:
-    """The address of the provider, and the requests that it had: their bodies and headers."""
-
-    url: str
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-
-    @property
-    def prefixes(self) -> list[str]:
-        """Return of each request what stands before the history, byte for byte: tools, then the system's text."""
-        return [json.dumps([body.get(key) for key in ("tools", "system", "instructions")]) for body in self.bodies]
-
-    @property
-    def breaks(self) -> int:
-        """Return how many requests had another prefix than the one before."""
-        return sum(before != now for before, now in zip(self.prefixes, self.prefixes[1:], strict=False))
+ModelAnswer = str | Calls | ProviderRefusal | CutReply | RawReply
+"""What a model answers: a text, calls, an error, a reply that is cut, or anything else."""
 
 
-def script(*answers: Said) -> Model:
-    """Return a model that gives these answers in order, then "Done."."""
-    left = list(answers)
-    return lambda _: left.pop(0) if left else "Done."
+def form_of(path: str, body: Mapping[str, Any]) -> str:
+    """Return the form of a request: ``anthropic``, ``responses``, ``chat``, or ``gemini`` in the form of Chat."""
+    form = next((form for ending, form in _PATHS.items() if path.partition("?")[0].endswith(ending)), "chat")
+    return "gemini" if form == "chat" and "gemini" in str(body.get("model")).casefold() else form
 
 
-@contextmanager
-def provider(model: Model) -> Iterator[ProviderServer]:
-    """Run a provider with this model until the test is done with it."""
+def response(path: str, body: Mapping[str, Any], said: ModelAnswer, number: int) -> tuple[int, str, bytes]:
+    """Return the status, type and body of the answer to a request.
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            server.bodies.append(body)
-            server.headers.append({key.lower(): value for key, value in self.headers.items()})
-            status, kind, data = response(self.path, body, model(body), len(server.bodies))
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        server = ProviderServer(f"http://127.0.0.1:{http.server_port}")
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            http.shutdown()
-            thread.join()
-
-
-def response(path: str, body: Mapping[str, Any], said: Said, number: int) -> tuple[int, str, bytes]:
-    """Return the status, type and body of the answer to a request of the form that its path has."""
-    if isinstance(said, Refusal):
-        error = {"type": "error", "error": {"type": "invalid_request_error", "message": said.text}}
-        return said.status, "application/json", json.dumps(error).encode()
-    make, events = next(pair for ending, pair in _FORMS.items() if path.partition("?")[0].endswith(ending))
-    cut = said if isinstance(said, Cut) else None
-    calls = said if cut is None else [(cut.name, cut.read if make is _message else cut.written)]
-    reply = {**make(calls, number), "model": body["model"]}
+    Args:
+        path: the address, which tells the form.
+        body: the request.
+        said: what the model answers.
+        number: of the answer, by which ids are its own.
+    """
+    form = form_of(path, body)
+    if isinstance(said, RawReply):
+        return said.status, said.content_type, said.body.encode()
+    if isinstance(said, ProviderRefusal):
+        return said.status, "application/json", json.dumps(_error(form, said)).encode()
+    make, events = _FORMS[form]
+    cut = said if isinstance(said, CutReply) else None
+    calls = (
+        said if not isinstance(said, CutReply) else [(said.name, said.read if form == "anthropic" else said.written)]
+    )
+    reply = {**make(calls, number), "model": body.get("model")}
+    if form == "gemini":
+        _sign(reply)
     if cut is not None:
         _cut(reply, filtered=cut.filtered)
     if body.get("stream"):
         return 200, "text/event-stream", "".join(events(reply)).encode()
     return 200, "application/json", json.dumps(reply).encode()
+
+
+def _error(form: str, refused: ProviderRefusal) -> Any:
+    """Return the body of a refusal as each provider writes it."""
+    if form == "anthropic":
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": refused.text}}
+    if form == "gemini":
+        return [{"error": {"code": refused.status, "message": refused.text, "status": "INVALID_ARGUMENT"}}]
+    stated = {"type": "invalid_request_error", "param": refused.param, "code": refused.code}
+    return {"error": {"message": refused.text, **stated}}
+
+
+def _sign(reply: dict[str, Any]) -> None:
+    """Let the first call of a reply have the signature of a thought, which has to come back with it."""
+    for call in reply["choices"][0]["message"].get("tool_calls", ())[:1]:
+        call["extra_content"] = {"google": {"thought_signature": f"signature of {call['id']}"}}
 
 
 def _cut(reply: dict[str, Any], *, filtered: bool) -> None:
@@ -222,8 +220,10 @@ def _event(data: Mapping[str, Any]) -> str:
     return f"{name}data: {json.dumps(data)}\n\n"
 
 
+_PATHS: Final = {"/messages": "anthropic", "/responses": "responses", "/chat/completions": "chat"}
 _FORMS: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., Iterator[str]]]] = {
-    "/v1/messages": (_message, _message_events),
-    "/responses": (_output, _output_events),
-    "/chat/completions": (_completion, _completion_events),
+    "anthropic": (_message, _message_events),
+    "responses": (_output, _output_events),
+    "chat": (_completion, _completion_events),
+    "gemini": (_completion, _completion_events),
 }
