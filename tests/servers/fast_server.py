@@ -18,6 +18,8 @@ parser.add_argument("transport", choices=["stdio", "http"])
 parser.add_argument("--handshake", action="store_true", help="know nothing of the 2026 era")
 parser.add_argument("--sse", action="store_true", help="over HTTP: answer calls as a stream of events")
 parser.add_argument("--cookie", action="store_true", help="over HTTP: set a cookie and demand it from then on")
+UNKNOWN = {"status": 404, "body": "no such session"}
+parser.add_argument("--unknown", type=json.loads, default=UNKNOWN, help="over HTTP: the answer in an unknown session")
 parser.add_argument("--port", type=int, default=0)
 options = parser.parse_args()
 
@@ -170,7 +172,8 @@ class Web(asyncio.Protocol):
             cookie = {"set-cookie": "sticky=1"} if options.cookie else {}
             self.reply(200, "application/json", json.dumps(final(message)), **{"mcp-session-id": name}, **cookie)
         elif options.handshake and headers.get("mcp-session-id") not in self.sessions:
-            self.reply(404, "text/plain", "no such session")
+            said = options.unknown
+            self.reply(said["status"], said.get("type", "text/plain"), filled(said["body"], message))
         elif options.cookie and headers.get("cookie") != "sticky=1":
             self.reply(403, "text/plain", "no cookie")
         else:

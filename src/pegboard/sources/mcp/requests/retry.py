@@ -19,9 +19,11 @@ from pegboard.sources.mcp.connection.failure_reasons import http_failure, reason
 from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
+from pegboard.sources.mcp.wire.http_client import ends_session
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 from pegboard.sources.mcp.wire.request_outcomes import (
     GoneError,
+    InFlight,
     InvalidAnswerError,
     ListUnreadError,
     TooLargeError,
@@ -33,6 +35,7 @@ from pegboard.sources.mcp.wire.upstream_call import Call
 _MOST_BLOCKS: Final = 10
 """Of the content of an error that are read for what was refused."""
 _UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
 _MOST_READS: Final = 3
 """How often the list of a server is read for one call, where its connection ends meanwhile."""
 
@@ -137,22 +140,38 @@ async def _once(
     except (UnicodeEncodeError, PydanticSerializationError) as error:
         raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
-        if not http_failure(error):
-            connection.history.forget_failures()
-        connection.read_refusals(error.message)
-        refused = _refused(spec, connection.mask, what, error)
-        if (scopes := wanted_scopes(error)) is not None:
-            refused = NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
-        if isinstance(refused, ToolUnavailableError):
-            connection.history.unreached(refused.message)
-            live.forget_list()
-        raise refused from error
+        raise _failure(connection, live, spec, what, error, is_call=made is not None) from error
     finally:
         connection.usage.end()
     connection.history.answered()
     if made is not None and answer.is_error:
         _read_refusals(connection, answer)
     return answer
+
+
+def _failure(
+    connection: Connection, live: OpenConnection, spec: ServerSpec, what: str, error: MCPError, *, is_call: bool
+) -> Exception:
+    """Return what to raise for an answer that is an error, and note what it says of the connection."""
+    if not http_failure(error):
+        connection.history.forget_failures()
+        if live.http_session and ends_session(error.message):
+            return GoneError(f"it answered: {one_line(error.message)}", _answered(), dead=True)
+    connection.read_refusals(error.message)
+    refused = _refused(spec, connection.mask, what, error, is_call=is_call)
+    if (scopes := wanted_scopes(error)) is not None:
+        return NeedsLoginError(refused.message, plugin=spec.name, scopes=scopes, hint=refused.hint)
+    if isinstance(refused, ToolUnavailableError):
+        connection.history.unreached(refused.message)
+        live.forget_list()
+    return refused
+
+
+def _answered() -> InFlight:
+    """Return what is known of a request that was answered."""
+    in_flight = InFlight()
+    in_flight.sent = True
+    return in_flight
 
 
 def _read_refusals(connection: Connection, result: CallResult) -> None:
@@ -168,10 +187,15 @@ def _unauthorized(refused: ToolUnavailableError) -> bool:
 
 
 def _refused(
-    spec: ServerSpec, mask: Callable[[str], str], what: str, error: MCPError
+    spec: ServerSpec, mask: Callable[[str], str], what: str, error: MCPError, *, is_call: bool
 ) -> ToolUnavailableError | UpstreamError:
     """Return the error for an answer that is one, or for a server that could not be asked."""
     marked = http_failure(error)
+    if is_call and marked is not None and marked[1] == _FORBIDDEN:  # by what is behind one tool, perhaps
+        reason = f"{spec.label} refused {what!r} with HTTP 403: {one_line(error.message, limit=300)}."
+        return UpstreamError(
+            mask(reason), hint=f"What is sent as credentials (`{spec.section}`) may not be enough for it."
+        )
     if unreached(error) or (marked is not None and marked[1] in {401, 403}):
         reason, hint = reason_of(error, spec)
         return Fault(reason=mask(reason), hint=hint).error(spec)

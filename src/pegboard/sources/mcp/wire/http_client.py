@@ -8,6 +8,7 @@ become the JSON-RPC error of that one request, marked with :data:`MARK`. Imports
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
 import httpx2
@@ -30,7 +31,15 @@ LOGIN, RENEWAL, REDIRECT = "login", "renewal", "redirect"
 
 GONE = (404, 410)
 """Statuses of an address that requests are not redirected to any more."""
+_FOR_A_LOGIN = (401, 403)
 _SESSION_HEADER = "mcp-session-id"
+_NAMED = r"(?:the |your )?(?:mcp[- ])?session(?:[- ]id)?\b"
+_SESSION_OVER = re.compile(
+    r"\W*(?:(?:error|bad request|not found)\W+)?"
+    rf"(?:(?:no such|no valid|no|invalid|unknown|expired|missing)\s+{_NAMED}"
+    rf"|{_NAMED}.{{0,100}}?\b(?:not found|not exist|unknown|invalid|expired|terminated|closed|over|gone)\b)",
+    re.IGNORECASE,
+)
 _WANTED_LOGIN = "pegboard/login"
 """The extension of a response that has the login which its server wants; other requests are under way meanwhile."""
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
@@ -255,13 +264,25 @@ def http_refusal(
 ) -> tuple[str, str] | None:
     """Return kind and text of an HTTP error, or None where its body is the error that the protocol has."""
     message = _rpc_error(kind, body)
-    about_session = status == 400 and message is not None and "session" in message.lower()
-    if in_session and (status == 404 or about_session):
-        return SESSION, "its session is over"
+    text = body[:2000].decode("utf-8", errors="replace")
+    if in_session and status not in _FOR_A_LOGIN:
+        about_session = status == 400 and message is not None and "session" in message.lower()
+        if status in GONE or about_session or ends_session(text if message is None else message):
+            return SESSION, "its session is over"
     if message is not None and carries_errors:
         return None
-    text = body[:2000].decode("utf-8", errors="replace")
     return STATUS, one_line(text, limit=200) if text else reason
+
+
+def ends_session(text: str) -> bool:
+    """Return whether the text of an error says that the server does not know the session of the connection.
+
+    >>> [ends_session(text) for text in ("Session not found", "Bad Request: No valid session ID provided")]
+    [True, True]
+    >>> ends_session("Browser session not found")
+    False
+    """
+    return _SESSION_OVER.match(text) is not None
 
 
 def _rpc_error(kind: str, body: bytes) -> str | None:
