@@ -74,6 +74,17 @@ async def test_a_question_that_costs_is_asked_once(changing: Changing, era: str)
         assert changing.asked() == ["initialize"]
 
 
+async def test_a_question_that_takes_all_the_time_for_a_start_is_not_asked_again(changing: Changing) -> None:
+    """G8: a server that may take less time to start than the question takes starts the next time."""
+    changing.becomes("silent")
+    servers = changing.configuration["servers"]
+    servers["changing"]["start"] = "1s"
+    async with Pegboard.open(changing.configuration) as board:
+        assert "did not answer within 1 s" in await answer(board, "changing__echo")
+        assert (await answer(board, "changing__echo")).startswith("silent")
+        assert changing.asked() == ["server/discover", "initialize"]
+
+
 async def test_a_question_that_costs_nothing_is_asked_at_each_start(changing: Changing) -> None:
     """G8: a server that refuses it at once may know the newer era at any later start."""
     changing.becomes("polite")

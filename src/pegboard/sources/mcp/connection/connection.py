@@ -20,7 +20,7 @@ from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fa
 from pegboard.sources.mcp.connection.server_values import ServerValues
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
-from pegboard.sources.mcp.connection.ways import Way, WaysToTry
+from pegboard.sources.mcp.connection.ways import UNASKED, Way, WaysToTry
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ class Connection:
             if not way.sse or failed.scopes is not None:  # that the older transport is not there either says less
                 fault = failed
             ways.failed(way, failed, left=bool(live.exit) and not live.any_message and not live.invalid_count)
+            if failed.timed_out and live.era_question is not None:  # the question took the time: not at the next start
+                self._settings.ways[self.fingerprint] = replace(way, handshake_only=UNASKED)
         if not self._installed_anew and self._last is not None and self._last.exit and self._remove_broken(spec):
             self._installed_anew = True
             return await self._try_eras()

@@ -15,7 +15,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, 
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.connection.ways import ENDED_BY_QUESTION, Way
+from pegboard.sources.mcp.connection.ways import UNASKED, Way
 from pegboard.sources.mcp.transports.http import HttpTransport
 from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
@@ -73,7 +73,7 @@ def _learnt(live: OpenConnection, way: Way) -> dict[str, str]:
     """Return what the next start is to know: another version of a server is asked for its era again."""
     about = live.client.server_info
     name = f"{about.name} {about.version}" if about is not None else "unnamed"
-    unasked = way.handshake_only in (name, ENDED_BY_QUESTION)
+    unasked = way.handshake_only in (name, UNASKED)
     asked_in_vain = not way.handshake_only and not live.modern and live.era_question is not None
     return replace(way, handshake_only=name if unasked or asked_in_vain else "").learnt
 

@@ -9,8 +9,8 @@ from typing import Final
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.history import Fault
 
-ENDED_BY_QUESTION: Final = "it ends when it is asked"
-"""What stands for the name of a server that ended when it was asked for its era, until it has said its name."""
+UNASKED: Final = "a server that is not asked"
+"""What stands for the name of a server that ended, or let time run out, when it was asked for its era."""
 _SILENT, _TRANSPORT = "handshake_only", "transport"
 _NO_ENDPOINT: Final = (400, 404, 405)
 """Statuses by which a server of the older SSE transport refuses a POST to the address of its events."""
@@ -60,7 +60,7 @@ class WaysToTry:
         if fault.timed_out:  # the time for a start is over
             return
         if left:  # some servers of the handshake era leave when anything comes before `initialize`
-            self._add(replace(way, handshake_only=ENDED_BY_QUESTION))
+            self._add(replace(way, handshake_only=UNASKED))
         if self._http and fault.status in _NO_ENDPOINT:
             self._add(replace(way, sse=True))
         if way == self._learnt:  # it may have changed since
