@@ -23,8 +23,8 @@ from typing import Any
 
 import yaml
 
+from pegboard.config.client_files.known import CLIENTS, spots
 from pegboard.config.clients.installing import scopes_of
-from pegboard.config.clients.known import CLIENTS, spots
 from pegboard.config.location import Machine
 
 SERVERS: dict[str, tuple[str, ...]] = {

@@ -17,8 +17,8 @@ from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
 from pegboard.config.acceptance import accept_text
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.clients.installing import entry_for, file_of, installation
-from pegboard.config.clients.known import CLIENTS
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.configuration_source import registered

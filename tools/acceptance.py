@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pegboard.config.acceptance import accept_text, require_accepted
-from pegboard.config.clients.known import every_spot
+from pegboard.config.client_files.known import every_spot
 from pegboard.config.location import Machine, find
 from pegboard.errors import NotAcceptedError
 

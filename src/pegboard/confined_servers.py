@@ -20,7 +20,7 @@ OUTSIDE: Final = frozenset({"bun", "bunx"})
 """What does not start confined: it reads every folder above its own."""
 
 if TYPE_CHECKING:
-    from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.client_files.server_files import ServerFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ import yaml
 from command_support import Run, as_client_starts, command_of, misfits, put, servers_in
 
 from acceptance import accept_found
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.clients.installing import file_of, installation
-from pegboard.config.clients.known import CLIENTS
 from pegboard.config.documents import yaml_text
 from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
@@ -452,7 +452,7 @@ def test_a_file_may_be_named(run: Run) -> None:
     ("text", "message"),
     [
         ('{"mcpServers": {"git": {"command": "a"}, "git": {"command": "b"}}}', "cannot be rewritten"),
-        ('{"mcpServers": {"git": {"command": 5}, "time": {"command": "x"}}}', "git: it is written wrongly: expected a"),
+        ('{"mcpServers": {"git": {"command": 5}, "time": 4}}', "git: it is written wrongly: expected a"),
         ('{"mcpServers": {"git": 3}}', "git: it is written wrongly: expected a mapping"),
         ('{"mcpServers": {"git": ', ".cursor/mcp.json:1:"),
         ('{"mcpServers": {}}', "no configuration with MCP servers"),
@@ -467,6 +467,21 @@ def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | 
     assert message in ran.err
     assert text is None or Path(".cursor/mcp.json").read_text() == text
     assert not Path("pegboard.yaml").exists()
+
+
+def test_a_server_that_is_written_wrongly_stays_with_its_client_and_the_others_move(run: Run) -> None:
+    """P6: it costs itself alone, and nothing of it is lost."""
+    wrong = {"git": {"command": "x", "args": "--a b"}, "both": {"command": "x", "url": "http://127.0.0.1:9/"}}
+    path = put(".cursor/mcp.json", json.dumps({"mcpServers": {**wrong, "time": {"command": "x"}}}))
+    ran = run("init", "--no-check", "--install", "cursor", "--json")
+    assert {one["name"]: one["reason"].partition(":")[0] for one in ran.json["staying"]} == dict.fromkeys(
+        wrong, "it is written wrongly"
+    )
+    kept = servers_in(path)
+    assert {name: kept[name] for name in wrong} == wrong
+    assert list(kept) == ["pegboard", *wrong]
+    assert run("init", "--uninstall", "cursor").code == 0
+    assert list(servers_in(path)) == [*wrong, "time"]
 
 
 def test_servers_of_toml_that_are_no_tables_are_replaced_and_come_back_too(run: Run) -> None:

@@ -12,7 +12,7 @@ import yaml
 from command_support import Run, command_of, put, servers_in
 from test_install_starts import PROMPTING, began, program, programs, running
 
-from pegboard.config.clients.known import CLIENTS
+from pegboard.config.client_files.known import CLIENTS
 
 __all__ = ["programs"]
 

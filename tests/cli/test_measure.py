@@ -12,7 +12,7 @@ import pytest
 from command_support import Run, misfits
 
 from acceptance import accept_found
-from pegboard.config.clients.known import CLIENTS
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.documents import document
 from pegboard.support.own_folder import folder_of
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from config_support import Writer
 
+from pegboard.config.client_files.known import CLIENTS, every_spot, spots
+from pegboard.config.client_files.server_files import PLACEHOLDER, read
 from pegboard.config.clients.compiled_servers import OFF, CompiledServers, servers_of
-from pegboard.config.clients.known import CLIENTS, every_spot, spots
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.server_files import PLACEHOLDER, read
 from pegboard.config.location import Machine
 from pegboard.errors import ConfigError
 

@@ -5,8 +5,8 @@ from config_support import Writer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegboard.config.client_files.server_files import read
 from pegboard.config.clients.compiled_servers import servers_of
-from pegboard.config.clients.server_files import read
 from pegboard.config.documents.env_files import variables
 from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec

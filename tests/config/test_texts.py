@@ -75,8 +75,6 @@ def test_a_name_with_a_slash_that_means_one_thing_only_is_taken(writer: Writer) 
     [
         ("schlüssel", "holds a character that a header cannot carry, at position 5"),
         ("one\ntwo", "holds a character that a header cannot carry, at position 4"),
-        ("s3cret-key\n", "begins or ends with a space or a line break"),
-        (" s3cret-key", "begins or ends with a space or a line break"),
     ],
 )
 def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, value: str, fault: str) -> None:
@@ -84,7 +82,8 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
     servers = "servers: {docs: {url: 'http://x/', headers: {X-Key: '${KEY}'}}}"
     text = servers + "\ntokens: {ada: {token: '${KEY}', agents: ['*']}}"
     header, token = writer.messages(text, KEY=value)
-    assert header == f"pegboard.yaml:1:53: servers.docs.headers.X-Key: the value of the header 'X-Key' {fault}.{HEADER}"
+    at = f"pegboard.yaml:1:53: servers.docs.headers.X-Key: the value of the header 'X-Key' {fault}; the server is "
+    assert header == f"{at}unavailable.{HEADER}"
     assert token == (
         f"pegboard.yaml:2:23: tokens.ada.token: the token {fault}; clients send it in a header. "
         "Choose one of ASCII letters, digits and signs."
@@ -154,5 +153,8 @@ def test_a_text_that_cannot_be_used_has_its_place(writer: Writer, text: str, mes
 def test_a_home_folder_that_is_not_there_never_ends_in_a_traceback_for_a_client_file(writer: Writer) -> None:
     message = writer.messages('{"mcpServers": {"a": {"command": "x", "cwd": "~nobody-of-this-name"}}}', ".mcp.json")
     assert [text.partition(": ")[2] for text in message] == [
-        "mcpServers.a.cwd: there is no home folder of '~nobody-of-this-name'. Write the path without '~'."
+        (
+            "mcpServers.a.cwd: there is no home folder of '~nobody-of-this-name'; the server is unavailable. "
+            "Write the path without '~'."
+        )
     ]

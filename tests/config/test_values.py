@@ -371,7 +371,7 @@ def test_the_file_of_a_client_is_a_configuration(writer: Writer) -> None:
     assert odd.unavailable == "its type 'ws' is not one of stdio, http and sse"
     assert asks.unavailable.startswith("it asks for the input 'key'")
     assert asks.env["HERE"] == f"{writer.folder}/a"
-    assert sorted(p.code for p in c.problems) == ["env_missing", "unknown_key", "unknown_key"]
+    assert sorted(p.code for p in c.problems) == ["env_missing", "unavailable", "unknown_key", "unknown_key"]
 
 
 def test_the_file_of_vs_code_and_one_of_ours_in_json_are_told_apart(writer: Writer) -> None:
@@ -380,7 +380,10 @@ def test_the_file_of_vs_code_and_one_of_ours_in_json_are_told_apart(writer: Writ
     assert (list(vscode.toolkits), list(vscode.agents)) == (["a"], ["default"])
     assert (list(ours.toolkits), list(ours.agents)) == ([], ["b"])
     assert writer.messages('{\n "mcpServers": {\n  "a": {"command": 5}}}', ".mcp.json") == [
-        '.mcp.json:3:20: mcpServers.a.command: expected a string, found the number 5. Write "5" in quotes.'
+        (
+            ".mcp.json:3:20: mcpServers.a.command: expected a string, found the number 5; the server is unavailable. "
+            'Write "5" in quotes.'
+        )
     ]
 
 

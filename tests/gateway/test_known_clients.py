@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard
-from pegboard.config.clients.known import CLIENTS
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.core.model.known_clients import KNOWN_CLIENTS
 from pegboard.core.model.tools import serialised
 from sdk_servers import pegboard_command

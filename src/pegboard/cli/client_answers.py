@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.cli.rendering import Printer
+    from pegboard.config.client_files.server_files import ServerFile
     from pegboard.config.clients.file_edits import Edit
-    from pegboard.config.clients.server_files import ServerFile
 
 
 def heading(file: ServerFile) -> dict[str, Any]:

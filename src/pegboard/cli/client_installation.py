@@ -16,9 +16,9 @@ from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
 from pegboard.cli.written_servers import confined_lines, held_servers, may_read
 from pegboard.config.acceptance import accept_text, accepting, require_accepted
+from pegboard.config.client_files.client import references_of
 from pegboard.config.clients import installing
 from pegboard.config.clients.claude_rules import claude_rules, denied
-from pegboard.config.clients.client import references_of
 from pegboard.config.clients.compiled_servers import WRONG, servers_of
 from pegboard.config.clients.generated import Taken, taken_from, write
 from pegboard.config.clients.installing import no_configuration
@@ -38,11 +38,11 @@ from pegboard.support import own_folder
 
 if TYPE_CHECKING:
     from pegboard.cli.server_starts import Start
+    from pegboard.config.client_files.client import ClientScope, McpClient
+    from pegboard.config.client_files.server_files import ServerFile
     from pegboard.config.clients.claude_rules import ClaudeRule
-    from pegboard.config.clients.client import ClientScope, McpClient
     from pegboard.config.clients.compiled_servers import CompiledServers
     from pegboard.config.clients.file_edits import Edit
-    from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.saving import ReadFile
     from pegboard.config.schema.configuration import Configuration
 
@@ -113,7 +113,8 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
         if again:
             return _installed_already(printer, now, machine)
         return await _give_existing(printer, now, own, given)
-    _refuse_faults(movable, machine)
+    wrong = _wrong(movable, machine)
+    movable = installing.without(movable, wrong)
     if given.source is None and now.spot.scope == "project" and not given.dry_run:
         require_accepted(now.spot.path, exactly=True)  # its servers are started, and then count as accepted
     config = _configuration_of(now, machine, given, again=again)
@@ -126,7 +127,7 @@ async def install(printer: Printer, name: str, given: InstallOptions) -> int:
         data=data,
         config=config,
         taken=taken_from(movable, beside=_is_beside(config, now)),
-        staying=dict(now.client_only_servers()),
+        staying={**now.client_only_servers(), **wrong},
         current=installing.agent_in_use(now, machine) if again else None,
     )
     return await _put_in(printer, _with_rules(plan, machine), movable, given, machine)
@@ -317,13 +318,14 @@ def _usable(plan: _Installation, text: str) -> Configuration:
     return configuration
 
 
-def _refuse_faults(file: ServerFile, machine: Machine) -> None:
-    """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
+def _wrong(file: ServerFile, machine: Machine) -> dict[str, str]:
+    """Return the servers that Pegboard could not have as they are written; raises ``ConfigError`` where all are."""
     wrong = {name: why for name, why in servers_of(file, machine).off.items() if why.startswith(WRONG)}
-    if wrong:
+    if wrong and wrong.keys() == file.entries.keys():
         listed = "; ".join(f"{name}: {why}" for name, why in wrong.items())
         hint = "Correct it, or take it out, and try again."
         raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
+    return wrong
 
 
 # -- saved -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pegboard.config.location import Machine
 
 if TYPE_CHECKING:
     from pegboard.cli.rendering import Printer
-    from pegboard.config.clients.client import ClientScope
+    from pegboard.config.client_files.client import ClientScope
 
 
 def uninstall(printer: Printer, name: str, source: Path | None, scope: ClientScope | None, *, dry_run: bool) -> int:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.common import Options, chosen_agent, discover, report, run
 from pegboard.cli.exit_codes import DONE
 from pegboard.cli.rendering import Given, Printer, TableColumn, plural
+from pegboard.config.client_files.known import CLIENTS, spots
+from pegboard.config.client_files.server_files import read
 from pegboard.config.clients.compiled_servers import own_argument, own_configuration
 from pegboard.config.clients.installing import client_named
-from pegboard.config.clients.known import CLIENTS, spots
-from pegboard.config.clients.server_files import read
 from pegboard.config.location import Machine
 from pegboard.core.model.delivery import GATEWAY_HANDSHAKE
 from pegboard.core.model.known_clients import KnownClient, ListedServer, known_client

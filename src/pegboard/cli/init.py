@@ -16,9 +16,9 @@ from pegboard.cli.plain_in_files import Moved, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.written_servers import confined_lines, held_servers, may_read
 from pegboard.config.acceptance import accept_text, require_accepted
-from pegboard.config.clients.client import ClientScope
+from pegboard.config.client_files.client import ClientScope
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.config.clients.generated import client_text, read_client, require_free, starter_text, write
-from pegboard.config.clients.known import CLIENTS
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.inspection import inspect
 from pegboard.configuration_source import registered

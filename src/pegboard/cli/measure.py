@@ -18,10 +18,10 @@ from pegboard.cli.measured import Measured, ServerCost, ServersAsListed, show
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import require_accepted
+from pegboard.config.client_files.known import CLIENTS, every_spot
+from pegboard.config.client_files.server_files import read, read_standard_input
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
 from pegboard.config.clients.installing import client_named
-from pegboard.config.clients.known import CLIENTS, every_spot
-from pegboard.config.clients.server_files import read, read_standard_input
 from pegboard.config.location import Machine
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.known_clients import ANY_CLIENT, ListedServer, known_client
@@ -34,8 +34,8 @@ from pegboard.stores.sql import MemoryStore
 
 if TYPE_CHECKING:
     from pegboard.board import Board
+    from pegboard.config.client_files.server_files import ServerFile
     from pegboard.config.clients.compiled_servers import CompiledServers
-    from pegboard.config.clients.server_files import ServerFile
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"

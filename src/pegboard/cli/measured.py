@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.plain_in_files import json_of, lines_of
 from pegboard.cli.rendering import Printer, TableColumn, plural
-from pegboard.config.clients.known import CLIENTS
+from pegboard.config.client_files.known import CLIENTS
 from pegboard.core.model.known_clients import KNOWN_CLIENTS, KnownClient, ListedServer, Sends
 from pegboard.core.model.tools import serialised
 
 if TYPE_CHECKING:
-    from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.client_files.server_files import ServerFile
 
 COLUMNS = (
     TableColumn("server"),

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.person import agrees
-from pegboard.config.clients.client import with_texts
+from pegboard.config.client_files.client import with_texts
+from pegboard.config.client_files.server_files import read
 from pegboard.config.clients.plain_secrets import KEYRING, in_file, plain_secrets, without_plain
-from pegboard.config.clients.server_files import read
 from pegboard.config.documents.document import dotted
 from pegboard.config.documents.expansion import Expansion
 from pegboard.config.location import Machine
@@ -30,8 +30,8 @@ from pegboard.support.installed import install_hint, install_line
 from pegboard.system_keyring import KeyringError, installed
 
 if TYPE_CHECKING:
+    from pegboard.config.client_files.server_files import ServerFile
     from pegboard.config.clients.plain_secrets import PlainSecret
-    from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.schema.configuration import Configuration
 
 _KEPT: Final = re.compile(r"\$\{(keyring|file):([^}]*)\}")

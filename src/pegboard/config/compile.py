@@ -38,7 +38,7 @@ from pegboard.core.model.prices import Prices, millionths
 from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
+from pegboard.core.model.specs import HTTP_SPACE, ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_TOOLS, META_TOOLS, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
@@ -110,11 +110,11 @@ def compiled(
     file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
         name: replace(
-            _server(name, part, folder, validated, unavailable.get(name, "")),
+            _server(name, part, folder, validated, _why_disabled(part) or unavailable.get(name, "")),
             references=_by_reference(name, references, folder, validated) if references else (),
         )
         for name, part in file.servers.items()
-        if not part.disabled
+        if part.disabled is not True
     }
     settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
@@ -184,6 +184,10 @@ def shared_only(name: str, stated: bool | None) -> bool:
     return name.casefold() in SHARED_ONLY if stated is None else stated
 
 
+def _why_disabled(part: ServerSection) -> str:
+    return f"it is switched off: {part.disabled}" if isinstance(part.disabled, str) else ""
+
+
 def _server(
     name: str, part: ServerSection, folder: Path, validated: ValidatedDocument[File], unavailable: str
 ) -> ServerSpec:
@@ -200,8 +204,8 @@ def _server(
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
         cwd=str(cwd) if cwd else None,
-        url=part.url if remote else None,
-        headers=Frozen(part.headers),
+        url=part.url.strip(HTTP_SPACE) if remote and part.url is not None else None,
+        headers=Frozen({header: value.strip(HTTP_SPACE) for header, value in part.headers.items()}),
         auth=_login(part.auth) if remote else None,
         written=_written(validated.raw["servers"][name], given),
         transport=transport,
@@ -466,7 +470,7 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
         agents = None if "*" in part.agents else tuple(part.agents)
         yield Token(
             principal=principal,
-            value=part.token,
+            value=part.token.strip(HTTP_SPACE),
             agents=agents,
             rights=frozenset(part.console),
             written=_text_as_written(validated.raw["tokens"][principal]["token"]),

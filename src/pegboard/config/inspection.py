@@ -18,8 +18,9 @@ from pegboard.config.check.member_names import MemberNames
 from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.check.shared_globals import check_globals
 from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
-from pegboard.config.documents.document import UnreadableError, display_path
-from pegboard.config.reading import Reading
+from pegboard.config.documents.document import UnreadableError, display_path, is_mapping
+from pegboard.config.documents.expansion import as_written
+from pegboard.config.reading import Reading, UnusableServer
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.addresses import STORE_GRACE, store_secrets
 from pegboard.core.model.loadouts import BUILT_IN
@@ -78,10 +79,45 @@ def inspect(
     are toolkits and loadouts from elsewhere, those that count first first (T11).
     """
     reading = Reading(path=path, env=os.environ if env is None else env, text=text, value=value)
+    while True:
+        configuration, problems, unusable = _inspected(reading, registered, tools, misfits, additions)
+        if configuration is not None or not unusable:
+            return configuration, problems
+        reading = reading.without(unusable)
+
+
+def _unusable_servers(problems: Sequence[Problem], config: UncheckedConfig) -> dict[int, str]:
+    """Return which errors cost one server only (P6): its name by the position of the problem.
+
+    Those are all errors of servers in a client's file, and in our own those of what comes from the environment.
+    """
+    validated = config.validated
+    servers = validated.raw.get("servers")
+    found: dict[int, str] = {}
+    for name, entry in servers.items() if is_mapping(servers) else ():
+        own = [validated.place("servers", name).path]
+        if not config.generated:
+            filled = [key for key, value in entry.items() if as_written(value) is not None] if is_mapping(entry) else ()
+            own = [validated.place("servers", name, key).path for key in filled]
+        for position, problem in enumerate(problems):
+            at = problem.place.path if problem.place and problem.severity == "error" else ""
+            if any(f"{at}.".startswith((f"{path}.", f"{path}[")) for path in own):
+                found[position] = name
+    return found
+
+
+def _inspected(
+    reading: Reading,
+    registered: Mapping[str, RegisteredSpec],
+    tools: Mapping[str, Collection[str]],
+    misfits: Sequence[Misfit],
+    additions: Sequence[Addition],
+) -> tuple[Configuration | None, list[Problem], dict[str, UnusableServer]]:
+    """Return what ``inspect`` does, and the servers with an error that costs no others."""
     try:
         config, written = reading.unchecked()
     except UnreadableError as error:
-        return None, [error.problem]
+        return None, [error.problem], {}
     config, written, wrong = with_additions(config, written, additions)
     registered = with_settings(config, registered)
     specs = joined(config, registered)
@@ -95,12 +131,21 @@ def inspect(
         *check_reach(config, specs),
         *check_overrides(config, names, misfits),
     ]
+    unusable: dict[str, UnusableServer] = {}
+    own = _unusable_servers(found, config)
+    for position, name in own.items():
+        problem = found[position]
+        if name not in reading.unusable:
+            whole = problem.place is not None and problem.place.path == config.validated.place("servers", name).path
+            unusable.setdefault(name, UnusableServer(problem=problem, misnamed=whole and problem.code == "bad_value"))
+    known = [position for position, name in own.items() if name in reading.unusable]
+    found = [problem for position, problem in enumerate(found) if position not in known]
     if not any(p.severity == "error" for p in found):
         found += [*check_confined(config, specs), *check_globals(config, specs)]
     problems = sorted(dict.fromkeys(_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
-        return None, problems
-    return _configuration(config, reading, specs, masker, problems), problems
+        return None, problems, unusable
+    return _configuration(config, reading, specs, masker, problems), problems, unusable
 
 
 def _configuration(

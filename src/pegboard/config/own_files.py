@@ -82,7 +82,7 @@ class ConfiguredFiles:
         )
 
     def _files(self) -> Iterator[_Own]:
-        from pegboard.config.clients.known import every_spot  # no start needs it
+        from pegboard.config.client_files.known import every_spot  # no start needs it
 
         configuration, folder = self.configuration, Path(self._folder)
         loadouts = set(configuration.folders)

@@ -54,6 +54,7 @@ ProblemCode = Literal[
     "syntax",
     "too_deep",
     "too_large",
+    "unavailable",
     "unconfined",
     "unknown_agent",
     "unknown_category",

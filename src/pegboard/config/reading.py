@@ -16,11 +16,13 @@ from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, load
 from pegboard.config.documents import json_text, mapping, yaml_text
 from pegboard.config.documents.document import Document, PathKey, UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.documents.expansion import Expansion, MissingValue
+from pegboard.config.location import Machine
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.references import PARTS, WRITTEN, Reference
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.core.model.tools import EMPTY, Frozen
@@ -37,23 +39,45 @@ _TEXT_KEYS: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableServer:
+    """The first error of a server that costs no others (P6); ``misnamed`` where its name is the error."""
+
+    problem: Problem
+    misnamed: bool
+
+    @property
+    def warning(self) -> Problem:
+        """Return what is reported of it: what becomes of the server, too."""
+        state = "left out" if self.misnamed else "unavailable"
+        message = f"{self.problem.message.rstrip('.')}; the server is {state}."
+        return replace(self.problem, severity="warning", message=message)
+
+
 @dataclass(slots=True, kw_only=True)
 class Reading:
     """One reading of the files of a configuration: what was found, and what is wrong.
 
-    ``text`` is read in place of what is in the file, or ``value``, a mapping that a program gives.
+    ``text`` is read in place of what is in the file, or ``value``, a mapping that a program gives. ``unusable`` are the
+    servers that an earlier reading found an error in, which costs no others.
     """
 
     path: Path
     env: Mapping[str, str]
     text: str | None = field(default=None, repr=False)
     value: Mapping[str, Any] | None = field(default=None, repr=False)
+    unusable: Mapping[str, UnusableServer] = field(default=EMPTY)
     secrets: set[str] = field(default_factory=set[str])
     references: dict[tuple[PathKey, ...], tuple[str | Reference, ...]] = field(
         default_factory=dict[tuple[PathKey, ...], tuple[str | Reference, ...]]
     )
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
+
+    def without(self, unusable: Mapping[str, UnusableServer]) -> Reading:
+        """Return a reading of the same files in which servers with an error are unavailable, or not there."""
+        known = {**self.unusable, **unusable}
+        return Reading(path=self.path, env=self.env, text=self.text, value=self.value, unusable=known)
 
     @property
     def folder(self) -> Path:
@@ -75,12 +99,14 @@ class Reading:
         value: dict[str, Any] = document.value
         root = mcp_json.servers_root(value, json_file=_is_json(self.path))
         self.problems += document.problems
-        client = mcp_json.client_file(document, value, root, folder=_workspace(self.folder)) if root else None
+        client = self._client_file(document, root) if root else None
         unavailable: dict[str, str] = dict(client.unavailable) if client else {}
         if client is not None:
             document, value = client.document, client.value
-            self.problems += [*client.problems, *_unkept(client)]
-        also = _client_variables(self.folder) if client else None
+            self.problems += [*client.problems, *_unavailable(client)]
+        if self.unusable:
+            value = self._usable(value, unavailable)
+        also = self._client_variables() if client else None
         validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
         self.problems += validated.problems
         files = self._loadout_files()
@@ -106,6 +132,34 @@ class Reading:
         ]
         shadowed = {item.loadout.name.casefold() for item in own}
         return config, [*own, *(item for name, item in files.items() if name not in shadowed)]
+
+    def _usable(self, value: dict[str, Any], unavailable: dict[str, str]) -> dict[str, Any]:
+        """Return what a file says without servers that cannot be; it is noted why others are unavailable."""
+        servers: dict[str, Any] = dict(value["servers"])
+        for name, server in self.unusable.items():
+            self.problems.append(server.warning)
+            if server.misnamed:
+                del servers[name]
+                continue
+            servers[name] = servers[name] if is_mapping(servers[name]) else {}
+            unavailable[name] = f"{server.problem.message.rstrip('.')}. {server.problem.hint}".strip()
+        return {**value, "servers": servers}
+
+    def _client_file(self, document: Document, root: tuple[str, ...]) -> mcp_json.ParsedClientFile:
+        from pegboard.config.client_files.server_files import as_configuration
+
+        return as_configuration(document, root, self.path, self._machine())
+
+    def _client_variables(self) -> Mapping[str, str]:
+        from pegboard.config.client_files.server_files import variables_of
+
+        machine = self._machine()
+        return variables_of(machine.folder, machine)
+
+    def _machine(self) -> Machine:
+        from pegboard.config.client_files.server_files import workspace
+
+        return Machine(folder=workspace(self.folder), env=self.env)
 
     def _document(self, path: Path) -> Document:
         if self.value is not None and path == self.path:
@@ -135,7 +189,7 @@ class Reading:
         gone: list[tuple[PathKey, ...]] = []
         for missing in expansion.missing:
             server = _server(missing) if unavailable is not None else None
-            if server is not None and missing.kind in _MALFORMED and also is not None:
+            if server is not None and missing.kind == "syntax" and also is not None:
                 continue
             if unavailable is not None and server is not None and missing.kind not in _MALFORMED:
                 if not _is_off(filled, server):
@@ -200,32 +254,14 @@ def _server(missing: MissingValue) -> str | None:
 
 def _is_off(filled: Mapping[str, Any], server: str) -> bool:
     part = filled.get("servers", {}).get(server)
-    return is_mapping(part) and part.get("disabled") is True
+    return is_mapping(part) and part.get("disabled") not in (None, False)
 
 
-def _unkept(client: mcp_json.ParsedClientFile) -> Iterator[Problem]:
-    """Yield a warning for each server that is unavailable since no confinement is as narrow as its sandbox."""
-    for name, why in client.sandboxed.items():
-        if why:
-            message = f"server '{name}' is not available: {why}."
-            place = client.document.place(("servers", name), key=True)
-            yield Problem(severity="warning", code="unavailable", message=message, place=place)
-
-
-def _workspace(folder: Path) -> Path:
-    """Return the folder in which the client of a file in this one works."""
-    return folder.parent if folder.name in (".vscode", ".cursor") else folder
-
-
-def _client_variables(folder: Path) -> dict[str, str]:
-    """Return the variables of VS Code that are no environment variables."""
-    workspace = _workspace(folder)
-    return {
-        "workspaceFolder": str(workspace),
-        "workspaceFolderBasename": workspace.name,
-        "userHome": str(Path.home()),
-        "pathSeparator": os.sep,
-    }
+def _unavailable(client: mcp_json.ParsedClientFile) -> Iterator[Problem]:
+    """Yield a warning for each server of a client's file that only its client can start."""
+    for name, why in client.unavailable.items():
+        message = f"server '{one_line(name, limit=80)}' is not available: {why.rstrip('.')}."
+        yield warning("unavailable", message, client.document.place(("servers", name), key=True))
 
 
 def _why(missing: MissingValue) -> str:

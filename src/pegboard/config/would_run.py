@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from pegboard.config.client_files.server_files import compose
 from pegboard.config.clients.literal_secrets import flagged
-from pegboard.config.clients.server_files import compose
 from pegboard.config.code_and_secrets import runs_by
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.config.documents.expansion import REFERENCE

@@ -8,6 +8,8 @@ from pegboard.config.check.member_checks import check_members
 from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import error, warning
+from pegboard.config.schema.sections import File
+from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.loadouts import matches_any
 from pegboard.core.model.naming import did_you_mean
@@ -15,7 +17,7 @@ from pegboard.core.model.references import ByReference, Reference
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_TOOLS
-from pegboard.problems import Place, Problem
+from pegboard.problems import Problem
 
 
 def check_plugins(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
@@ -45,12 +47,16 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
             place = validated.place("plugins", name, key=True)
             message = f"'{name}' is a server and a plugin."
             yield error("duplicate_plugin", message, place, "Rename one of them.")
-        if part.disabled:
+        if part.disabled is True:
             continue
+        if isinstance(part.disabled, str):
+            message = f"server '{name}' is not available: {part.disabled.rstrip('.')}."
+            hint = "Correct what is wrong, and take `disabled` out."
+            yield warning("unavailable", message, validated.place("servers", name, "disabled"), hint)
         spec = config.written[name]
         lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
         if isinstance(spec, ServerSpec) and not spec.unavailable and not lost:
-            yield from _server(part.command, part.url, validated.place("servers", name, key=True), spec.references)
+            yield from _server(part.command, part.url, name, validated, spec.references)
 
 
 def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
@@ -97,7 +103,14 @@ def _beside(name: str, plugin: str, names: MemberNames) -> str:
     return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
 
 
-def _server(command: str | None, url: str | None, place: Place, references: Sequence[ByReference]) -> Iterator[Problem]:
+def _server(
+    command: str | None,
+    url: str | None,
+    name: str,
+    validated: ValidatedDocument[File],
+    references: Sequence[ByReference],
+) -> Iterator[Problem]:
+    place = validated.place("servers", name, key=True)
     begins_later = any(one.part == "url" and isinstance(one.pieces[0], Reference) for one in references)
     if command is None and url is None:
         hint = "Write `command:` for a program to start, or `url:` for a remote server."
@@ -105,6 +118,7 @@ def _server(command: str | None, url: str | None, place: Place, references: Sequ
     elif command is not None and url is not None:
         yield error("server_target", "has both a command and a url.", place, "Leave one of them out.")
     elif command == "":
-        yield error("server_target", "its command is empty.", place)
-    elif url is not None and not begins_later and not url.startswith(("http://", "https://")):
+        yield error("server_target", "its command is empty.", validated.place("servers", name, "command"))
+    elif url is not None and not begins_later and not url.lower().startswith(("http://", "https://")):
+        place = validated.place("servers", name, "url")
         yield error("server_target", "its url does not begin with http:// or https://.", place)

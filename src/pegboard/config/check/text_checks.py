@@ -16,7 +16,7 @@ from pegboard.config.problem_codes import error
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import HTTP_SPACE, ServerSpec
 from pegboard.problems import Place, Problem
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -86,7 +86,7 @@ def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
         if not _HEADER.fullmatch(header):
             message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
             yield error("bad_value", message, place, "Write letters, digits and '-'.")
-        elif fault := _carried(value):
+        elif fault := _carried(value.strip(HTTP_SPACE)):
             message = f"the value of the header '{header}' {fault}."
             yield error("bad_value", message, place, "Headers carry ASCII text of one line.")
     for variable in part.env:
@@ -102,8 +102,6 @@ def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
 
 def _carried(value: str) -> str:
     """Return why a header cannot carry a text, or nothing; where it is, but not what."""
-    if value != value.strip():
-        return "begins or ends with a space or a line break"
     at = next((n for n, c in enumerate(value) if not " " <= c <= "~"), None)
     return f"holds a character that a header cannot carry, at position {at + 1}" if at is not None else ""
 

@@ -1,1 +1,1 @@
-"""The configuration files of MCP clients: found, read, changed. For the command."""
+"""What is done with the files of MCP clients: taken over, merged, changed. For the command."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pegboard.config.clients.claude_code import settings_files, settings_in
-from pegboard.config.clients.client import ClientScope
+from pegboard.config.client_files.claude_code import settings_files, settings_in
+from pegboard.config.client_files.client import ClientScope
 from pegboard.config.documents.document import display_path, is_list, is_mapping
 from pegboard.config.location import Machine
 from pegboard.core.model.selectors import EXCLUDE, INCLUDE

@@ -8,11 +8,11 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 
+from pegboard.config.client_files.server_files import ServerFile, only_a_client_knows, read, variables_of, with_guesses
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.server_files import ServerFile, read, with_guesses
 from pegboard.config.compile import UncheckedConfig, compiled, may_refer
 from pegboard.config.documents.document import dotted, is_list, is_mapping
-from pegboard.config.documents.expansion import Expansion
+from pegboard.config.documents.expansion import Expansion, MissingValue
 from pegboard.config.location import Machine, find
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import validate
@@ -101,7 +101,7 @@ def own_configuration(entry: Any, machine: Machine, folder: Path | None) -> Path
     if "pegboard" not in programs:
         return None
     folder = folder or machine.folder
-    named = Expansion(env=machine.env, also=_variables(folder, machine)).value(own_argument(entry, "--config"))
+    named = Expansion(env=machine.env, also=variables_of(folder, machine)).value(own_argument(entry, "--config"))
     return folder / str(named) if named else find(folder) or folder / "pegboard.yaml"
 
 
@@ -133,17 +133,15 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
     filled = {name: with_guesses(entry, inputs) for name, entry in file.entries.items()}
     client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
     folder = file.spot.folder or machine.folder
-    expansion = Expansion(env=machine.env, also=_variables(folder, machine))
+    expansion = Expansion(env=machine.env, also=variables_of(folder, machine))
     value = expansion.value(client.value)
     off = dict(client.unavailable)
     for path in expansion.references:
         if len(path) > 1 and not may_refer(path):
             off.setdefault(str(path[1]), f"{WRONG}: a value that is read when it starts cannot stand in `{path[2]}`")
     for missing in expansion.missing:
-        if missing.kind in ("variable", "input") and len(missing.path) > 1:
-            what = f"the environment variable {missing.name} is not set"
-            asked = f"it asks for the input '{missing.name}', which only its client can"
-            off.setdefault(str(missing.path[1]), asked if missing.kind == "input" else what)
+        if len(missing.path) > 1 and missing.kind != "syntax":
+            off.setdefault(str(missing.path[1]), _lacks(missing, file.spot.client.title))
     validated = validate(File, client.document, value)
     for problem in validated.problems:
         at = problem.place.path if problem.place else ""
@@ -172,6 +170,16 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
     )
 
 
+def _lacks(missing: MissingValue, client: str) -> str:
+    match missing.kind:
+        case "variable":
+            return f"the environment variable {missing.name} is not set"
+        case "input":
+            return f"it asks for the input '{missing.name}', which only its client can"
+        case _:
+            return f"{WRONG}: {only_a_client_knows(missing, client)}"
+
+
 def _started_in(config: UncheckedConfig, folder: Path | None) -> dict[str, ServerSpec]:
     """Return the servers, started in the project's folder where the file belongs to one."""
     specs = {name: spec for name, spec in config.written.items() if isinstance(spec, ServerSpec)}
@@ -184,12 +192,3 @@ def _without(servers: CompiledServers) -> CompiledServers:
     """Return the servers without those that cannot be started."""
     specs = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
     return replace(servers, specs=specs, toolkits={n: t for n, t in servers.toolkits.items() if n in specs})
-
-
-def _variables(folder: Path, machine: Machine) -> dict[str, str]:
-    return {
-        "workspaceFolder": str(folder),
-        "workspaceFolderBasename": folder.name,
-        "userHome": str(machine.home),
-        "pathSeparator": "\\" if machine.system == "win32" else "/",
-    }

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tomlkit.exceptions import TOMLKitError
 
+from pegboard.config.client_files.server_files import ServerFile, compose
 from pegboard.config.clients.kept_copies import (
     keep_for_client,
     kept_for_client,
@@ -19,7 +20,6 @@ from pegboard.config.clients.kept_copies import (
     remove_for_client,
 )
 from pegboard.config.clients.literal_secrets import names_in, secrets_in
-from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError, is_mapping
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.documents.toml_edits import TomlText

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,11 +11,14 @@ from typing import Any, Final
 
 import yaml
 
-from pegboard.config.clients.client import with_texts
+from pegboard.config.client_files.client import editor_variables, literal_text, texts_in, with_texts
+from pegboard.config.client_files.server_files import ServerFile, read
 from pegboard.config.clients.kept_copies import keep
-from pegboard.config.clients.server_files import ServerFile, read
-from pegboard.config.documents.document import is_mapping
+from pegboard.config.documents.document import dotted, is_mapping
+from pegboard.config.documents.expansion import REFERENCE, escaped
+from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
+from pegboard.core.model.references import SCHEMES
 from pegboard.core.model.toolkits import UNCONFINED
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.problems import Problem
@@ -101,7 +103,58 @@ def read_client(path: Path) -> Taken:
             raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
     client_only = file.client_only_servers()
     entries = {name: entry for name, entry in file.entries.items() if name not in client_only}
-    return replace(taken_from(replace(file, entries=entries)), excluded=client_only)
+    taken = taken_from(replace(file, entries=entries))
+    servers, misnamed = _usable(taken.servers, file.spot.client.title)
+    return replace(taken, servers=servers, excluded={**client_only, **misnamed})
+
+
+def _usable(servers: Mapping[str, Any], client: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return servers as a configuration can have them, and why it can have no server of another's name.
+
+    One that cannot be used as it is written is switched off, with the reason: it costs no other (P6).
+    """
+    usable: dict[str, Any] = {}
+    misnamed: dict[str, str] = {}
+    for name, entry in servers.items():
+        written = _with_reason(name, with_texts(entry, escaped), client)
+        if isinstance(written, str):
+            misnamed[name] = written
+        else:
+            usable[name] = written
+    return usable, misnamed
+
+
+def _with_reason(name: str, entry: Any, client: str) -> Any:
+    """Return a server, switched off where it has a fault, or a text: why its name is one."""
+    why = ""
+    while (fault := _fault(name, entry)) is not None:
+        problem, key = fault
+        if key is None and why:  # being off does not help
+            return problem.message.rstrip(".")
+        reference = _unknown_reference(entry[key]) if key is not None and problem.code == "bad_reference" else ""
+        known = f"it refers to {reference}, which only {client} knows" if reference else problem.message
+        why = why or f"{f'in {key}, ' if key else ''}{known}".rstrip(".")
+        rest = {k: v for k, v in entry.items() if k not in (key, "disabled")} if is_mapping(entry) else {}
+        kept = {key: with_texts(entry[key], literal_text)} if reference and key else {}
+        entry = {"disabled": literal_text(why), **rest, **kept}
+    return entry
+
+
+def _unknown_reference(part: Any) -> str:
+    """Return a reference of which only a client knows the kind."""
+    found = (reference for text in texts_in(part) for reference in REFERENCE.finditer(text))
+    kinds = ((one[0], one[1].partition(":")) for one in found)
+    return next((text for text, (kind, colon, _) in kinds if colon and kind not in (*SCHEMES, "env", "input")), "")
+
+
+def _fault(name: str, entry: Any) -> tuple[Problem, str | None] | None:
+    """Return the first error of a server in a configuration of its own, and in which of its keys it is."""
+    for problem in inspect(Path("pegboard.yaml"), registered={}, value={"servers": {name: entry}})[1]:
+        at = f"{problem.place.path}." if problem.place else ""
+        if problem.severity == "error":
+            keys = (str(key) for key in entry) if is_mapping(entry) else ()
+            return problem, next((key for key in keys if at.startswith(f"{dotted(('servers', name, key))}.")), None)
+    return None
 
 
 def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
@@ -111,7 +164,7 @@ def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
     """
     client = file.translated()
     folder = file.spot.folder or file.spot.path.expanduser().absolute().parent
-    filled = _of_everybody if beside else partial(_localised, known=_editors_variables(str(folder), str(Path.home())))
+    filled = _of_everybody if beside else partial(_localised, known=editor_variables(str(folder), str(Path.home())))
     excluded = {name: why for name, why in client.sandboxed.items() if why}
     taken = {str(name): entry for name, entry in client.value["servers"].items() if name not in excluded}
     return Taken(
@@ -126,14 +179,10 @@ def taken_from(file: ServerFile, *, beside: bool = False) -> Taken:
 
 def _of_everybody(entry: Any) -> Any:
     """Return a server that is the same in every copy of a project: with paths from the folder of the configuration."""
-    found = _localised(entry, known=_editors_variables(".", "${HOME}"))
+    found = _localised(entry, known=editor_variables(".", "${HOME}"))
     if not is_mapping(found) or found == entry or "command" not in found:
         return found
     return {**found, "cwd": found.get("cwd") or "."}
-
-
-def _editors_variables(folder: str, home: str) -> Mapping[str, str]:
-    return {"workspaceFolder": folder, "userHome": home, "pathSeparator": os.sep}
 
 
 def _localised(value: Any, known: Mapping[str, str]) -> Any:

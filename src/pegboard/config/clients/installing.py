@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.client import ClientScope, McpClient, Spot, input_variable, references_of, with_inputs
+from pegboard.config.client_files.client import ClientScope, McpClient, Spot, input_variable, references_of, with_inputs
+from pegboard.config.client_files.known import CLIENTS, spots
+from pegboard.config.client_files.server_files import ServerFile, read, unwritten
 from pegboard.config.clients.compiled_servers import own_argument, own_command, own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
-from pegboard.config.clients.known import CLIENTS, spots
 from pegboard.config.clients.merging import DEFAULT
-from pegboard.config.clients.server_files import ServerFile, read, unwritten
 from pegboard.config.documents.document import display_path
 from pegboard.config.location import Machine
 from pegboard.core.model.naming import did_you_mean

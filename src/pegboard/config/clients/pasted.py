@@ -10,13 +10,13 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pegboard.config.clients.client import input_variable
+from pegboard.config.client_files.client import input_variable
+from pegboard.config.client_files.known import every_spot
+from pegboard.config.client_files.server_files import ServerFile, compose, read, server_file
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.generated import Taken, taken_from
 from pegboard.config.clients.installing import inputs_as_variables
-from pegboard.config.clients.known import every_spot
 from pegboard.config.clients.literal_secrets import flagged, looks_secret, tells
-from pegboard.config.clients.server_files import ServerFile, compose, read, server_file
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping
 from pegboard.config.location import Machine
 from pegboard.core.model.tools import EMPTY

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pegboard.config.client_files.server_files import ServerFile, compose
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import (
     Edit,
@@ -17,7 +18,6 @@ from pegboard.config.clients.file_edits import (
 )
 from pegboard.config.clients.installing import installed, own_names
 from pegboard.config.clients.kept_copies import KeptCopy, kept_for_client
-from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.json_edits import JsonText
 from pegboard.config.location import Machine
 from pegboard.config.saving import require_writable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import Expanded, PathKey, is_list, is_mapping
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.references import Reference, reference
 
 REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\}")
@@ -23,12 +24,13 @@ class MissingValue:
     """What a value needs and does not get: a ``variable`` that is not set, an ``input`` that only a client asks for.
 
     ``syntax`` is what is no reference at all, ``reference`` what is no right one of those that are read later: then
-    ``name`` says why.
+    ``name`` says why. ``text`` is how it is written, up to the end of the reference.
     """
 
     path: tuple[PathKey, ...]
     name: str
     kind: Literal["variable", "input", "syntax", "reference"] = "variable"
+    text: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,11 +78,21 @@ class Expansion:
         if scheme is not None:
             known = reference(scheme, target)
             if isinstance(known, str):
-                self.missing.append(MissingValue(path=path, name=known, kind="reference"))
+                self.missing.append(
+                    MissingValue(path=path, name=known, kind="reference", text=one_line(found[0], limit=80))
+                )
                 return found[0]
             return known
         if name is None:
-            self.missing.append(MissingValue(path=path, name=asked or "", kind="syntax" if asked is None else "input"))
+            text = found.string[found.start() :].partition("}")
+            self.missing.append(
+                MissingValue(
+                    path=path,
+                    name=asked or "",
+                    kind="syntax" if asked is None else "input",
+                    text=one_line("".join(text[:2]), limit=80),
+                )
+            )
             return found[0]
         value = self.env.get(name)
         if default is not None and not value:
@@ -93,6 +105,15 @@ class Expansion:
         if value:
             self.secrets.add(value)
         return value
+
+
+def escaped(text: str) -> str:
+    """Return a text in which a sign is no reference that begins none; ``${NAME}`` and the like stay.
+
+    >>> escaped("${1} of ${HOME}")
+    '$${1} of ${HOME}'
+    """
+    return _EACH_KIND.sub(lambda found: "$${" if found[0] == "${" else found[0], text)
 
 
 def as_written(value: Any) -> Any:

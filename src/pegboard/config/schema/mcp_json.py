@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from pydantic_core import PydanticCustomError
+
 from pegboard.config.documents.document import Document, is_list, is_mapping
 from pegboard.config.schema.client_logins import with_auth
 from pegboard.config.schema.sandboxes import KEYS, UnkeptError, confine_of
 from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
+from pegboard.config.schema.values import seconds
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import EMPTY
 from pegboard.problems import Problem
@@ -25,7 +28,9 @@ _IN_VIEW: Final = {"alwaysLoad": True, "deferTools": "never"}
 _IGNORED: Final = frozenset(
     {"name", "id", "gallery", "version", "icon", "$schema", "enabled", "disableToolCache", *_IN_VIEW, *_ONLY, *_WITHOUT}
 )
-_MILLISECONDS: Final = 1000
+_LIMITS: Final = ("timeout", "start")
+_MOST_SECONDS: Final = 3600
+"""What a number without a unit is at most where it counts seconds: no client lets a call take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,7 @@ def client_file(
             continue
         servers[name], others = with_auth(_server(entry))
         problems += [_of_no_login(name, key, why, document) for key, why in others.items()]
+        problems += _of_limits(name, servers[name], document)
         if (why := _confined(servers[name], beside, folder)) is not None:
             sandboxed[name] = why
         problems += _unknown(servers[name], name, document)
@@ -145,15 +151,38 @@ def _server(entry: Mapping[str, Any]) -> dict[str, Any]:
         server["args"] = [*command[1:], *given] if is_list(given) else given
     if entry.get("enabled") is False:
         server["disabled"] = True
-    timeout = server.get("timeout")
-    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout >= _MILLISECONDS:
-        server["timeout"] = timeout / 1000
     if is_list(args := server.get("args")):
         server["args"] = [_text(part) for part in args]
     for key in ("env", "headers"):
         if is_mapping(server.get(key)):
             server[key] = {name: _text(value) for name, value in server[key].items() if value is not None}
     return server
+
+
+def _of_limits(name: str, server: dict[str, Any], document: Document) -> list[Problem]:
+    """Return a warning for each limit whose unit is a guess, or that is no time and is taken out.
+
+    Where the unit of a client is known, its limits are texts with a unit already.
+    """
+    problems: list[Problem] = []
+    for key in _LIMITS:
+        limit = server.get(key)
+        if limit is None or (isinstance(limit, str) and "${" in limit):
+            continue
+        message = ""
+        if key == "timeout" and isinstance(limit, int | float) and not isinstance(limit, bool):
+            server[key] = limit if limit <= _MOST_SECONDS else limit / 1000
+            message = f"the unit of {limit} is not known here; it is taken for {server[key]:g} s."
+        try:
+            seconds(server[key])
+        except PydanticCustomError:
+            del server[key]
+            message = "is no time that anything could take, and is ignored."
+        if message:
+            hint = "Write it with its unit: 60s, 2m, 500ms."
+            place = document.place(("servers", name, key))
+            problems.append(Problem(severity="warning", code="bad_duration", message=message, hint=hint, place=place))
+    return problems
 
 
 def _confined(server: dict[str, Any], beside: Any, folder: Path | None) -> str | None:

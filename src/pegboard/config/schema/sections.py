@@ -15,6 +15,7 @@ from pegboard.config.schema.values import (
     ByteSize,
     Count,
     Days,
+    Disabled,
     Entries,
     Flag,
     FunctionName,
@@ -200,7 +201,7 @@ class ServerSection(Section):
     start: Seconds | None = _optional("How long its start may take: 60s; what is installed first has 3m.")
     limits: LimitsSection | None = _optional("What it may send.")
     idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
-    disabled: Flag = _optional("Do not use the server.", default=False)
+    disabled: Disabled = _optional("Do not use the server: true, or a sentence that says why.", default=False)
     auto_approve: NameList = _optional(
         "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list
     )

@@ -111,6 +111,15 @@ def _flag(value: Any) -> bool:
     raise wrong("true or false", value, "Write it without quotes." if isinstance(value, str) else "")
 
 
+def _disabled(value: Any) -> bool | str:
+    if isinstance(value, str) and not isinstance(value, YamlWord | Expanded) and " " in value.strip():
+        return _text(value).strip()
+    try:
+        return _flag(value)
+    except PydanticCustomError:
+        raise wrong("true, false or a sentence that says why", value) from None
+
+
 def _count(value: Any) -> int:
     if isinstance(value, Expanded) and value.isascii() and value.isdigit() and len(value) < 16:
         return int(value)
@@ -122,7 +131,8 @@ def _count(value: Any) -> int:
     return value
 
 
-def _seconds(value: Any) -> float:
+def seconds(value: Any) -> float:
+    """Return a duration in seconds; raises ``PydanticCustomError``."""
     hint = "Write it as 60s, 2m or 500ms, or as a number of seconds."
     if isinstance(value, str) and not isinstance(value, YamlWord):
         read = _DURATION.fullmatch(value.strip())
@@ -388,9 +398,10 @@ _SIZE_SCHEMA: Final = {
 
 TextValue = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
+Disabled = Annotated[bool | str, BeforeValidator(_disabled)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
-Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema(_DURATION_SCHEMA)]
 ByteSize = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 KeptSize = Annotated[
     int,

@@ -25,6 +25,8 @@ Instance = Literal["session", "client", "principal", "all", "store"]
 
 PLUGIN_TIMEOUT: Final = 120.0
 """How long one call of a plugin of Python may take where nobody says so, in seconds."""
+HTTP_SPACE: Final = " \t\r\n"
+"""What HTTP takes off both ends of a header's value, and clients off an address."""
 NAME_ONLY: Final = "missing:"
 """How the loader of a plugin begins that is known by name only."""
 

@@ -366,7 +366,7 @@ def _cut_of(answer: AIMessage) -> str:
 async def _answer(
     run: SessionRun, messages: Sequence[AnyMessage], call: ToolCall, under_way: FrameworkRun, session: Session
 ) -> CallAnswer:
-    """Return the session's answer to a call; what the host has added beside the schema goes to the tool's code alone."""
+    """Return the session's answer to a call; what the host adds beside the schema goes to the tool's code alone."""
     added, tool = added_by_host(messages, call), session.known_tool(call["name"])
     if added and tool is not None:
         known = tool.input_schema.get("properties") or EMPTY

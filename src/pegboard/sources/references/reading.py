@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.core.model.references import ByReference, Reference, references_in
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import HTTP_SPACE, ServerSpec
 from pegboard.core.model.tools import Frozen
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.references.value_text import PATIENCE
@@ -53,6 +53,8 @@ def _with(spec: ServerSpec, texts: dict[tuple[str, str | int], str]) -> ServerSp
 def _checked(text: ByReference, value: str) -> str:
     """Return a text that may stand where it is to stand; what refuses it later would repeat it."""
     names = ", ".join(one.text for one in text.references)
+    if text.part in ("headers", "url"):
+        value = value.strip(HTTP_SPACE)
     if "\0" in value:
         raise ToolUnavailableError(f"the value of {names} has a zero byte in it", hint="Store it as plain text.")
     if text.part in ("headers", "url") and not (value.isascii() and value.isprintable()):

@@ -14,6 +14,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.login.challenge import login_hint
+from pegboard.sources.mcp.proxies import ProxyUnusableError
 from pegboard.sources.mcp.wire.http_client import (
     LOGIN,
     MARK,
@@ -39,9 +40,9 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
             return f"its folder {spec.cwd!r} does not exist", "Correct `cwd`."
         case ToolUnavailableError():
             return leaf.message, leaf.hint
-        case FileNotFoundError():
+        case FileNotFoundError() if spec.command:
             return f"the command {spec.command!r} was not found", "Install it, or correct `command`."
-        case PermissionError():
+        case PermissionError() if spec.command:
             return f"the command {spec.command!r} may not be executed", "Make it executable, or correct `command`."
         case MCPError():
             return _refusal(leaf, spec)
@@ -49,6 +50,8 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
             return str(leaf), _REDIRECTED
         case httpx2.HTTPStatusError():
             return _status(leaf.response.status_code, leaf.response.reason_phrase)
+        case ProxyUnusableError():
+            return str(leaf), leaf.hint
         case httpx2.TransportError():
             return describe(leaf), "Start the server, or correct `url`."
         case OSError() | ValueError():

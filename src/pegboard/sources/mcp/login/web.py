@@ -12,6 +12,7 @@ import httpx2
 from pegboard.core.model.naming import one_line
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.certificates import tls
+from pegboard.sources.mcp.proxies import ProxiedClient
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, STATUSES, RedirectError, too_many, within_origin
 from pegboard.support.hosts import address_of, is_loopback
 from pegboard.support.version import __version__
@@ -54,7 +55,7 @@ class LoginWeb:
         """
         require_safe(url, self._server)
         if self._client is None:
-            self._client = httpx2.AsyncClient(headers=_AGENT, verify=tls(), follow_redirects=False)
+            self._client = ProxiedClient(headers=_AGENT, verify=tls(), follow_redirects=False)
         try:
             async with asyncio.timeout(WITHIN):
                 request = self._client.build_request(method, url, data=form, json=json, headers=headers)

@@ -27,6 +27,12 @@ _INHERITED = (
     "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
 )  # fmt: skip
+# Of a server that is not confined besides: the ways to the network, to the desktop and to agents of this user.
+_WAYS = (
+    *(name for way in ("HTTP", "HTTPS", "ALL", "NO") for name in (f"{way}_PROXY", f"{way.lower()}_proxy")),
+    "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_TYPE", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
+    "SSH_AUTH_SOCK", "GPG_TTY", "DOCKER_HOST", "DOCKER_CONTEXT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
 _MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
@@ -36,8 +42,9 @@ _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
 
 def environment(spec: ServerSpec) -> dict[str, str]:
-    """Return the environment of a server: a few harmless variables of ours, then its own."""
-    ours = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    """Return the environment of a server: some variables of ours, fewer where it is confined, then its own."""
+    names = _INHERITED if spec.confine is not None else (*_INHERITED, *_WAYS)
+    ours = {name: os.environ[name] for name in names if name in os.environ}
     return {**get_default_environment(), **ours, **spec.env}
 
 

@@ -18,6 +18,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.certificates import tls
+from pegboard.sources.mcp.proxies import ProxiedClient, ProxyUnusableError
 from pegboard.sources.mcp.wire.open_connection import LoginChallenge, OpenConnection, ShownLogin
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
@@ -49,11 +50,17 @@ _TIMEOUT = httpx2.Timeout(connect=10.0, read=None, write=30.0, pool=None)
 _FAREWELL = httpx2.Timeout(2.0).as_dict()
 _NOTIFICATION = b'"method":"notifications/'
 _INITIALIZED = b'"method":"notifications/initialized"'
-_UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+_UNREACHED = (
+    ProxyUnusableError,
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.UnsupportedProtocol,
+)
 _FRAMING = {"content-encoding", "content-length", "transfer-encoding"}
 
 
-class WatchedClient(httpx2.AsyncClient):
+class WatchedClient(ProxiedClient):
     """An HTTP client that answers a failed POST with a JSON-RPC error that says how it failed.
 
     No answer that is read whole may be larger than the connection's ``message_limit``, inflated. ``lasting``:
@@ -62,7 +69,8 @@ class WatchedClient(httpx2.AsyncClient):
 
     def __init__(self, spec: ServerSpec, live: OpenConnection, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
-        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
+        secure = not (spec.url or "").lower().startswith("http://")  # redirects stay within the origin
+        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls() if secure else False)
         self.redirects = Redirects()
         self._live = live
         self._lasting = lasting
@@ -302,6 +310,8 @@ def _rpc_error(kind: str, body: bytes) -> str | None:
 def describe(error: httpx2.TransportError) -> str:
     """Return what went wrong on the network, in words."""
     match error:
+        case ProxyUnusableError():
+            return str(error)
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return "no connection within 10 s"
         case httpx2.ConnectError():

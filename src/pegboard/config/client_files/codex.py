@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, from_milliseconds, with_texts
+from pegboard.config.client_files.client import McpClient, References, Server, limit_text, literal_text
 from pegboard.config.documents.document import is_list, is_mapping
 
 _BEARER: Final = "bearer_token_env_var"
@@ -19,8 +19,7 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     if (scopes := entry.get("scopes")) is not None and (oauth := _pairs(found.get("oauth"))) is not None:
         found["oauth"] = {**oauth, "scopes": scopes}
     if "start" not in found and (limit := entry.get(_START_MS)) is not None:
-        found["start"] = from_milliseconds(limit)
-    found = with_texts(found, lambda text: text.replace("${", "$${"))
+        found["start"] = limit_text(limit, "milliseconds")
     headers, env, referred = (_pairs(part) for part in (found.get("headers"), found.get("env"), entry.get(_HEADERS)))
     if headers is None or env is None or referred is None:
         return found
@@ -74,6 +73,8 @@ CODEX: Final = McpClient(
         "enabled_tools": "enabledTools",
         "disabled_tools": "disabledTools",
     },
+    text=literal_text,
+    unit="seconds",
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,

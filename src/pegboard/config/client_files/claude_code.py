@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, from_milliseconds, without_trust
+from pegboard.config.client_files.client import McpClient, References, Server, from_milliseconds, without_trust
 from pegboard.config.documents import json_text
 from pegboard.config.documents.document import UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.location import Machine
@@ -33,7 +33,7 @@ def settings_in(path: Path) -> Mapping[str, Any]:
 
 
 def _translate(entry: Mapping[str, Any], found: Server) -> Server:
-    limit = found.get("timeout")
+    limit = entry.get("timeout")
     if isinstance(limit, int | float) and not isinstance(limit, bool) and limit < _SHORTEST:
         found = {key: value for key, value in found.items() if key != "timeout"}
     return without_trust(entry, found)
@@ -64,6 +64,7 @@ CLAUDE_CODE: Final = McpClient(
     project=(".mcp.json",),
     user=("~/.claude.json",),
     marker="projects",
+    unit="milliseconds",
     translate=_translate,
     entry=_entry,
     start_limit=_start_limit,

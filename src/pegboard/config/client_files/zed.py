@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server
+from pegboard.config.client_files.client import McpClient, References, Server
 from pegboard.config.documents.document import is_mapping
 
 
@@ -36,6 +36,7 @@ ZED: Final = McpClient(
     user=("{zed}/settings.json",),
     marker="context_servers",
     ignored=frozenset({"source", "settings", "remote"}),
+    unit="seconds",
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,

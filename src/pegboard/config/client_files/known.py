@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.claude_code import CLAUDE_CODE
-from pegboard.config.clients.client import McpClient, Spot, as_written
-from pegboard.config.clients.codex import CODEX
-from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
-from pegboard.config.clients.gemini import GEMINI
-from pegboard.config.clients.goose import GOOSE
-from pegboard.config.clients.opencode import OPENCODE
-from pegboard.config.clients.zed import ZED
+from pegboard.config.client_files.claude_code import CLAUDE_CODE
+from pegboard.config.client_files.client import McpClient, Spot, as_written
+from pegboard.config.client_files.codex import CODEX
+from pegboard.config.client_files.copilot import COPILOT_CLI, VSCODE
+from pegboard.config.client_files.gemini import GEMINI
+from pegboard.config.client_files.goose import GOOSE
+from pegboard.config.client_files.opencode import OPENCODE
+from pegboard.config.client_files.read_only_clients import READ_ONLY_CLIENTS
+from pegboard.config.client_files.zed import ZED
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
 
@@ -47,6 +48,7 @@ CLIENTS: Final[Mapping[str, McpClient]] = {
     )
 }
 """The clients into whose files Pegboard can be installed, by name."""
+_READ: Final = (*CLIENTS.values(), *READ_ONLY_CLIENTS)
 
 
 def spots(client: McpClient, machine: Machine) -> Iterator[Spot]:
@@ -72,7 +74,7 @@ def every_spot(machine: Machine) -> Iterator[Spot]:
 def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> Spot:
     """Return whose file this is, by its name and folder, else by what stands in it."""
     absolute = path.absolute()
-    for client in (*CLIENTS.values(), PEGBOARD):
+    for client in (*_READ, PEGBOARD):
         for spot in spots(client, machine):
             if spot.path.absolute() == absolute:
                 return Spot(client=client, path=path, scope=spot.scope, folder=spot.folder)
@@ -89,18 +91,29 @@ def spot_of(path: Path, value: Mapping[str, Any], machine: Machine) -> Spot:
 
 
 def _by_shape(path: Path, value: Mapping[str, Any]) -> McpClient:
+    if (named := _by_name(path)) is not None:
+        return named
     if path.suffix.lower() in (".yaml", ".yml"):
         if is_mapping(value.get(GOOSE.marker)):
             return GOOSE
         return PEGBOARD if "mcpServers" not in value else ANY
     for client in CLIENTS.values():
-        if client.name == path.stem or path.name in {PurePath(name).name for name in _telling(client)}:
-            return client
         if client.marker and is_mapping(value.get(client.marker)):
             return client
     if "mcpServers" not in value and is_mapping(value.get("servers")):
         return PEGBOARD if "agents" in value or "toolkits" in value else VSCODE
     return ANY
+
+
+def _by_name(path: Path) -> McpClient | None:
+    return next(
+        (
+            client
+            for client in _READ
+            if client.name == path.stem or path.name in {PurePath(name).name for name in _telling(client)}
+        ),
+        None,
+    )
 
 
 def _telling(client: McpClient) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, input_variable
+from pegboard.config.client_files.client import McpClient, References, Server, input_variable, shell_text
 
 
 def _in_vscode(entry: Server, references: References) -> Server:
@@ -44,6 +44,8 @@ COPILOT_CLI: Final = McpClient(
     title="Copilot CLI",
     project=(".github/mcp.json",),
     user=("{copilot}/mcp-config.json",),
+    text=shell_text,
+    unit="milliseconds",
     translate=_translate,
     entry=_in_copilot_cli,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pegboard.core.model.tools import EMPTY
 
 ClientScope = Literal["local", "project", "user"]
 """Whose servers they are: one person's in one folder (Claude Code), a project's, one person's everywhere."""
+TimeUnit = Literal["seconds", "milliseconds"]
 Root = tuple[str, ...]
 Server = dict[str, Any]
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
@@ -22,6 +24,9 @@ _OWN_LOGIN: Final = ("authorizationUrl", "tokenUrl", "tokenParamName", "authServ
 """Keys of `oauth` that say what Pegboard takes from the server itself: where they are needed it would not log in."""
 _DISCOVERED: Final = "dynamic_discovery"
 _INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
+_SHELL: Final = re.compile(r"\$(?:([A-Za-z_]\w*)|\{\s*([A-Za-z_]\w*)\s*\})")
+_LIMITS: Final = ("timeout", "start")
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,58 @@ def from_milliseconds(value: Any) -> Any:
     return value // 1000 if value % 1000 == 0 else value / 1000
 
 
+def limit_text(value: Any, unit: TimeUnit) -> Any:
+    """Return a limit of a client in this unit as we write it; what is no number as it is.
+
+    >>> limit_text(1800, "seconds"), limit_text("600", "milliseconds"), limit_text("2m", "seconds")
+    ('1800s', '0.6s', '2m')
+    """
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return f"{value if unit == 'seconds' else from_milliseconds(value)}s"
+
+
+# -- references in texts ---------------------------------------------------------------------------
+
+
+def editor_text(text: str) -> str:
+    """Return a text of a client that refers as editors do, in which the sign between folders is ``${/}``."""
+    return text.replace("${/}", "${pathSeparator}")
+
+
+def shell_text(text: str) -> str:
+    """Return a text of a client that refers to variables as a shell does.
+
+    What is not in capitals may be meant as it is written: it stays where there is no such variable.
+
+    >>> shell_text("$HOME/a"), shell_text("${ HOME }"), shell_text("items?$top=1")
+    ('${HOME}/a', '${HOME}', 'items?${top:-$top}=1')
+    """
+
+    def ours(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return f"${{{name}}}" if found[2] or name.isupper() else f"${{{name}:-${name}}}"
+
+    return _SHELL.sub(ours, text)
+
+
+def literal_text(text: str) -> str:
+    """Return a text of a client that refers to nothing."""
+    return text.replace("${", "$${")
+
+
+def editor_variables(folder: str, home: str, *, separator: str = os.sep) -> Mapping[str, str]:
+    """Return what editors know besides the environment, for servers of a project's folder."""
+    return {
+        "workspaceFolder": folder,
+        "workspaceFolderBasename": os.path.basename(folder) or folder,  # noqa: PTH119
+        "userHome": home,
+        "pathSeparator": separator,
+    }
+
+
 def no_limit(_value: Mapping[str, Any], _machine: Machine) -> float | None:
     """Return nothing: this client has no limit for the start of every server."""
     return None
@@ -101,6 +158,9 @@ class McpClient:
     are its files relative to a project's folder, ``user`` those of a person: a leading ``~`` stands
     for the home folder, ``{apps}`` for where the system keeps the settings of applications.
 
+    ``text`` returns a text of a server, in any of its keys, with our references in place of the client's own. ``unit``
+    is that of its limits, None where it is not known.
+
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
     ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
     it as most clients write it; ``client_only_reason`` gets both, and says why only this client can start it, or
@@ -119,6 +179,8 @@ class McpClient:
     marker: str = ""
     ignored: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default=EMPTY)
+    text: Callable[[str], str] = editor_text
+    unit: TimeUnit | None = None
     translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
     client_only_reason: Callable[[Mapping[str, Any], Server], str] = never_client_only
     entry: Callable[[Server, References], Server] = plain_entry
@@ -130,7 +192,14 @@ class McpClient:
         """Return one server as most clients write it."""
         if not is_mapping(entry):
             return entry
-        found = {self.renamed.get(key, key): value for key, value in entry.items() if key not in self.ignored}
+        found = {
+            self.renamed.get(key, key): with_texts(value, self.text)
+            for key, value in entry.items()
+            if key not in self.ignored
+        }
+        if self.unit is not None:
+            own = (key for key in _LIMITS if key in found and (key == "timeout" or key in self.renamed.values()))
+            found |= {key: limit_text(found[key], self.unit) for key in own}
         if is_list(command := found.get("command")) and command and not is_list(found.get("args") or []):
             found["command"] = command[0]  # what is wrong is reported of `args`
         return self.translate(entry, found)

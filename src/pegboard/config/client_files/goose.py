@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, with_texts
+from pegboard.config.client_files.client import McpClient, References, Server, literal_text, shell_text, with_texts
 from pegboard.config.documents.document import is_list, is_mapping
 
 _SERVERS: Final = ("stdio", "streamable_http", "sse")
@@ -16,18 +16,15 @@ _PATIENCE: Final = 300
 
 def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     """Return a server with what Goose keeps of its environment as variables; only headers refer to any."""
-    headers = found.pop("headers", None)
-    found = with_texts(found, lambda text: text.replace("${", "$${"))
     if found.get("type") == "streamable_http":
         found["type"] = "http"
-    if isinstance(timeout := found.get("timeout"), int):
-        found["timeout"] = f"{timeout}s"
     if found.get("enabledTools") == []:  # all of them
         del found["enabledTools"]
     keys, env = entry.get(_KEYS), found.get("env")
     names = [name for name in keys if isinstance(name, str)] if is_list(keys) else []
     if names and (env is None or is_mapping(env)):
         found["env"] = {**{name: f"${{{name}:-}}" for name in names}, **(env or {})}
+    headers = with_texts(entry.get("headers"), shell_text)
     return found if headers is None else {**found, "headers": headers}
 
 
@@ -57,6 +54,8 @@ GOOSE: Final = McpClient(
     marker="extensions",
     ignored=frozenset({"name", "display_name", "description", "bundled", _KEYS}),
     renamed={"cmd": "command", "uri": "url", "envs": "env", "available_tools": "enabledTools"},
+    text=literal_text,
+    unit="seconds",
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,

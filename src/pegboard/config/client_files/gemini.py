@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, with_texts
-from pegboard.config.documents.document import is_mapping
-
-_SHELL: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+from pegboard.config.client_files.client import McpClient, References, Server, shell_text
 
 
 def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
-    for key in ("env", "oauth"):
-        if is_mapping(values := found.get(key)):
-            found[key] = with_texts(values, lambda text: _SHELL.sub(lambda m: f"${{{m[1] or m[2]}}}", text))
     if "url" in found and "httpUrl" not in found:
         found.setdefault("type", "sse")
     return found
@@ -31,6 +24,8 @@ GEMINI: Final = McpClient(
     project=(".gemini/settings.json",),
     user=("~/.gemini/settings.json",),
     ignored=frozenset({"trust", "authProviderType"}),
+    text=shell_text,
+    unit="milliseconds",
     translate=_translate,
     entry=_entry,
 )

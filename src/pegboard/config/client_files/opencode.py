@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import McpClient, References, Server, from_milliseconds, texts_in, with_texts
+from pegboard.config.client_files.client import McpClient, References, Server, from_milliseconds, limit_text, texts_in
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
 
@@ -22,7 +22,7 @@ _LIMIT: Final = "timeout"
 
 def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
     limits = _limits(found.get(_LIMIT))
-    found = with_texts({key: value for key, value in found.items() if key != _LIMIT} | limits, _referring)
+    found = {key: value for key, value in found.items() if key != _LIMIT} | limits
     if found.get("type") in _TYPES:
         del found["type"]
     return found
@@ -31,15 +31,16 @@ def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
 def _limits(limit: Any) -> dict[str, Any]:
     """Return our own limits for what opencode says."""
     if not is_mapping(limit):
-        return {} if limit is None else {"start": from_milliseconds(limit)}
+        return {} if limit is None else {"start": limit_text(limit, "milliseconds")}
     ours = {"startup": "start", "request": "timeout"}
-    return {ours[key]: from_milliseconds(value) for key, value in limit.items() if key in ours}
+    return {ours[key]: limit_text(value, "milliseconds") for key, value in limit.items() if key in ours}
 
 
 def _start_limit(value: Mapping[str, Any], _machine: Machine) -> float | None:
     """Return the limit of version 2 that is for every server."""
     every = value.get("mcp")
-    limit = _limits(every.get(_LIMIT)).get("start") if is_mapping(every) else None
+    limits = every.get(_LIMIT) if is_mapping(every) else None
+    limit = from_milliseconds(limits.get("startup")) if is_mapping(limits) else None
     return limit if isinstance(limit, int | float) else None
 
 
@@ -71,6 +72,7 @@ OPENCODE: Final = McpClient(
     roots=(("mcp", "servers"), ("mcp",)),
     project=("opencode.json", "opencode.jsonc"),
     user=("{opencode}/opencode.json", "{opencode}/opencode.jsonc"),
+    text=_referring,
     translate=_translate,
     client_only_reason=_client_only_reason,
     entry=_entry,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.client import Root, Spot, with_inputs
-from pegboard.config.clients.known import spot_of
+from pegboard.config.client_files.client import Root, Spot, editor_variables, with_inputs
+from pegboard.config.client_files.known import ANY, PEGBOARD, spot_of
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import (
     Document,
@@ -24,6 +24,7 @@ from pegboard.config.documents.document import (
     read_input,
     read_text,
 )
+from pegboard.config.documents.expansion import MissingValue
 from pegboard.config.location import Machine
 from pegboard.config.schema.mcp_json import ParsedClientFile, client_file
 from pegboard.core.model.tools import EMPTY
@@ -32,6 +33,8 @@ from pegboard.errors import ConfigError
 STANDARD_INPUT: Final = "standard input"
 PLACEHOLDER: Final = "placeholder"
 """What stands for an input that only the client can ask for, where tools are merely listed."""
+_FOLDERS_OF_CLIENTS: Final = (".vscode", ".cursor", ".gemini", ".roo", ".kilocode", ".amazonq", ".codex", ".github")
+"""Those in a project's folder in which clients keep their files."""
 _TOML_SPOT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -71,7 +74,7 @@ class ServerFile:
         return replace(found, unavailable={**found.unavailable, **self._client_only_servers(found)})
 
     def _client_file(self) -> ParsedClientFile:
-        value: Any = {name: self._server(entry) for name, entry in self.entries.items()}
+        value: Any = {name: self.server(entry) for name, entry in self.entries.items()}
         for key in reversed(self.root):
             value = {key: value}
         if (beside := _at(self.document.value, (*self.root[:-1], "sandbox"))) is not None:
@@ -79,7 +82,8 @@ class ServerFile:
             holding["sandbox"] = beside
         return client_file(self.document, value, self.root, folder=self.spot.folder)
 
-    def _server(self, entry: Any) -> Any:
+    def server(self, entry: Any) -> Any:
+        """Return one server as most clients write it, with the limit of the file for its start."""
         found = self.spot.client.server(entry)
         if self.start is None or not is_mapping(found) or "command" not in found:
             return found
@@ -210,6 +214,53 @@ def _projects(value: Mapping[str, Any], machine: Machine) -> tuple[str | None, M
     }
     here = next((str(f) for f in (machine.folder, *machine.folder.parents) if str(f) in having), None)
     return here, having.get(here or "", EMPTY), tuple(name for name in having if name != here)
+
+
+# -- read as a configuration -----------------------------------------------------------------------
+
+
+def as_configuration(document: Document, root: Root, path: Path, machine: Machine) -> ParsedClientFile:
+    """Return what a client's file says, whose servers are served as they stand in it.
+
+    Args:
+        document: the file that was read.
+        root: where its servers stand.
+        path: where it lies.
+        machine: where files lie; its folder is that in which the client works.
+    """
+    value: dict[str, Any] = document.value
+    entries = _at(value, root)
+    spot = spot_of(path, value, machine)
+    if spot.client is PEGBOARD:
+        spot = replace(spot, client=ANY)
+    if not is_mapping(entries):
+        return client_file(document, value, root, folder=machine.folder)
+    start = spot.client.start_limit(value, machine)
+    file = ServerFile(spot=spot, text="", document=document, root=root, entries=entries, start=start)
+    servers = {name: file.server(entry) for name, entry in entries.items()}
+    found = client_file(document, _with(value, root, servers), root, folder=machine.folder)
+    return replace(found, unavailable={**found.unavailable, **file.client_only_servers()})
+
+
+def _with(value: Mapping[str, Any], path: Root, inner: Any) -> dict[str, Any]:
+    """Return a mapping with something else at a path that is there."""
+    first, *rest = path
+    return {**value, first: _with(value[first], tuple(rest), inner) if rest else inner}
+
+
+def workspace(folder: Path) -> Path:
+    """Return the folder in which the client of a file in this one works."""
+    return folder.parent if folder.name in _FOLDERS_OF_CLIENTS else folder
+
+
+def variables_of(folder: Path, machine: Machine) -> Mapping[str, str]:
+    """Return what an editor that works in a folder knows besides the environment."""
+    return editor_variables(str(folder), str(machine.home), separator="\\" if machine.system == "win32" else "/")
+
+
+def only_a_client_knows(missing: MissingValue, client: str) -> str:
+    """Return what is wrong with a reference that has no meaning here."""
+    return f"`{missing.path[2]}` refers to {missing.text}, which only {client} knows"
 
 
 # -- inputs ----------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""How each MCP client writes its servers: read, and put in our own shape. `clients/` and `reading` enter it."""
