@@ -26,11 +26,11 @@ from langchain_driver import ScriptedChat, claude
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from provider_server import provider
 from pydantic import Field
 
 from pegboard import Host, Pegboard, SyncSession
 from pegboard.frameworks.langchain import SessionTools
+from pegboard.testing import StrictProvider
 
 CONFIG: dict[str, Any] = {
     "store": "memory:",
@@ -336,8 +336,6 @@ def test_a_provider_reads_byte_for_byte_what_its_model_wrote(
     opened: Callable[[Host | None], SyncSession], form: str, way: str
 ) -> None:
     """D4: the calls in a request are those that LangChain alone would send."""
-    if form != "anthropic" and "stream" in way:
-        way = "ainvoke"  # the stub streams in Anthropic's form alone
     written = call("call_tool", arguments={"amount": 3}, name="pay")
 
     def assistant(body: Mapping[str, Any]) -> str:
@@ -358,14 +356,15 @@ def test_a_provider_reads_byte_for_byte_what_its_model_wrote(
 
     sent: list[str] = []
     for own in (True, False):
-        with provider(LOAD, written, "done") as (url, requests):
-            options: Any = {"base_url": f"{url}/v1", "api_key": "none", "use_responses_api": form == "responses"}
-            model: Any = claude(url) if form == "anthropic" else ChatOpenAI(model="gpt-4.1", **options)
+        steps = [[(one.name, dict(one.arguments))] for one in (LOAD, written)]
+        with StrictProvider(*steps, "done") as server:
+            options: Any = {"base_url": f"{server.url}/v1", "api_key": "none", "use_responses_api": form == "responses"}
+            model: Any = claude(server.url) if form == "anthropic" else ChatOpenAI(model="gpt-4.1", **options)
             purse = Purse(session=opened(None), through=True, way=way, first=True)
             alone: Any = create_agent(model, tools=[load_tools, call_tool])
             state = purse.run(alone if own else purse.agent(model))
         assert state["messages"][-1].text.strip() == "done"
-        sent.append(assistant(requests.bodies[-1]))
-        assert requests.broken() == 0
+        sent.append(assistant(server.bodies[-1]))
+        assert (server.refusals, server.rewritten) == ([], 0)
     assert sent[0] == sent[1]
     assert (paid(), set(purse.streamed)) == ([3], {"load_tools", "pay"} if "stream" in way else set())

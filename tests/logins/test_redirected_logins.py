@@ -45,3 +45,18 @@ async def test_g11_a_token_request_is_not_redirected_to_another_origin(
         assert f"it redirects to {other.origin}/token, another origin, which is not followed" in missing.reason
         assert other.requests == []
         assert "robot-secret" not in missing.reason
+
+
+async def test_g11_a_token_request_that_is_redirected_in_a_circle_ends_with_a_reason(
+    configuration: dict[str, Any], site: LoginSite
+) -> None:
+    """G11: whatever stands in the circle; the secret is not in the reason, and nothing hangs."""
+    auth = {"kind": "client_credentials", "client_id": "robot", "client_secret": "robot-secret-0003"}
+    configuration["servers"]["linear"]["auth"] = auth
+    for redirects in ({"/token": "/token"}, {"/token": "/other", "/other": "/token"}):
+        site.change(redirects=redirects)
+        async with Pegboard.open(configuration) as board:
+            session = await board.session(agent="default", session_id="t", principal="ada")
+            [missing] = (await session.surface()).missing
+        assert "it redirects more than 5 times, at last from " in missing.reason
+        assert "robot-secret" not in missing.reason

@@ -20,15 +20,20 @@ parser.add_argument("--sse", action="store_true", help="over HTTP: answer calls 
 parser.add_argument("--cookie", action="store_true", help="over HTTP: set a cookie and demand it from then on")
 UNKNOWN = {"status": 404, "body": "no such session"}
 parser.add_argument("--unknown", type=json.loads, default=UNKNOWN, help="over HTTP: the answer in an unknown session")
+parser.add_argument(
+    "--redirect", action="append", default=[], help="over HTTP: VERB=PATH, where such requests are sent"
+)
 parser.add_argument("--port", type=int, default=0)
 options = parser.parse_args()
 
+REDIRECTS = dict(one.split("=", 1) for one in options.redirect)
 META = "io.modelcontextprotocol/"
 SCHEMA = {"type": "object", "properties": {}}
 NAMES = ["echo", "raw", "progress", "slow", "cancelled", "hang_up", "forget", "seen", "opened", "pid"]
 STAMP = {} if options.handshake else {"resultType": "complete", "_meta": {f"{META}serverInfo": {"name": "fast"}}}
 cancelled: list[Any] = []
 seen: list[dict[str, Any]] = []
+asked: list[str] = []
 
 
 def text(value: object) -> dict[str, Any]:
@@ -155,7 +160,14 @@ class Web(asyncio.Protocol):
                 return
             body = self.buffer[end + 4 : end + 4 + length]
             self.buffer = self.buffer[end + 4 + length :]
-            self.take(first.split()[0], headers, body)
+            verb, path, *_ = first.split()
+            if (location := REDIRECTS.get(verb)) is not None:
+                asked.append(f"{verb} {path}")
+                self.reply(307, "text/plain", "", location=location.format(path=path))
+            elif verb == "GET" and path == "/asked":
+                self.reply(200, "application/json", json.dumps(asked))
+            else:
+                self.take(verb, headers, body)
 
     def take(self, verb: str, headers: dict[str, str], body: bytes) -> None:
         if "last-event-id" in headers:

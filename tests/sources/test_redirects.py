@@ -1,5 +1,6 @@
 """Servers over HTTP that redirect: within their origin they are followed, elsewhere they are not."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -7,13 +8,13 @@ from subprocess import PIPE, Popen
 
 import httpx2
 import pytest
-from mcp_helpers import call, text
+from mcp_helpers import SERVERS, call, text
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.mcp.wire.redirects import RedirectError, within_origin
-from sdk_servers import sdk_command
+from sdk_servers import program_command, sdk_command
 
 Start = Callable[..., ServerSpec]
 
@@ -39,10 +40,11 @@ def start() -> Iterator[Start]:
 
 
 def asked(spec: ServerSpec) -> list[tuple[str, str]]:
-    """Return what came to a server, in order: method and path."""
+    """Return what came to a server, in order: method and path; of a small one what it redirected."""
     with httpx2.Client(trust_env=False) as http:
         answer = http.get(str(httpx2.URL(spec.url or "").join("/asked")))
-    return [(method, path) for method, path in answer.json()]
+    pairs = [one.split() if isinstance(one, str) else one for one in answer.json()]
+    return [(method, path) for method, path in pairs]
 
 
 @pytest.mark.both_paths
@@ -120,6 +122,53 @@ async def test_redirects_in_a_circle_end_with_a_reason(source: McpSource, start:
         await call(source, spec, "echo", text="x")
     asked_before = len(asked(spec))
     assert asked_before <= 12  # the attempts of both eras
+
+
+@contextmanager
+def small_server(*options: str) -> Iterator[ServerSpec]:
+    command = program_command(str(SERVERS / "fast_server.py"), "http", "--handshake", *options)
+    with Popen(command, stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield ServerSpec(name="web", url=f"http://127.0.0.1:{int(process.stdout.readline())}/mcp", transport="http")
+        process.kill()
+
+
+ENDLESS = ["{path}", "{path}/deeper", "/mcp?again"]
+
+
+@pytest.mark.both_paths
+@pytest.mark.parametrize("location", ENDLESS)
+async def test_redirects_without_end_end_with_a_reason(source: McpSource, location: str) -> None:
+    """G7: in a circle, or ever deeper."""
+    with (
+        small_server("--redirect", f"POST={location}") as spec,
+        pytest.raises(ToolUnavailableError, match="it redirects more than 5 times"),
+    ):
+        await call(source, spec, "echo", text="x")
+    assert source.states()[0]["state"] == "down"
+
+
+@pytest.mark.both_paths
+@pytest.mark.parametrize("location", [*ENDLESS, "http://127.0.0.1:9/mcp", "http://[::bad/"])
+async def test_a_session_ends_quietly_where_its_end_is_redirected_without_end(
+    source: McpSource, location: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G7: the server is asked six times at most, and closing neither fails nor hangs."""
+    with small_server("--redirect", f"DELETE={location}") as spec:
+        assert text(await call(source, spec, "echo", text="x")) == "x"
+        async with asyncio.timeout(5):
+            await source.aclose()
+        assert 1 <= len(asked(spec)) <= 6
+    assert not [record for record in caplog.records if record.name.startswith("pegboard")]
+
+
+@pytest.mark.both_paths
+@pytest.mark.parametrize("location", ENDLESS)
+async def test_a_stream_that_is_redirected_without_end_costs_no_call(source: McpSource, location: str) -> None:
+    """G7: what a server says unasked is lost, what it answers is not."""
+    with small_server("--redirect", f"GET={location}") as spec:
+        for word in ("one", "two"):
+            assert text(await call(source, spec, "echo", text=word)) == word
 
 
 @pytest.mark.parametrize(

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import os
+import ssl
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import httpx2
 
 from pegboard.errors import ToolUnavailableError
 
-_NAMED_BY: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def tls_for(url: str) -> Any:
+    """Return what is trusted at an address; over http no authority, since no certificate is asked for."""
+    return tls() if url.lower().startswith("https:") else _no_authority()
 
 
 @cache
 def tls() -> Any:
-    """Return what is trusted, read once; raises ``ToolUnavailableError`` where what the environment names is gone."""
+    """Return what is trusted, read once; raises ``ToolUnavailableError`` where that cannot be read."""
     try:
         return httpx2.create_ssl_context()
-    except OSError as error:
-        named = next((f"{name} names {os.environ[name]!r}" for name in _NAMED_BY if os.environ.get(name)), "")
-        reason = error.strerror or str(error)
-        raise ToolUnavailableError(
-            f"the certificates that are trusted cannot be read{f': {named}' if named else ''} ({reason})",
-            hint="Correct that variable, or take it out of the environment: then the public authorities are trusted.",
-        ) from None
+    except (OSError, ValueError) as error:
+        named = " and ".join(f"{name} ({os.environ[name]})" for name in _VARIABLES if os.environ.get(name))
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        hint = f"Correct or unset {named}." if named else "Install the certificates of this system."
+        raise ToolUnavailableError(f"the certificates that are trusted cannot be read: {why}", hint=hint) from None
+
+
+@cache
+def _no_authority() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

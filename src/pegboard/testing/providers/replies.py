@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 Calls = Sequence[tuple[str, Any]]
@@ -181,13 +182,31 @@ def _output(said: str | Calls, number: int) -> dict[str, Any]:
 
 
 def _output_events(reply: Mapping[str, Any]) -> Iterator[str]:
-    begun = {**reply, "status": "in_progress", "output": []}
-    yield _event({"type": "response.created", "sequence_number": 0, "response": begun})
+    numbers = count()
+
+    def event(kind: str, **about: Any) -> str:
+        return _event({"type": f"response.{kind}", "sequence_number": next(numbers), **about})
+
+    yield event("created", response={**reply, "status": "in_progress", "output": []})
     for place, item in enumerate(reply["output"]):
-        for number, kind in enumerate(("added", "done")):
-            about = {"sequence_number": 1 + 2 * place + number, "output_index": place, "item": item}
-            yield _event({"type": f"response.output_item.{kind}", **about})
-    yield _event({"type": f"response.{reply['status']}", "sequence_number": 99, "response": reply})
+        about = {"output_index": place, "item_id": item["id"]}
+        yield event("output_item.added", output_index=place, item={**item, "status": "in_progress"} | _emptied(item))
+        if "arguments" in item:
+            yield event("function_call_arguments.delta", **about, delta=item["arguments"])
+            yield event("function_call_arguments.done", **about, name=item["name"], arguments=item["arguments"])
+        for number, part in enumerate(item.get("content", ())):
+            about["content_index"] = number
+            yield event("content_part.added", **about, part={**part, "text": ""})
+            yield event("output_text.delta", **about, delta=part["text"], logprobs=[])
+            yield event("output_text.done", **about, text=part["text"], logprobs=[])
+            yield event("content_part.done", **about, part=part)
+        yield event("output_item.done", output_index=place, item=item)
+    yield event(reply["status"], response=reply)
+
+
+def _emptied(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an item has before its parts come."""
+    return {"arguments": ""} if "arguments" in item else {"content": []}
 
 
 def _completion(said: str | Calls, number: int) -> dict[str, Any]:

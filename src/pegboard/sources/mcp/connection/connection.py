@@ -207,7 +207,7 @@ class Connection:
         for way in ways:
             if self.closing:
                 break
-            live, failed = await self._open(spec, way)
+            live, failed = await self._open(spec, way, ways.limit(way, self._settings.start_limit(spec)))
             if failed is None:
                 self._settings.ways[self.fingerprint] = Way.of(live.reached_by)
                 self._take_up(live)
@@ -245,7 +245,7 @@ class Connection:
         if self.came_up is not None:
             self.came_up()
 
-    async def _open(self, spec: ServerSpec, way: Way) -> tuple[OpenConnection, Fault | None]:
+    async def _open(self, spec: ServerSpec, way: Way, limit: float) -> tuple[OpenConnection, Fault | None]:
         """Start an owner and return what it opens as soon as it is up, or why it is not; ``spec`` has the values."""
         reported = self.spec.name in self._settings.reported
         live = self._last = wire.open_connection.OpenConnection(
@@ -256,7 +256,7 @@ class Connection:
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
-        owner = asyncio.create_task(self._own(spec, live, ready, way))
+        owner = asyncio.create_task(self._own(spec, live, ready, way, limit))
         self._owners[owner] = live
 
         def done(task: asyncio.Task[None]) -> None:
@@ -267,16 +267,20 @@ class Connection:
         owner.add_done_callback(done)
         return live, await ready
 
-    async def _own(self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], way: Way) -> None:
+    async def _own(
+        self, spec: ServerSpec, live: OpenConnection, ready: asyncio.Future[Fault | None], way: Way, limit: float
+    ) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
         fault: Fault | None = None
         try:
             async with AsyncExitStack() as stack:
-                await own.open_client.open_client(stack, spec, live, self._settings, way, on_changed=self._changed)
+                await own.open_client.open_client(
+                    stack, spec, live, self._settings, way, limit=limit, on_changed=self._changed
+                )
                 ready.set_result(None)
                 await self._keep(live)
         except TimeoutError:
-            text = f"it did not answer within {self._settings.start_limit(self.spec):g} s"
+            text = f"it did not answer within {limit:g} s"
             hint = f"Raise `start` in `{self.spec.section}` if it needs longer." if live.stderr or spec.fetched else ""
             fault = replace(fault_of(live, text, hint, self.mask), timed_out=True)
         except Exception as error:

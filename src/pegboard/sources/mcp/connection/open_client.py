@@ -37,9 +37,10 @@ async def open_client(
     settings: SourceSettings,
     way: Way,
     *,
+    limit: float,
     on_changed: Callable[[], None],
 ) -> None:
-    """Open the connection in one way, which ends with the stack; raises ``TimeoutError`` after its limit."""
+    """Open the connection in one way, which ends with the stack; raises ``TimeoutError`` after ``limit`` seconds."""
 
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -60,7 +61,7 @@ async def open_client(
         sampling_capabilities=_SAMPLING,
         list_roots_callback=callback,
     )
-    async with asyncio.timeout(settings.start_limit(spec)):
+    async with asyncio.timeout(limit):
         await stack.enter_async_context(client)
     live.take_up(client)
     live.reached_by = _learnt(live, way)

@@ -12,6 +12,8 @@ from pegboard.sources.mcp.connection.history import Fault
 UNASKED: Final = "a server that is not asked"
 """What stands for the name of a server that ended, or let time run out, when it was asked for its era."""
 _SILENT, _TRANSPORT = "handshake_only", "transport"
+_GUESSED_WITHIN: Final = 10.0
+"""Seconds in which an address that may be one of the older SSE transport has to answer as one."""
 _NO_ENDPOINT: Final = (400, 404, 405)
 """Statuses by which a server of the older SSE transport refuses a POST to the address of its events."""
 
@@ -54,6 +56,10 @@ class WaysToTry:
             way = self._next.pop(0)
             self._tried.add(way)
             yield way
+
+    def limit(self, way: Way, start: float) -> float:
+        """Return how long a way may take, in seconds, of a start that may take ``start``: a guess gets less."""
+        return min(start, _GUESSED_WITHIN) if way.sse and way != self._learnt else start
 
     def failed(self, way: Way, fault: Fault, *, left: bool) -> None:
         """Note a failure; ``left``: the process ended before it had printed anything."""

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
-from pegboard.sources.mcp.certificates import tls
+from pegboard.sources.mcp.certificates import tls_for
 from pegboard.sources.mcp.proxies import ProxiedClient, ProxyUnusableError
 from pegboard.sources.mcp.wire.open_connection import LoginChallenge, OpenConnection, ShownLogin
 from pegboard.sources.mcp.wire.redirects import MOST_REDIRECTS, RedirectError, Redirects, too_many
@@ -69,8 +69,7 @@ class WatchedClient(ProxiedClient):
 
     def __init__(self, spec: ServerSpec, live: OpenConnection, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
-        secure = not (spec.url or "").lower().startswith("http://")  # redirects stay within the origin
-        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls() if secure else False)
+        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls_for(spec.url or ""))
         self.redirects = Redirects()
         self._live = live
         self._lasting = lasting
