@@ -216,7 +216,8 @@ class SessionTools(AbstractCapability[Any]):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
             self._toolset.cut = cut_by(response.finish_reason)
             response = self._toolset.named(ctx, self._toolset.settled(response, request_context))
-            await self._toolset.bind_calls(ctx, response)
+            response = _renamed(response, await self._toolset.bind_calls(ctx, response))
+            self._toolset.passes_on = self._toolset.passes_on or bool(_passed_in(response))
         return response
 
     async def wrap_run(self, ctx: AnyContext, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
@@ -331,8 +332,7 @@ class SessionToolset(AbstractToolset[Any]):
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
-        unlisted = (waiting & self._awaiting) | await self.with_session(partial(_asked_about, waiting), ctx)
-        hidden = (ToolDefinition(name=name, toolset_id=self._name) for name in unlisted)
+        hidden = await self.with_session(partial(_waited_for, waiting, self._awaiting, self._name), ctx)
         return listed | {one.name: self._made(one, retries) for one in hidden}
 
     async def rejects(self, error: Exception, sent: Sequence[str]) -> bool:
@@ -376,7 +376,14 @@ class SessionToolset(AbstractToolset[Any]):
             session.report_adapted(tool, changes)
 
     def _made(self, definition: ToolDefinition, retries: int) -> ToolsetTool[Any]:
-        return ToolsetTool(toolset=self, tool_def=definition, max_retries=retries, args_validator=_ANY_OBJECT)
+        return _SessionTool(
+            toolset=self,
+            tool_def=definition,
+            max_retries=retries,
+            args_validator=_ANY_OBJECT,
+            name=definition.name,
+            session=self,
+        )
 
     async def get_instructions(self, ctx: AnyContext) -> list[InstructionPart]:
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
@@ -430,26 +437,30 @@ class SessionToolset(AbstractToolset[Any]):
             parts.append(replace(cast("Any", part), tool_name=one.name, args=one.arguments))
         if not passed:
             return response
-        self.passes_on = True
         return replace(response, parts=parts, metadata={**(response.metadata or {}), _PASSED: passed})
 
-    async def bind_calls(self, ctx: AnyContext, response: ModelResponse) -> None:
+    async def bind_calls(self, ctx: AnyContext, response: ModelResponse) -> Mapping[str, str]:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9).
 
-        Whatever prepares or filters the agent's tools decides about these too, as if they had been shown.
+        Whatever prepares, filters or renames the agent's tools decides about these too, as if they had been shown.
+
+        Returns:
+            The names that these calls have for the agent, where it has others.
         """
         known = ctx.tool_manager.tools if ctx.tool_manager is not None and self._name else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         names = {call.tool_name for call in response.tool_calls} - (known or {}).keys()
         if ctx.tool_manager is None or known is None or ours is None or not names:
-            return
+            return {}
         defined = await self.with_session(partial(_definitions, names, self._name), ctx)
         self.unlisted = {one.name: self._made(one, ours.max_retries) for one in defined}
         try:
             tools = await ctx.tool_manager.toolset.get_tools(ctx)
         finally:
             self.unlisted = None
-        known.update({name: tool for name, tool in tools.items() if name in names and _is_of(tool, self._name)})
+        bound = {name: tool for name, tool in tools.items() if isinstance(tool, _SessionTool) and tool.name in names}
+        known.update(bound)
+        return {tool.name: name for name, tool in bound.items() if tool.name != name}
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
         """Return what the tool returns; every call passes through the session (P3).
@@ -519,6 +530,14 @@ class SessionToolset(AbstractToolset[Any]):
             await self.with_session(partial(_decided, made), ctx)
 
 
+@dataclass(kw_only=True)
+class _SessionTool(ToolsetTool[Any]):
+    """A tool of a session, which is known as one and by its name there, whatever the agent wraps it in."""
+
+    name: str
+    session: SessionToolset
+
+
 @dataclass
 class _WithSession(WrapperToolset[Any]):
     """The tools of an agent with those of a session behind them; neither is copied."""
@@ -540,7 +559,8 @@ class _WithSession(WrapperToolset[Any]):
         return [*(own or ()), *await self.session.get_instructions(ctx)]
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, tool: ToolsetTool[Any]) -> Any:
-        called = self.session if tool.toolset is self.session else self.wrapped
+        ours = isinstance(tool, _SessionTool) and tool.session is self.session
+        called = self.session if ours else self.wrapped
         return await called.call_tool(name, tool_args, ctx, tool)
 
     def apply(self, visitor: Callable[[AbstractToolset[Any]], None]) -> None:
@@ -737,8 +757,26 @@ def _passed_in(message: ModelMessage) -> Mapping[str, Any]:
     return (message.metadata or {}).get(_PASSED, EMPTY) if isinstance(message, ModelResponse) else EMPTY
 
 
-def _passed(about: Mapping[str, Any]) -> PassedOn:
-    return PassedOn(**{key: value for key, value in about.items() if key != "args"})
+def _passed(about: Mapping[str, Any]) -> PassedOn | None:
+    """Return how a call was made through ``call_tool``; None for one that only has another name for the agent."""
+    known = {key: value for key, value in about.items() if key not in ("args", "shown")}
+    return PassedOn(**known) if "via" in known else None
+
+
+def _renamed(response: ModelResponse, names: Mapping[str, str]) -> ModelResponse:
+    """Return an answer whose calls have the names of the agent's wrappers, of which hooks and limits know."""
+    if not names:
+        return response
+    passed = {**_passed_in(response)}
+    parts: list[ModelResponsePart] = []
+    for part in response.parts:
+        shown = names.get(part.tool_name) if isinstance(part, ToolCallPart) else None
+        if shown is not None and isinstance(part, ToolCallPart):
+            known = passed.get(part.tool_call_id, {"name": part.tool_name, "args": part.args})
+            passed[part.tool_call_id] = {**known, "shown": shown}
+            part = replace(cast("Any", part), tool_name=shown)  # noqa: PLW2901
+        parts.append(part)
+    return replace(response, parts=parts, metadata={**(response.metadata or {}), _PASSED: passed})
 
 
 async def _misnamed(name: str, arguments: dict[str, Any], session: Session) -> str:
@@ -748,8 +786,9 @@ async def _misnamed(name: str, arguments: dict[str, Any], session: Session) -> s
 def _of_session(ctx: AnyContext, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return name and arguments of the call that is carried out, for the session."""
     for message in reversed(ctx.messages):
-        if (about := _passed_in(message).get(ctx.tool_call_id or "")) is not None:
-            return _passed(about).of_session(name, arguments)
+        about = _passed_in(message).get(ctx.tool_call_id or "")
+        if about is not None and (passed := _passed(about)) is not None:
+            return passed.of_session(name, arguments)
     return name, arguments
 
 
@@ -762,12 +801,19 @@ def _as_written(message: ModelMessage) -> ModelMessage:
     for part in message.parts:
         about = known.get(part.tool_call_id) if isinstance(part, ToolCallPart) else None
         if about is not None and isinstance(part, ToolCallPart):
-            passed = _passed(about)
-            name, arguments = passed.of_session(part.tool_name, _arguments(part) or {})
-            args = about["args"] if arguments is passed.written else arguments
-            part = replace(cast("Any", part), tool_name=name, args=args)  # noqa: PLW2901
+            part = _call_as_written(part, about)  # noqa: PLW2901
         parts.append(part)
     return replace(message, parts=parts)
+
+
+def _call_as_written(part: ToolCallPart, about: Mapping[str, Any]) -> ToolCallPart:
+    """Return a call as the model made it; one that was changed since has the changes."""
+    name = about["name"] if part.tool_name == about.get("shown") else part.tool_name
+    if (passed := _passed(about)) is None:
+        return replace(cast("Any", part), tool_name=name)
+    name, arguments = passed.of_session(name, _arguments(part) or {})
+    args = about["args"] if arguments is passed.written else arguments
+    return replace(cast("Any", part), tool_name=name, args=args)
 
 
 async def _definitions(names: AbstractSet[str], toolset: str | None, session: Session) -> list[ToolDefinition]:
@@ -777,10 +823,6 @@ async def _definitions(names: AbstractSet[str], toolset: str | None, session: Se
         ToolDefinition(name=name, toolset_id=toolset) if tool is None else replace(_defined(tool, toolset), name=name)
         for name, tool in known
     ]
-
-
-def _is_of(tool: ToolsetTool[Any], toolset: str | None) -> bool:
-    return tool.tool_def.toolset_id == toolset
 
 
 def _may_wait(ctx: AnyContext) -> bool:
@@ -796,10 +838,14 @@ async def _approved(approval: Approval, given: JsonObject, session: Session) -> 
     return await session.resume(approval.id)
 
 
-async def _asked_about(names: AbstractSet[str], session: Session) -> AbstractSet[str]:
-    """Return those of some names by which a person was asked about a call of the session."""
+async def _waited_for(
+    names: AbstractSet[str], awaiting: AbstractSet[str], toolset: str | None, session: Session
+) -> list[ToolDefinition]:
+    """Return the definitions of those tools of a session by which calls of a run wait, for whatever host asks."""
     asked = await session.approvals.list(agent=session.key.agent, ended=True) if names else ()
-    return names & {one.tool for one in asked if one.binding.session == session.key.session}
+    about = {one.tool for one in asked if one.binding.session == session.key.session} | awaiting
+    own = {name for name in names if name in about or session.known_tool(name) is not None}
+    return await _definitions(own, toolset, session)
 
 
 def _open_calls(ctx: AnyContext) -> AbstractSet[str]:
