@@ -104,6 +104,10 @@ class AgnoTalk:
             await self.agent.acontinue_run(run_id=self._paused.run_id, session_id="talk", requirements=decided),
         )
 
+    async def summarise(self, text: str) -> None:
+        self._db.__dict__["_sessions"].clear()  # Agno adds a summary of its own to the system's text
+        self.agent.additional_context = text
+
     def stored(self) -> bytes:
         return pickle.dumps((self._db.__dict__["_sessions"], self._paused.to_dict() if self._paused else None))
 

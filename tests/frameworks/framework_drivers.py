@@ -104,6 +104,10 @@ class Talk(Protocol):
         """Return what came of the run that waits, once a person has decided in the terms of the framework."""
         ...
 
+    async def summarise(self, text: str) -> None:
+        """Let the history be a text of the user alone, as a host does that shortens it."""
+        ...
+
     def stored(self) -> bytes:
         """Return what a program keeps of the conversation to go on with it in another process."""
         ...

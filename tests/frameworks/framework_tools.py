@@ -83,6 +83,21 @@ class Shredder:
         return f"{paper} is posted"
 
 
+class Maps:
+    """Maps."""
+
+    def pin(self, at: tuple[float, float], größe: int = 1) -> str:
+        """Put a pin on the map."""
+        RAN.append(f"pin {at} {größe}")
+        return f"{größe} at {at}"
+
+    def find_way(self, stops: list[tuple[float, float]], by: Literal["car", "train"] | None = None) -> str:
+        RAN.append(f"find_way {stops} {by}")
+        return f"{len(stops)} stops"
+
+    find_way.__doc__ = f"Find the way past some stops. {'It takes what is open today. ' * 60}"
+
+
 class Purse:
     """A purse."""
 

@@ -22,6 +22,7 @@ plugins:
   pictures: {{python: "framework_tools:Pictures"}}
   scroll: {{python: "framework_tools:Scroll"}}
   repeater: {{python: "framework_tools:repeat"}}
+  maps: {{python: "framework_tools:Maps"}}
   purse: {{python: "framework_tools:Purse", approve: {{pay: {{to: ["strangers*"]}}}}}}
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
@@ -45,6 +46,11 @@ agents:
     dialect: pegboard
     lease: {{kind: idle, turns: 1}}
   eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
+  traveller:
+    tools: [maps]
+    allowed_toolkits: [notes, papers]
+    discoverable: [purse, pictures, scroll]
+    dialect: pegboard
   clerk: {{tools: [shredder], dialect: pegboard}}
   scholar: {{tools: [scroll, sums], dialect: pegboard}}
   payer: {{tools: [purse], dialect: pegboard}}

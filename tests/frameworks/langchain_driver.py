@@ -12,9 +12,18 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.language_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 from pydantic import BaseModel, Field
 
@@ -95,6 +104,10 @@ class LangChainTalk:
         decision = {"type": "approve"} if allow else {"type": "reject", "message": reason}
         state = await self.agent.aget_state(self._config())
         return await self._go(Command(resume={one.id: decision for one in state.interrupts}), steps)
+
+    async def summarise(self, text: str) -> None:
+        messages = [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage(text)]
+        await self.agent.aupdate_state(self._config(), {"messages": messages}, as_node="model")
 
     def stored(self) -> bytes:
         storage = [

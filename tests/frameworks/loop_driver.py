@@ -104,6 +104,9 @@ class LoopTalk:
         await self._resume({number: said.format(login) for number, login in self._loop.logins.items()})
         return await self._go_on(steps)
 
+    async def summarise(self, text: str) -> None:
+        self._messages = [{"role": "user", "content": text}]
+
     def stored(self) -> bytes:
         return json.dumps([self._messages, self._waiting]).encode()
 

@@ -89,6 +89,9 @@ class OpenAIAgentsTalk:
             state.approve(waiting) if allow else state.reject(waiting, rejection_message=reason)
         return self._ran(script, await Runner.run(self.agent, state))
 
+    async def summarise(self, text: str) -> None:
+        self.items = [{"role": "user", "content": text}]
+
     def stored(self) -> bytes:
         return json.dumps([self.items, self._state]).encode()
 

@@ -107,6 +107,9 @@ class PydanticTalk:
             await self.agent.run(message_history=self.messages, deferred_tool_results=results, deps=self._deps)
         )
 
+    async def summarise(self, text: str) -> None:
+        self.messages = [ModelRequest(parts=[UserPromptPart(text)]), ModelResponse(parts=[TextPart("I see.")])]
+
     def stored(self) -> bytes:
         return ModelMessagesTypeAdapter.dump_json(self.messages)
 

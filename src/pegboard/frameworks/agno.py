@@ -33,7 +33,7 @@ from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
-from pegboard.wire.passed_on import PassedOn, passed_on
+from pegboard.wire.passed_on import PassedOn, passed_on, tool_called
 
 warn_if_untested("agno")
 try:
@@ -304,7 +304,7 @@ class _SessionFunction(Function):
             reader = self._history
             if reader is None:
                 reader = self._history = HistoryReader(_said)
-            behind = self.kept.behind(repr(session.key), reader.read(messages), step.surface, step.change)
+            behind = self.kept.behind(repr(session.key), reader.read(messages), step.surface, step.change, step.beside)
         return {
             **request,
             "messages": run.with_texts(messages, step, Message, behind),
@@ -507,7 +507,12 @@ def _provider_of(model: Model) -> SchemaProvider:
 
 def _said(message: Message) -> Said:
     """Return a message as it stands in a history, of which Agno sends the newest runs alone."""
-    return Said(own=message.id, defining=message.get_content_string() if message.tool_name in DEFINING else "")
+    calls = [call.get("function", {}) for call in message.tool_calls or ()]
+    return Said(
+        own=message.id,
+        defining=message.get_content_string() if message.tool_name in DEFINING else "",
+        called=tuple(tool_called(one.get("name"), runs.arguments_of(one.get("arguments"))) for one in calls),
+    )
 
 
 def _any(own: Any) -> Any:

@@ -30,7 +30,7 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.continuations import LIMIT
-from pegboard.core.surface.definitions import defines
+from pegboard.core.surface.definitions import defines, not_defined
 from pegboard.errors import PegboardError, UsageError
 from pegboard.frameworks.runs import SessionRun, StepRequest, tool_for
 from pegboard.support.encodable import encodable
@@ -40,6 +40,7 @@ from pegboard.wire.histories import History, read_history, sendable
 from pegboard.wire.notes import defined_in_text
 from pegboard.wire.openai_chat import OpenAIChat
 from pegboard.wire.openai_responses import OpenAIResponses
+from pegboard.wire.passed_on import tool_called
 from pegboard.wire.provider_forms import (
     HistoryChange,
     Message,
@@ -299,7 +300,11 @@ class Loop:
             ahead = (
                 () if any(tool.wire in self._head for tool in step.surface.anticipated) else step.surface.anticipated
             )
-            new = {tool.wire: tool for tool in (*lost, *ahead) if not defines(history.defined.get(tool.wire), tool)}
+            calls = [mark.call for marks in history.marks for mark in marks if mark.call is not None]
+            called = {tool_called(call.name, call.arguments) for call in calls}
+            beside = [tool for name, tool in loaded.items() if name not in self._head]
+            new = {tool.wire: tool for tool in not_defined((*lost, *ahead), history.defined)}
+            new |= {tool.wire: tool for tool in not_defined(beside, history.defined, called)}
             texts.append(defined_in_text(new.values()))
             return HistoryChange(note="\n\n".join(filter(None, texts)))
         revealed = {name for name, before in history.revealed.items() if name in shown and before == shown[name]}

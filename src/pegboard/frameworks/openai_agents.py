@@ -30,7 +30,7 @@ from pegboard.frameworks.runs import AnySession, StepRequest
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
-from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
+from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on, tool_called
 
 warn_if_untested("openai-agents")
 try:
@@ -320,7 +320,7 @@ class _EquippedRun:
         items = [{"role": "user", "content": items}] if isinstance(items, str) else [*map(self._as_written, items)]
         await self._run.with_session(partial(self._record, items))
         if step.fixed and not _is_kept(request):
-            behind = self.host.kept.behind(self._key, self._history.read(items), step.surface, step.change)
+            behind = self.host.kept.behind(self._key, self._history.read(items), step.surface, step.change, step.beside)
             items = _with_notes(items, behind)
         elif step.note and not (_is_kept(request) and step.note == self._sent):
             items.append(_noted(step.note))
@@ -349,9 +349,12 @@ class _EquippedRun:
     def _said(self, item: Any) -> Said:
         """Return an item of a history as what is said in it."""
         call_id = item.get("call_id")
+        called: tuple[str, ...] = ()
         if item.get("type") == "function_call":
             self._names[call_id] = item["name"]
+            called = (tool_called(item["name"], runs.arguments_of(item.get("arguments"))),)
         return Said(
+            called=called,
             text=json.dumps(item, sort_keys=True, default=str),
             defining=str(item.get("output", "")) if self._names.get(call_id) in DEFINING else "",
         )

@@ -30,7 +30,7 @@ from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
-from pegboard.core.surface.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead
+from pegboard.core.surface.definitions import AHEAD, DEFINING, all_defined_in, defines, definitions_ahead, not_defined
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
@@ -43,6 +43,7 @@ from pegboard.frameworks.runs import (
     loaded_beside,
     misnamed,
     own_arguments,
+    prefix_of,
     reject_tools,
     rejected_of,
     text_and_media,
@@ -52,7 +53,7 @@ from pegboard.frameworks.runs import (
 from pegboard.frameworks.versions import warn_if_untested
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
 from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, provider_of
-from pegboard.wire.passed_on import PassedOn, passed_on
+from pegboard.wire.passed_on import PassedOn, passed_on, tool_called
 from pegboard.wire.provider_forms import cut_by
 from pegboard.wire.rejections import rejection_of
 from pegboard.wire.result_blocks import RESULT_LIMIT
@@ -319,7 +320,7 @@ class SessionToolset(AbstractToolset[Any]):
             defined=all_defined_in(_defining(ctx.messages)),
         )
         self._surface, tools, reveals, beside = await self.with_session(step.taken, ctx)
-        self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple(beside))
+        self._going = self._going.next(tuple([tool.wire for tool in tools]), tuple([tool.wire for tool in beside]))
         retries = ctx.max_retries
         if first:
             self._providers = _providers_of(ctx.model)
@@ -328,7 +329,7 @@ class SessionToolset(AbstractToolset[Any]):
             await self.with_session(self._report_adapted, ctx)
         if first:
             self.passes_on = any(_passed_in(message) for message in ctx.messages)
-            self._joining = _joining(self._surface, ctx, listed if reveals else ())
+            self._joining = _joining(self._surface, ctx, listed if reveals else (), beside)
         waiting = _open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
@@ -388,10 +389,8 @@ class SessionToolset(AbstractToolset[Any]):
     async def get_instructions(self, ctx: AnyContext) -> list[InstructionPart]:
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
         surface = self._surface or await self.with_session(lambda session: session.surface(), ctx)
-        hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
-        prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
-            InstructionPart(prefix, name="policy"),
+            InstructionPart(prefix_of(surface), name="policy"),
             InstructionPart(self._loaded(surface), name="loaded", on_change="append"),
         ]
 
@@ -624,10 +623,10 @@ class _StepInputs:
     revealed: frozenset[str]
     defined: Mapping[str, JsonObject]
 
-    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[str]]:
+    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
         """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
 
-        Last stand the names of what is loaded beside a list that stays as it is.
+        Last stands what is loaded beside a list that stays as it is.
         """
         host = session.host if self.host is None else session.adopt_host(self.host)
         surface = await session.surface(message=self.message)
@@ -640,8 +639,9 @@ class _StepInputs:
         if not host.reveals or not self.defined:
             return surface, tools, host.reveals, ()
         leased = {one.tool.wire for one in surface.tools if one.because[0] in LEASED} - self.revealed
-        beside = [tool.wire for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
-        return surface, [tool for tool in tools if tool.wire not in beside], True, beside
+        beside = [tool for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
+        names = {tool.wire for tool in beside}
+        return surface, [tool for tool in tools if tool.wire not in names], True, beside
 
 
 def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -715,17 +715,24 @@ async def _reported(session: Session, reason: str) -> None:
     session.report_rejected("form:additions", reason)
 
 
-def _joining(surface: Surface, ctx: AnyContext, listed: Collection[str]) -> list[ModelRequestPart]:
+def _joining(
+    surface: Surface, ctx: AnyContext, listed: Collection[str], beside: Sequence[Tool]
+) -> list[ModelRequestPart]:
     """Return what the first request of a run adds to the history: the tools that no list and no history has yet.
 
-    ``listed`` are those of which the history may reveal some.
+    ``listed`` are those of which the history may reveal some, ``beside`` what is loaded and stands in no list.
     """
-    if surface.ahead:
-        known = all_defined_in((*_ahead_before(ctx.messages), *_defining(ctx.messages)))
-        ahead = definitions_ahead(one for one in surface.anticipated if not defines(known.get(one.wire), one))
-        return [UserPromptPart(ahead)] if ahead else []
-    if not listed:
+    anticipated = surface.anticipated if surface.ahead else ()
+    if not listed and not anticipated and not beside:
         return []
+    if not listed:
+        known = all_defined_in((*_ahead_before(ctx.messages), *_defining(ctx.messages)))
+        calls = [call for one in ctx.messages if isinstance(one, ModelResponse) for call in one.tool_calls]
+        called = {tool_called(call.tool_name, _arguments(call)) for call in calls}
+        new = {one.wire: one for one in not_defined(anticipated, known)}
+        new |= {one.wire: one for one in not_defined(beside, known, called)}
+        ahead = definitions_ahead(new.values())
+        return [UserPromptPart(ahead)] if ahead else []
     leased = {entry.tool.id for entry in surface.tools if entry.because[0] in LEASED}
     joined = (one.tool for one in surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
     new = [tool.wire for tool in joined if tool.wire in listed and tool.wire not in ctx.discovered_tool_names]

@@ -55,6 +55,7 @@ class StepRequest:
         surface: what the session gives to this step.
         change: what the model is to know of the newest change, the last part of ``note``.
         tools: those of the list, in order.
+        beside: what is loaded and stands in no list.
         fixed: whether the list stays as it is, so that notes are all that the model reads of what is loaded ahead.
     """
 
@@ -65,16 +66,17 @@ class StepRequest:
     surface: Surface
     change: str = ""
     tools: tuple[Tool, ...] = ()
+    beside: tuple[Tool, ...] = ()
     fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SurfaceParts:
-    """What a surface comes to: its tools, the names of what is loaded beside them, policy and hints."""
+    """What a surface comes to: its tools, what is loaded beside them, policy and hints."""
 
     surface: Surface
     tools: tuple[Tool, ...]
-    beside: tuple[str, ...]
+    beside: tuple[Tool, ...]
     prefix: str
 
 
@@ -167,7 +169,7 @@ class SessionRun:
         left_out = rejected_of(session, listed)
         taken = {*taken, *left_out} if left_out else taken
         self._list(tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed, session)
-        self._going = self._going.next(self._names_of_tools, read.beside)
+        self._going = self._going.next(self._names_of_tools, tuple([tool.wire for tool in read.beside]))
         self._content = self._calls = False
         self.cut = ""
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
@@ -180,6 +182,7 @@ class SessionRun:
             surface=surface,
             change=self._going.note,
             tools=self._tools,
+            beside=read.beside,
             fixed=session.host.list_is_fixed,
         )
 
@@ -190,7 +193,7 @@ class SessionRun:
                 surface=surface,
                 tools=tuple([loaded.tool for loaded in surface.tools]),
                 beside=await loaded_beside(session) if session.host.list_is_fixed else (),
-                prefix=_prefix(surface),
+                prefix=prefix_of(surface),
             )
         return self._read
 
@@ -637,13 +640,14 @@ def warn_once(text: str) -> None:
     _LOG.warning(text)
 
 
-async def loaded_beside(session: Session) -> tuple[str, ...]:
-    """Return the wire names of what a session has loaded and its list does not have (D1)."""
+async def loaded_beside(session: Session) -> tuple[Tool, ...]:
+    """Return what a session has loaded and its list does not have (D1)."""
     snapshot = await session.snapshot()
     loaded = active_tools(snapshot.permissions, snapshot.state).values()
-    return tuple(one.tool.wire for one in loaded if one.because[0] in LEASED)
+    return tuple(one.tool for one in loaded if one.because[0] in LEASED)
 
 
-def _prefix(surface: Surface) -> str:
-    hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
+def prefix_of(surface: Surface) -> str:
+    """Return policy and hints, for the system's text; what is loaded later stays among the hints (F2)."""
+    hints = "\n".join(("Can be loaded:", *surface.hints)) if surface.hints else ""
     return encodable_text("\n\n".join(text for text in (surface.policy, hints) if text))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.definitions import all_defined_in, definitions_ahead, not_defined
 from pegboard.core.surface.surfaces import Surface
 
 Message = TypeVar("Message")
@@ -28,11 +29,13 @@ class Said:
         text: all that it is, by which it is known together with what stands before it.
         own: its id, by which it is known wherever it stands, where it has one.
         defining: what it defines, where it answers a load or a search.
+        called: the tools that it calls.
     """
 
     text: str = ""
     own: str = ""
     defining: str = ""
+    called: tuple[str, ...] = ()
 
 
 class HistoryReader(Generic[Message]):
@@ -67,6 +70,7 @@ class ReadHistory:
     def __init__(self, said: Iterable[Said] = ()) -> None:
         self.places: list[bytes] = []
         self.defining: list[str] = []
+        self.called: set[str] = set()
         self._so_far = hashlib.sha256()
         for one in said:
             self.add(one)
@@ -79,6 +83,7 @@ class ReadHistory:
         self.places.append(place.digest())
         if one.defining:
             self.defining.append(one.defining)
+        self.called.update(one.called)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +102,9 @@ class KeptNotes:
     def __init__(self) -> None:
         self._of: OrderedDict[str, OrderedDict[bytes, _KeptNote]] = OrderedDict()
 
-    def behind(self, conversation: str, history: ReadHistory, surface: Surface, change: str) -> list[str]:
+    def behind(
+        self, conversation: str, history: ReadHistory, surface: Surface, change: str, beside: Sequence[Tool] = ()
+    ) -> list[str]:
         """Return what stands behind each message of a history; what a request has to say now stands behind the last.
 
         Args:
@@ -105,13 +112,15 @@ class KeptNotes:
             history: its messages, system texts apart.
             surface: what the session gives to the request.
             change: what the model is to know of the newest change.
+            beside: what is loaded and stands in no list; what the history defines nowhere, as one that was shortened,
+                is defined again.
         """
         places = history.places
         if not places:
             return []
         notes = self._notes(conversation)
         before = [notes.get(place) for place in places[:-1]]
-        newest = _news([note for note in before if note is not None], history, surface, change)
+        newest = _news([note for note in before if note is not None], history, surface, change, beside)
         notes.pop(places[-1], None)  # of a request that was given up: nothing is kept of what stands behind it
         if newest.text:
             notes[places[-1]] = newest
@@ -127,13 +136,17 @@ class KeptNotes:
         return notes
 
 
-def _news(notes: Sequence[_KeptNote], history: ReadHistory, surface: Surface, change: str) -> _KeptNote:
+def _news(
+    notes: Sequence[_KeptNote], history: ReadHistory, surface: Surface, change: str, beside: Sequence[Tool]
+) -> _KeptNote:
     """Return what a request has to say that no note and no answer says."""
     suffix, before = surface.suffix, notes[-1].suffix if notes else ""
+    anticipated = surface.anticipated if surface.ahead else ()
     ahead = ""
-    if surface.ahead:
-        texts = (*(note.text for note in notes), *history.defining)
-        known = all_defined_in(texts)
-        ahead = definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
+    if anticipated or beside:
+        known = all_defined_in((*(note.text for note in notes), *history.defining))
+        new = {tool.wire: tool for tool in not_defined(anticipated, known)}
+        new |= {tool.wire: tool for tool in not_defined(beside, known, history.called)}
+        ahead = definitions_ahead(new.values())
     parts = ((suffix or ENDED) if suffix != before else "", ahead, change)
     return _KeptNote(text=" ".join(part for part in parts if part), suffix=suffix)

@@ -45,6 +45,12 @@ class PassedOn:
         return self.via, {"name": name, "arguments": dict(arguments)}
 
 
+def tool_called(name: object, arguments: object) -> str:
+    """Return the name of the tool that a call is of, also one through ``call_tool``."""
+    inner = cast("JsonObject", arguments).get("name") if name in THROUGH and isinstance(arguments, Mapping) else name
+    return str(inner)
+
+
 def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> PassedOn | None:
     """Return what a call passes on; None for one that is the call of a tool itself.
 

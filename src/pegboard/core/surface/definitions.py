@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
@@ -117,7 +117,7 @@ def _required(name: str, argument: object) -> str:
 
 
 _BEGINS: Final = re.compile(r'\{"name":\s?"')
-DEFINING: Final = frozenset({"load_tools", "search_tools"})
+DEFINING: Final = frozenset({"activate_tool", "invokeother_tool", "load_tools", "search_tools"})
 """The meta-tools whose answers define tools; what any other tool returns defines nothing."""
 AHEAD: Final = "Loaded, to be called through call_tool:"
 """How a text begins that defines what is loaded ahead."""
@@ -204,10 +204,23 @@ def defines(found: JsonObject | None, tool: Tool) -> bool:
     if found is None or found.get("description") != now["description"]:
         return False
     before, arguments = found.get("arguments"), now.get("arguments")
+    if before is None and found.get("inputSchema") == tool.input_schema:
+        return True
     if not isinstance(before, Mapping) or not isinstance(arguments, Mapping):
         return found.get("inputSchema") == now.get("inputSchema") and before == arguments
     known, brief = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", arguments)
     return known.keys() == brief.keys() and all(_agrees(known[name], text) for name, text in brief.items())
+
+
+def not_defined(tools: Iterable[Tool], known: Mapping[str, JsonObject], called: Collection[str] = ()) -> list[Tool]:
+    """Return those of some loaded tools of which a history says nothing that a model could call them by.
+
+    Args:
+        tools: what is loaded and stands in no list.
+        known: the definitions that the history has.
+        called: the names of tools that the history has calls of.
+    """
+    return [tool for tool in tools if tool.wire not in called and not defines(known.get(tool.wire), tool)]
 
 
 def _agrees(before: Any, now: Any) -> bool:

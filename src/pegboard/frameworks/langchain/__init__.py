@@ -314,7 +314,7 @@ async def _prepared(
     await runs.load_chosen(session, taken, request.tool_choice)
     step = await run.step(message, taken, session)
     loaded, before = step.surface.suffix, loaded_before(request.messages)
-    ahead = definitions_for(step.surface, request.messages) if step.surface.ahead else ""
+    ahead = definitions_for(step, request.messages) if step.surface.ahead or step.beside else ""
     news = ((loaded or ENDED) if loaded != before else "", ahead, step.change)
     note = RequestNote(text=" ".join(text for text in news if text), loaded=loaded)
     messages, model = with_note(with_notes(request.messages), note.text), naming_model(request.model)

@@ -12,9 +12,10 @@ from typing import Any, Final
 from langchain.agents.middleware import ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from pegboard.core.surface.definitions import DEFINING, all_defined_in, defines, definitions_ahead
-from pegboard.core.surface.surfaces import Surface
+from pegboard.core.surface.definitions import DEFINING, all_defined_in, definitions_ahead, not_defined
 from pegboard.frameworks.langchain.returned import repeats_result
+from pegboard.frameworks.runs import StepRequest
+from pegboard.wire.passed_on import tool_called
 
 _NOTED: Final = "pegboard"
 """Where an answer of the model has what stood before it in its request and in no message: its metadata, never sent."""
@@ -43,13 +44,17 @@ def loaded_before(messages: Sequence[AnyMessage]) -> str:
     return next((str(note["loaded"]) for note in notes if note), "")
 
 
-def definitions_for(surface: Surface, messages: Sequence[AnyMessage]) -> str:
-    """Return the definitions of what is loaded ahead that the history has nowhere yet (D4)."""
+def definitions_for(step: StepRequest, messages: Sequence[AnyMessage]) -> str:
+    """Return the definitions of what is loaded, ahead or before, that the history has nowhere (D4)."""
     notes = [one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage)]
     answers = [one.text for one in messages if isinstance(one, ToolMessage) and one.name in DEFINING]
     texts = (*(str(note["note"]) for note in notes if note), *answers)
     known = all_defined_in(texts)
-    return definitions_ahead(tool for tool in surface.anticipated if not defines(known.get(tool.wire), tool))
+    calls = [call for one in messages if isinstance(one, AIMessage) for call in one.tool_calls]
+    called = {tool_called(call["name"], call["args"]) for call in calls}
+    anticipated = step.surface.anticipated if step.surface.ahead else ()
+    new = {tool.wire: tool for tool in not_defined(anticipated, known)}
+    return definitions_ahead((new | {tool.wire: tool for tool in not_defined(step.beside, known, called)}).values())
 
 
 def with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
