@@ -231,7 +231,7 @@ def test_what_opencode_and_goose_say_of_a_server_is_said_of_it_here(run: Run) ->
     moved = yaml_text.compose(Path("pegboard.yaml").read_text(), "p").value["servers"]
     arguments = ["--repository", "."]
     env = {"TOKEN": "${GH_TOKEN}"}
-    assert moved == {"git": {"command": "mcp-server-git", "args": arguments, "env": env, "start": 5}}
+    assert moved == {"git": {"command": "mcp-server-git", "args": arguments, "env": env, "start": "5s"}}
     assert servers_in(path)["pegboard"]["environment"] == {"GH_TOKEN": "{env:GH_TOKEN}"}
     path = placed("goose")
     ran = run("init", "--no-check", "--install", "goose", "--no-keyring", "--json")

@@ -36,17 +36,17 @@ class ProxiedClient(httpx2.AsyncClient):
         from httpx2._utils import get_environment_proxies
 
         return {
-            pattern: None if address is None else _Named(pattern, address)
+            pattern: None if address is None else _NamedProxy(pattern, address)
             for pattern, address in get_environment_proxies().items()
         }
 
     def _init_proxy_transport(self, proxy: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(proxy, _Named):
+        if not isinstance(proxy, _NamedProxy):
             return super()._init_proxy_transport(proxy, *args, **options)
         return _ProxyWhenNeeded(proxy, {**options, "verify": True})
 
 
-class _Named:
+class _NamedProxy:
     """The address of a proxy, and for which addresses it is."""
 
     def __init__(self, pattern: str, address: str) -> None:
@@ -64,7 +64,7 @@ class _Named:
 class _ProxyWhenNeeded(httpx2.AsyncBaseTransport):
     """The way through a proxy, opened by the first request that goes through it."""
 
-    def __init__(self, named: _Named, options: Mapping[str, Any]) -> None:
+    def __init__(self, named: _NamedProxy, options: Mapping[str, Any]) -> None:
         self._named = named
         self._options = options
         self._transport: httpx2.AsyncHTTPTransport | None = None
