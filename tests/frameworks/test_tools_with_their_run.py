@@ -18,6 +18,7 @@ from pegboard.frameworks.langchain import SessionTools
 
 MODULE = '''
 from typing import Annotated
+from agno.exceptions import RetryAgentRun, StopAgentRun
 from agno.run import RunContext
 from agno.tools import Toolkit, tool as agno_tool
 from langchain.tools import InjectedState, ToolRuntime
@@ -63,19 +64,30 @@ def quote(text: str) -> str:
     return f"<{text}>"
 
 
+@tool(response_format="content_and_artifact")
+def measure(text: str) -> tuple[str, object]:
+    """Measure a text."""
+    return f"{len(text)} characters", {"length": len(text)} if text == "json" else Length(text)
+
+
+class Length:
+    def __init__(self, text):
+        self.length = len(text)
+
+
 def spare() -> str:
     """Do nothing; what may be loaded brings `call_tool`."""
     return ""
 
 
-langchain = [whoami, named, tagged, owned, rename, quote]
+langchain = [whoami, named, tagged, owned, rename, quote, measure]
 
 
 class Shop(Toolkit):
     """A shop."""
 
     def __init__(self, **more):
-        super().__init__(name="shop", tools=[self.add, self.whose, self.buy, self.pick], **more)
+        super().__init__(name="shop", tools=[self.add, self.whose, self.buy, self.pick, self.haggle], **more)
 
     def add(self, item: str, run_context: RunContext) -> str:
         """Add an item."""
@@ -89,6 +101,13 @@ class Shop(Toolkit):
     def pick(self, item: str) -> str:
         """Pick an item."""
         return f"{item} is picked"
+
+    @agno_tool(pre_hook=lambda agent: agent.metadata["asked"].append("haggle"))
+    def haggle(self, price: int) -> str:
+        """Offer a price."""
+        if price < 2:
+            raise RetryAgentRun("Offer more than that.")
+        raise StopAgentRun("The shop is closed.", agent_message="Closed.")
 
     @agno_tool(stop_after_tool_call=True)
     def buy(self, item: str) -> str:
@@ -195,6 +214,36 @@ async def test_a_tool_of_langchain_updates_the_state_and_ends_the_run(session: S
 
 
 @pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+async def test_an_artifact_of_a_tool_of_langchain_stays_what_it_is(session: Session, through: bool) -> None:
+    """The program has it beside the result; the model reads the text."""
+    script = Script(made("measure", through, text="json"), made("measure", through, text="any"), "done")
+    agent: Any = create_agent(ScriptedChat(script=script), middleware=[SessionTools(session)])
+    state = await agent.ainvoke({"messages": [("user", "Go.")]})
+    first, second = [one for one in state["messages"] if one.type == "tool"]
+    assert (first.artifact, second.artifact.length) == ({"length": 4}, 3)
+    assert [one.results for one in script.calls[1:]] == [("4 characters",), ("3 characters",)]
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+async def test_a_result_that_ends_the_run_is_read_once(session: Session, through: bool) -> None:
+    """S6: the run ends with an answer that repeats it; the model of the next run reads the result alone."""
+    sent: list[list[str]] = []
+
+    class Watched(ScriptedChat):
+        async def _agenerate(self, messages: list[Any], *args: Any, **request: Any) -> Any:
+            sent.append([one.text.partition("\n\n<system>")[0] for one in messages if one.type != "system"])
+            return await super()._agenerate(messages, *args, **request)
+
+    agent: Any = create_agent(
+        Watched(script=Script(made("quote", through, text="x"), "done")), middleware=[SessionTools(session)]
+    )
+    state = await agent.ainvoke({"messages": [("user", "Go.")]})
+    assert [one.text for one in state["messages"][-2:]] == ["<x>", "<x>"]
+    await agent.ainvoke({"messages": [*state["messages"], ("user", "Thanks.")]})
+    assert sent[-1] == ["Go.", "", "<x>", "Thanks."]
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
 @pytest.mark.parametrize("name", ["buy", "pick"])
 async def test_a_function_of_agno_ends_the_run_with_its_result(session: Session, name: str, through: bool) -> None:
     """T13: marked in code, or named in the configuration."""
@@ -211,3 +260,14 @@ async def test_a_function_of_agno_has_the_state_and_the_agent_of_its_run(session
     done = await equip(agent, session).arun("Go.")
     assert [one.result for one in done.tools or ()] == ["milk, eggs", "Clerk"]
     assert (done.session_state or {})["items"] == ["milk", "eggs"]
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["direct", "through"])
+async def test_a_function_of_agno_has_its_model_try_again_and_stops_the_run(session: Session, through: bool) -> None:
+    """S6: as it is written for Agno alone; its own hooks run."""
+    asked: list[str] = []
+    model = ScriptedModel(script=Script(made("haggle", through, price=1), made("haggle", through, price=5), "no"))
+    agent = Agent(model=model, metadata={"asked": asked})
+    await equip(agent, session).arun("Go.")
+    assert (len(model.script.calls), asked) == (2, ["haggle", "haggle"])
+    assert model.script.calls[1].results == ("Offer more than that.",)

@@ -16,12 +16,14 @@ class BesideResult:
         ends: whether the result ends the run.
         shown: whether the user is shown the result.
         raised: what the tool's code raised.
+        artifact: an object of the program that goes along with the result and reaches no model; None where it is JSON.
     """
 
     update: list[Any] | None = None
     ends: bool = False
     shown: bool = False
     raised: BaseException | None = None
+    artifact: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,7 +30,7 @@ def under_way(runtime: object) -> Generator[FrameworkRun, None, None]:
 
 
 def with_returned(message: ToolMessage, answer: CallAnswer, run: FrameworkRun) -> Any:
-    """Return the result of a call as its tool returned it: with its commands, and marked where it ends the run.
+    """Return the result of a call as its tool returned it: with its commands and artifact, and marked where it ends.
 
     Raises:
         GraphBubbleUp: the tool itself asks a person, or leaves its graph.
@@ -40,6 +40,8 @@ def with_returned(message: ToolMessage, answer: CallAnswer, run: FrameworkRun) -
         return message
     if isinstance(beside.raised, GraphBubbleUp):
         raise beside.raised
+    if beside.artifact is not None:
+        message.artifact = beside.artifact
     if beside.ends and not answer.is_error:
         message.response_metadata[_DIRECT] = True
     if beside.update is None or answer.is_error:

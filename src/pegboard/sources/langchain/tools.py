@@ -121,6 +121,8 @@ def _taken(answer: Any, beside: BesideResult) -> CallResult:
     parts = cast("list[Any]", answer if isinstance(answer, list) else [answer])
     commands = [one for one in parts if type(one).__name__ == "Command"]
     if not commands:
+        artifact: object = getattr(answer, "artifact", None)
+        beside.artifact = None if isinstance(artifact, dict) else artifact
         return _result(answer)
     beside.update = parts
     found = [one for one in parts if isinstance(one, ToolMessage)]
