@@ -86,7 +86,7 @@ class Shredder:
 class Maps:
     """Maps."""
 
-    def pin(self, at: tuple[float, float], größe: int = 1) -> str:
+    def pin(self, at: tuple[float, float], größe: int = 1) -> str:  # noqa: PLC2401 - a name that providers do not take
         """Put a pin on the map."""
         RAN.append(f"pin {at} {größe}")
         return f"{größe} at {at}"
