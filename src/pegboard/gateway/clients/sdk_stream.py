@@ -10,14 +10,32 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import RootModel, ValidationError
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.gateway.clients.handshake import AskClient, Notify
+from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions, forwarder_of
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.ports import AskRefusedError
 
 if TYPE_CHECKING:
+    from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
 
+    from pegboard.gateway.protocol.board_port import Caller
+
     Context = ServerRequestContext[Any, Any]
+
+
+def outside_calls(connection: Connection, caller: Caller, questions: OpenQuestions) -> HandshakeClient:
+    """Return a client that is asked and told things outside of any call of its."""
+
+    async def notify(message: Message) -> None:
+        await connection.notify(message["method"], message["params"])
+
+    async def ask(method: str, params: JsonObject) -> JsonObject:
+        try:
+            return await connection.send_raw_request(method, params)
+        except MCPError as error:
+            raise AskRefusedError(error.error.message, code=error.error.code, data=error.error.data) from None
+
+    return HandshakeClient(connection, caller, questions, forwarder_of(connection), notify, ask)
 
 
 class _Anything(RootModel[dict[str, Any]]):

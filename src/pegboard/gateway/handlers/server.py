@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from pegboard.gateway.clients.handshake import HandshakeConnections, OpenQuestions, connection_of, forwarder_of
 from pegboard.gateway.clients.pending_calls import PendingCalls
-from pegboard.gateway.clients.sdk_stream import asker, notifier
+from pegboard.gateway.clients.sdk_stream import asker, notifier, outside_calls
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.arrivals import arrival_of
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
@@ -39,7 +39,7 @@ from pegboard.gateway.handlers.turns import Turns, begin_request
 from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
 from pegboard.gateway.notifications.tool_list import ToolListNotifier
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.board_port import CALLER, BoardPort
+from pegboard.gateway.protocol.board_port import CALLER, ONLY_CLIENT, BoardPort
 from pegboard.gateway.protocol.request_identity import TTL_MS, on_connection, request_of
 from pegboard.gateway.replicas.request_state import StateSeal
 from pegboard.support.version import __version__
@@ -161,6 +161,8 @@ class Gateway:
                 self.connections.add(connection_of(ctx.session), CALLER.get())
                 while self.early_lists:
                     self.take_over(self.early_lists.pop(), connection_of(ctx.session))
+            if ctx.method.startswith("notifications/"):
+                self._take_notification(ctx)
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
                 return {**result, "instructions": await self._instructions(ctx)}
             if not raw or not isinstance(result, dict):
@@ -170,6 +172,16 @@ class Gateway:
             raise
         except Exception as error:
             raise client_error(error, ctx.method, self.board.services.masker) from None
+
+    def _take_notification(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Note what the only client of this process says of itself: it is there, or its roots have changed (G9)."""
+        caller = CALLER.get()
+        if caller.client != ONLY_CLIENT:
+            return
+        if ctx.method == "notifications/initialized":
+            self.board.meet_client(outside_calls(connection_of(ctx.session), caller, self.questions))
+        elif ctx.method == "notifications/roots/list_changed":
+            self.board.roots_changed()
 
     def take_over(self, early: EarlyList, connection: Connection | None) -> None:
         """Notify a client of changes of what it was listed before the SDK was there; with its handshake, or without."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
+    from pegboard.ports.clients import Client
     from pegboard.ports.configuration import ServedConfiguration
 
 LOCAL = "local"
@@ -77,6 +78,18 @@ class BoardPort(Protocol):
         """Call back on an event; returns what ends that."""
         ...
 
+    def expect_client(self) -> None:
+        """Let what servers ask outside of calls wait for the only client of this process (G9)."""
+        ...
+
+    def meet_client(self, client: Client | None) -> None:
+        """Let that client answer; None where it can be asked during calls alone."""
+        ...
+
+    def roots_changed(self) -> None:
+        """Tell the servers that run that the roots of that client have changed."""
+        ...
+
     def upstream_states(self) -> Sequence[Mapping[str, Any]]:
         """Return one mapping per known connection to an upstream."""
         ...
@@ -110,6 +123,8 @@ class Caller:
         return f"{self.declared or UNNAMED}:{self.folder}" if self.folder else DEFAULT_SESSION
 
 
+ONLY_CLIENT: Final = "stdio"
+"""How a caller names the connection of the client that has started this process."""
 DEFAULT_SESSION: Final = "default"
 UNNAMED: Final = "client"
 """What a client is called that gives itself no name."""

@@ -59,6 +59,7 @@ async def serve(
     """Serve the client after what was answered early, until its input ends or ``stop`` is set."""
     gateway = Gateway(board)
     if early.modern:
+        board.meet_client(None)
         for listed in early.listed.values():
             gateway.take_over(listed, None)
     else:

@@ -18,7 +18,7 @@ from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
 from pegboard.gateway.process.setup import quiet, stopping
-from pegboard.gateway.protocol.board_port import BoardPort, Caller, chosen_agent
+from pegboard.gateway.protocol.board_port import ONLY_CLIENT, BoardPort, Caller, chosen_agent
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.stdio.line_io import LineChannel
 
@@ -43,8 +43,9 @@ async def run_stdio(
     quiet(board.services.masker)
     opened = open_sub_app(board.world, name, sub_app)
     folder = "" if session is not None else folder_digest(Path.cwd())
-    caller = Caller(agent=name, session=session, sub_app=opened, client="stdio", folder=folder)
+    caller = Caller(agent=name, session=session, sub_app=opened, client=ONLY_CLIENT, folder=folder)
     early = EarlyAnswers()
+    board.expect_client()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         channel = LineChannel(wire_in, wire_out)
         try:

@@ -18,7 +18,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import NeedsLoginError, ToolUnavailableError, UsageError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, Client
 from pegboard.ports.owned_servers import OwnedServer, ServerElsewhere, ServerOwners
 from pegboard.sources.mcp import login, requests
 from pegboard.sources.mcp.connection.connection import Connection
@@ -29,6 +29,7 @@ from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log
 from pegboard.sources.mcp.one_owner import OneOwner
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
+from pegboard.sources.mcp.wire.only_client import OnlyClient
 
 if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnPaths
@@ -111,6 +112,20 @@ class McpSource:
     def on_started(self, callback: Callable[[int], None]) -> None:
         """Call this with the number of each process that is started from now on."""
         self._settings.launches.started = callback
+
+    def expect_client(self) -> None:
+        """Let what servers ask outside of calls wait for the only client of this process (G9)."""
+        self._settings.only_client = OnlyClient()
+
+    def meet_client(self, client: Client | None) -> None:
+        """Let that client answer; None where it can be asked during calls alone."""
+        if self._settings.only_client is not None:
+            self._settings.only_client.meet(client)
+
+    def roots_changed(self) -> None:
+        """Tell the servers that run that the roots of that client have changed."""
+        if self._settings.only_client is not None:
+            self._settings.only_client.roots_changed()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""

@@ -253,6 +253,7 @@ class Connection:
         )
         live.notify = partial(self._notify, live)
         live.server_requests.ambiguous = self._serialise
+        live.server_requests.only_client = self._settings.only_client
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()

@@ -10,6 +10,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.transports.launch import Launches
+from pegboard.sources.mcp.wire.only_client import OnlyClient
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class SourceSettings:
     processes are started. ``start_timeout`` goes before the time that each server may take to start; ``patience`` is
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
-    be masked from then on.
+    be masked from then on. ``only_client`` is the one that has started this process, where there is no other.
     """
 
     mask: Callable[[str], str]
@@ -35,6 +36,7 @@ class SourceSettings:
     monotonic: Callable[[], float] = time.monotonic
     fast_path: bool = True
     asks: bool = True
+    only_client: OnlyClient | None = None
     ways: dict[str, Way] = field(default_factory=dict[str, Way])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)

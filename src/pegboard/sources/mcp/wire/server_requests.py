@@ -25,6 +25,7 @@ from mcp_types import (
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener
+from pegboard.sources.mcp.wire.only_client import OnlyClient
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 from pegboard.support.tasks import BackgroundTasks
 
@@ -38,6 +39,8 @@ ASKED: Final = {
 """The requests that a server may make of a client, and what they are called."""
 
 MESSAGE: Final = "notifications/message"
+_ROOTS: Final = "roots/list"
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 PASSED_ON: Final = frozenset({MESSAGE, "notifications/elicitation/complete"})
 """The notifications that go to the client of a call, beside progress."""
 
@@ -49,11 +52,13 @@ _SEVERAL = (
 _OVER = "The call that this belongs to is over."
 
 RequestAnswer = JSONRPCResponse | JSONRPCError
+ToServer = RequestAnswer | JSONRPCNotification
 
 
 class ServerRequests:
     """The requests of a server to the clients of the calls over one connection.
 
+    ``only_client`` is whom it means outside of calls, where there is one client alone.
     ``write`` sends it an answer, ``ambiguous`` is called where it asked while several calls were under way.
     ``logs`` takes what it logs.
     """
@@ -63,11 +68,13 @@ class ServerRequests:
         self.calls: set[Call] = set()
         self.drained = asyncio.Event()
         self.drained.set()
-        self.write: Callable[[RequestAnswer], Awaitable[None]] | None = None
+        self.only_client: OnlyClient | None = None
+        self.write: Callable[[ToServer], Awaitable[None]] | None = None
         self.ambiguous: Callable[[], None] = _nothing
         self._tasks = BackgroundTasks()
         self.logs = LogMessages(self.calls, self._tasks)
         self._open: dict[int | str, asyncio.Task[JsonObject]] = {}
+        self._outside_calls: set[asyncio.Task[JsonObject]] = set()
 
     def begin(self, call: Call) -> None:
         """Take a call that is being made."""
@@ -86,9 +93,21 @@ class ServerRequests:
         return bool(call.tasks)
 
     def close(self) -> None:
-        """Forget who listens: the connection has ended."""
+        """Forget who listens and what is asked: the connection has ended."""
+        if self.only_client is not None:
+            self.only_client.watchers.discard(self._tell_roots_changed)
+        for task in self._outside_calls:
+            task.cancel()
         self.logs.close()
         self.drained.set()
+
+    def watch_roots(self) -> None:
+        """Tell the server from now on that the roots of the only client have changed."""
+        if self.only_client is not None and not self.logs.modern:
+            self.only_client.watchers.add(self._tell_roots_changed)
+
+    def _tell_roots_changed(self) -> None:
+        self._tasks.start(self._reply(JSONRPCNotification(jsonrpc="2.0", method=_ROOTS_CHANGED)))
 
     def takes(self, message: object, call: Call | None = None) -> bool:
         """Take a message that is not of the protocol's own running; return whether it was one.
@@ -112,18 +131,23 @@ class ServerRequests:
     def _take_request(self, request: JSONRPCRequest, call: Call | None) -> None:
         if call is None or call not in self.calls:
             call = next(iter(self.calls)) if len(self.calls) == 1 else None
-        if call is None:
+        only = self.only_client if not self.calls or request.method == _ROOTS else None
+        if call is not None:
+            asked, tasks = ask(call, request.method, request.params or {}), call.tasks
+        elif only is not None:
+            asked, tasks = only.ask(request.method, request.params or {}), self._outside_calls
+        else:
             self._refuse(request)
             return
-        task = asyncio.ensure_future(ask(call, request.method, request.params or {}))
+        task = asyncio.ensure_future(asked)
         self._open[request.id] = task
-        call.tasks.add(task)
+        tasks.add(task)
 
         def done(task: asyncio.Task[JsonObject]) -> None:
-            call.tasks.discard(task)
+            tasks.discard(task)
             if self._open.get(request.id) is task:
                 del self._open[request.id]
-            if not task.cancelled() or call.over:  # else the server took it back
+            if not task.cancelled() or (call is not None and call.over):  # else the server took it back
                 self._tasks.start(self._reply(_answer(request, task)))
 
         task.add_done_callback(done)
@@ -140,7 +164,7 @@ class ServerRequests:
             self.ambiguous()
         self._tasks.start(self._reply(_error(request, _SEVERAL if self.calls else _NONE_IN_FLIGHT)))
 
-    async def _reply(self, answer: RequestAnswer) -> None:
+    async def _reply(self, answer: ToServer) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             if self.write is not None:
                 await self.write(answer)

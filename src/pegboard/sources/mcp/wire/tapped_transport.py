@@ -143,7 +143,7 @@ class TappedTransport:
     async def __aenter__(self) -> TappedStreams:
         read, write = await self._transport.__aenter__()
 
-        async def answer(message: JSONRPCResponse | JSONRPCError) -> None:
+        async def answer(message: JSONRPCResponse | JSONRPCError | JSONRPCNotification) -> None:
             await write.send(SessionMessage(message))
 
         self._live.server_requests.write = answer
