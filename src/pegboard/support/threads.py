@@ -114,8 +114,8 @@ def _as_in_thread(function: Callable[..., T], args: tuple[Any, ...], kwargs: dic
     _LOOP.set(None)  # what the function itself starts is not meant
     try:
         return function(*args, **kwargs)
-    except StopIteration as error:
-        raise RuntimeError(f"StopIteration: {error}") from error
+    except (StopIteration, GeneratorExit) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 async def settled(value: Awaitable[T]) -> T:
@@ -175,8 +175,8 @@ async def _done_by(worker: _Worker, function: Callable[..., T], args: tuple[Any,
         result, problem = None, None
         try:
             result = context.run(function, *args, **kwargs)
-        except StopIteration as error:  # a future refuses it
-            problem = RuntimeError(f"StopIteration: {error}")
+        except (StopIteration, GeneratorExit) as error:  # a future refuses the one, the other closes who awaits it
+            problem = RuntimeError(f"{type(error).__name__}: {error}")
         except BaseException as error:
             problem = error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +9,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import Tool as SingleInputTool
 
 from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result
@@ -18,7 +18,16 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
 from pegboard.sources.langchain.injection import injected_into, runtime_of, with_injected
-from pegboard.sources.signatures import Parameters, WithoutHooks, as_result, called, failure, given_up, refused_override
+from pegboard.sources.signatures import (
+    Parameters,
+    WithoutHooks,
+    as_result,
+    called,
+    failure,
+    given_up,
+    in_thread,
+    refused_override,
+)
 from pegboard.sources.stdout import plugin_output
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -51,12 +60,12 @@ class LangChainPlugin(WithoutHooks):
         try:
             with plugin_output():
                 if run is None or runtime is None:
-                    return _result(await tool.ainvoke(call))
+                    return _result(await _invoked(tool, call))
                 run.returned[f"{plugin}/{name}"] = beside
                 filled = with_injected({**call, "args": {**call["args"], **given}}, injected, runtime)
-                return _taken(await tool.ainvoke(filled, runtime.config), beside)
+                return _taken(await _invoked(tool, filled, runtime.config), beside)
         except BaseException as error:  # whatever the tool's code raises is its own failure
-            if given_up(error) or isinstance(error, asyncio.CancelledError):
+            if given_up(error):
                 raise
             beside.raised = error
             return failure(error)
@@ -114,6 +123,16 @@ def _drops_unknown_arguments(tool: BaseTool) -> bool:
     """Return whether LangChain runs a tool without the arguments that its model does not have, and says nothing."""
     model: Any = tool.args_schema
     return isinstance(model, type) and getattr(model, "model_config", EMPTY).get("extra") != "allow"
+
+
+async def _invoked(tool: BaseTool, call: Any, config: Any = None) -> Any:
+    """Return what a tool answers; a function that blocks has a thread of Pegboard's, which keeps nothing waiting."""
+    if (
+        type(tool).ainvoke in (StructuredTool.ainvoke, SingleInputTool.ainvoke)
+        and getattr(tool, "coroutine", 0) is None
+    ):
+        return await in_thread(tool.invoke, call, config)
+    return await tool.ainvoke(call, config)
 
 
 def _taken(answer: Any, beside: BesideResult) -> CallResult:
