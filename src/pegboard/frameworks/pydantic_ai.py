@@ -84,6 +84,7 @@ try:
         TextPart,
         ToolAvailabilityDeltaPart,
         ToolCallPart,
+        ToolReturn,
         ToolReturnPart,
         UserContent,
         UserPromptPart,
@@ -283,13 +284,16 @@ class SessionToolset(AbstractToolset[Any]):
             use: what uses the session.
             ctx: the run's, at whose moment toolsets that are plugins decide what they have.
         """
-        under_way = FRAMEWORK_RUN.set(None if ctx is None else FrameworkRun(context=ctx))
+        return await self._used(use, None if ctx is None else FrameworkRun(context=ctx))
+
+    async def _used(self, use: Callable[[Session], Awaitable[T]], run: FrameworkRun | None) -> T:
+        under_way = FRAMEWORK_RUN.set(run)
         try:
-            return await self._used(use)
+            return await self._waited(use)
         finally:
             FRAMEWORK_RUN.reset(under_way)
 
-    async def _used(self, use: Callable[[Session], Awaitable[T]]) -> T:
+    async def _waited(self, use: Callable[[Session], Awaitable[T]]) -> T:
         if isinstance(self._session, SyncSession):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
@@ -472,21 +476,28 @@ class SessionToolset(AbstractToolset[Any]):
         """
         if self.cut:
             raise ToolFailed(self.cut)
-        calling = _CALLING.set(ctx)
+        calling, run = _CALLING.set(ctx), FrameworkRun(context=ctx)
         try:
-            return _returned(await self._answered(name, tool_args, ctx))
+            answer = await self._answered(name, tool_args, ctx, run)
         finally:
             _CALLING.reset(calling)
+        beside = None if answer.tool is None else run.returned.get(answer.tool.id)
+        if beside is not None and beside.raised is not None:
+            raise beside.raised
+        returned = _returned(answer)
+        for own in (beside.update if beside is not None else None) or ():
+            returned = ToolReturn(returned, content=own.content, metadata=own.metadata)
+        return returned
 
-    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: AnyContext) -> CallAnswer:
+    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: AnyContext, run: FrameworkRun) -> CallAnswer:
         called, given = _of_session(ctx, name, tool_args)
         if why := await self.with_session(lambda session: _misnamed(called, given, session), ctx):
             raise ToolFailed(why)
         since, answer = (
             time.time(),
-            await self.with_session(
+            await self._used(
                 lambda session: session.call(called, own_arguments(called, given, session), call_id=ctx.tool_call_id),
-                ctx,
+                run,
             ),
         )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
@@ -505,7 +516,7 @@ class SessionToolset(AbstractToolset[Any]):
                 decided = (
                     cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
                 )
-                answer = await self.with_session(partial(_approved, approval, decided), ctx)
+                answer = await self._used(partial(_approved, approval, decided), run)
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         login = about_login(answer)

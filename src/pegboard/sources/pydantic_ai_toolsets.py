@@ -7,15 +7,17 @@ tool is unavailable but in a run that is given it, and what one run was given co
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from inspect import isawaitable
 from typing import Any, Final, cast
 
 from pydantic_ai import BinaryContent, RunContext, RunUsage, ToolReturn
-from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import (
@@ -40,10 +42,11 @@ from pegboard.core.access.settings.predicates import OF_RUN
 from pegboard.core.model.tools import CallResult, Confirmation, Frozen, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.ports.framework_runs import FRAMEWORK_RUN
+from pegboard.ports.framework_runs import FRAMEWORK_RUN, BesideResult
 from pegboard.sources.signatures import Parameters, as_result, called, failure, given_up, refused_override
 from pegboard.sources.stdout import plugin_output
 
+_LOG: Final = logging.getLogger("pegboard.sources")
 _KINDS: Final = {"unapproved": Confirmation(kind="confirm"), "external": Confirmation(kind="external")}
 _ASKS: Final = Confirmation(kind="confirm", hook=True)
 _FOR_EVERY_RUN: Final = (SetMetadataToolset, IncludeReturnSchemasToolset, DeferredLoadingToolset)
@@ -104,10 +107,21 @@ class ToolsetPlugin:
         run = replace(run, tool_name=name, tool_call_approved=run.tool_call_approved or marked)
         try:
             with plugin_output():
-                given: Any = tool.args_validator.validate_python(dict(arguments), context=run.validation_context)
+                given = await _validated(tool, arguments, run)
                 async with AsyncExitStack() as stack:
                     await stack.enter_async_context(toolset)
-                    return _result(await toolset.call_tool(name, given, run, tool))
+                    returned = await toolset.call_tool(name, given, run, tool)
+            if isinstance(returned, ToolReturn):
+                _note(f"{plugin}/{name}", BesideResult(update=[returned]))
+            return _result(returned)
+        except ModelRetry as error:
+            _note(f"{plugin}/{name}", BesideResult(raised=error))
+            return failure(error)
+        except CallDeferred:
+            raise ToolUnavailableError(
+                f"'{name}' of plugin '{plugin}' wants to be run elsewhere, of which only its own code knows. "
+                "Give it to an ExternalToolset."
+            ) from None
         except ApprovalRequired:
             raise ToolUnavailableError(
                 f"'{name}' of plugin '{plugin}' wants an approval that only its own code knows of. Mark it with "
@@ -144,7 +158,10 @@ class ToolsetPlugin:
     async def _gives(self, name: str, *_: object) -> bool | str:
         if _run_under_way() is None:
             return _WITHOUT_RUN
-        return name in (await self._given())[1] or _NOT_GIVEN
+        try:
+            return name in (await self._given())[1] or _NOT_GIVEN
+        except ToolUnavailableError as error:
+            return error.message
 
     async def _given(self) -> tuple[AbstractToolset[Any], Tools]:
         """Return the toolset as the run under way has it, and the tools that it is given; asked once at a moment."""
@@ -156,9 +173,14 @@ class ToolsetPlugin:
         return await asyncio.shield(run.decided[self])
 
     async def _asked(self, run: RunContext[Any]) -> tuple[AbstractToolset[Any], Tools]:
-        with plugin_output():
-            toolset = await (await self.toolset.for_run(run)).for_run_step(run)
-            return toolset, await toolset.get_tools(run)
+        try:
+            with plugin_output():
+                toolset = await (await self.toolset.for_run(run)).for_run_step(run)
+                return toolset, await toolset.get_tools(run)
+        except Exception as error:  # the toolset's own code may raise anything
+            raise ToolUnavailableError(
+                f"Its toolset does not say what it gives to this run: {type(error).__name__}: {error}"
+            ) from error
 
     async def aclose(self) -> None:
         """Close nothing: what the toolset holds belongs to those who made it."""
@@ -259,9 +281,38 @@ def _no_run() -> RunContext[Any]:
 
 def _context() -> RunContext[Any]:
     """Return the context of the run of pydantic-ai that is under way here, else one without dependencies."""
-    from pydantic_ai._run_context import get_current_run_context
+    return _run_under_way() or run_around()() or _no_run()
 
-    return _run_under_way() or get_current_run_context() or _no_run()
+
+@cache
+def run_around() -> Callable[[], RunContext[Any] | None]:
+    """Return what knows the run in which a program's own code uses a session."""
+    try:
+        from pydantic_ai._run_context import get_current_run_context
+    except ImportError:
+        _LOG.warning(
+            "This version of pydantic-ai does not say which run is under way: a tool of a toolset that an agent's own "
+            "code calls through a session has no dependencies. Give the session to SessionTools."
+        )
+        return lambda: None
+    return get_current_run_context
+
+
+async def _validated(tool: ToolsetTool[Any], arguments: JsonObject, run: RunContext[Any]) -> dict[str, Any]:
+    """Return the arguments of a call as its tool takes them, by its schema and by its own check."""
+    given: Any = tool.args_validator.validate_python(dict(arguments), context=run.validation_context)
+    if tool.args_validator_func is not None:
+        checked = tool.args_validator_func(run, **given)
+        if isawaitable(checked):
+            await checked
+    return given
+
+
+def _note(tool: str, beside: BesideResult) -> None:
+    """Note what the run under way does with a call beside its result."""
+    run = FRAMEWORK_RUN.get()
+    if run is not None:
+        run.returned[tool] = beside
 
 
 def _result(value: Any) -> CallResult:
