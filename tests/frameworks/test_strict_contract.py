@@ -115,8 +115,7 @@ async def test_a_loop_by_hand_reaches_gemini_in_its_openai_form(board: Pegboard)
             for turn in range(4):
                 messages.append({"role": "user", "content": f"Do number {turn}."})
                 while not loop.done or messages[-1]["role"] == "user":
-                    listed_tools: Any = [{"type": "function", "function": one} for one in functions]
-                reply = await client.chat.completions.create(**await loop.request(messages))
+                    reply = await client.chat.completions.create(**await loop.request(messages))
                     messages += await loop.answer(reply)
                     for approval in loop.waiting.values():
                         await board.approvals.allow(approval.id, by="grace")
@@ -137,13 +136,17 @@ async def test_a_session_alone_has_what_a_provider_takes(board: Pegboard) -> Non
             while messages[-1]["role"] != "assistant" or messages[-1].get("tool_calls"):
                 tools = [one.tool for one in (await session.surface()).tools if len(one.tool.description) <= 1024]
                 functions: Any = [
-                    {"name": one.wire, "description": one.description, "parameters": one.input_schema} for one in tools
+                    {
+                        "type": "function",
+                        "function": {
+                            "name": one.wire,
+                            "description": one.description,
+                            "parameters": one.input_schema,
+                        },
+                    }
+                    for one in tools
                 ]
-                reply = await client.chat.completions.create(
-                    model="gpt-5.4",
-                    messages=messages,
-                    tools=listed_tools,
-                )
+                reply = await client.chat.completions.create(model="gpt-5.4", messages=messages, tools=functions)
                 message: Any = reply.choices[0].message
                 messages.append(message.model_dump(exclude_none=True))
                 for call in message.tool_calls or ():
