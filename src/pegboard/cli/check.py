@@ -407,6 +407,7 @@ async def _problems(
     services, asked = board.services, {want.plugin for want in wants}
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
     found = [*problems, *known_problems.shared_names(services, asked), *known_problems.faults(services, asked, unfit)]
+    found += known_problems.not_tools(services, asked)
     return [*found, *(known_problems.requirements(services) if probe else ())]
 
 

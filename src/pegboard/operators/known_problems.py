@@ -111,6 +111,7 @@ async def _every(services: Services) -> AsyncIterator[Problem]:
     parts = (
         shared_names(services),
         faults(services),
+        not_tools(services),
         absent_commands(services.world, untried),
         condition_errors(services),
         requirements(services),
@@ -149,6 +150,20 @@ def faults(
             message = reason if whole else f"plugin '{plugin.name}': {reason}"
             code = "needs_login" if plugin.needs_login else "unavailable"
             yield Problem(severity="warning", code=code, message=message, place=place)
+
+
+def not_tools(services: Services, asked: Collection[str] | None = None) -> Iterator[Problem]:
+    """Yield what is public in the code of a plugin and is no tool: a warning, since its other tools work.
+
+    Args:
+        asked: only of these plugins; None is all.
+    """
+    for plugin in services.world.catalog.plugins.values():
+        if asked is None or plugin.name in asked:
+            for name, reason in plugin.not_tools.items():
+                message = f"plugin '{plugin.name}': '{name}' is public and is no tool: {reason}"
+                place = plugin.place or _named_at(services, plugin.name)
+                yield Problem(severity="warning", code="no_tool", message=message, place=place)
 
 
 def _named_at(services: Services, plugin: str) -> Place | None:

@@ -21,7 +21,7 @@ from pegboard.core.model.tools import JsonObject, variant_key
 from pegboard.ports import Fingerprint
 from pegboard.support.version import __version__
 
-_FORM: Final = 1
+_FORM: Final = 2
 """Counted up when the same code comes to another manifest, or what stands in one changes its meaning."""
 _MOST: Final = 500
 """Of how many files of a package the sizes and times count."""

@@ -84,7 +84,13 @@ def _is_whole(manifest: Manifest) -> bool:
         manifest.unavailable,
         manifest.packages,
     ]
-    schemas: list[object] = [manifest.parameters, manifest.reached_by, manifest.excluded, manifest.cut]
+    schemas: list[object] = [
+        manifest.parameters,
+        manifest.reached_by,
+        manifest.excluded,
+        manifest.cut,
+        manifest.not_tools,
+    ]
     for tool in manifest.tools:
         texts += (tool.plugin, tool.name, tool.wire, tool.description, tool.unavailable, tool.policy)
         schemas += (tool.input_schema, tool.annotations, tool.extra, tool.output_schema or {})

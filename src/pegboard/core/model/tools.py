@@ -230,7 +230,8 @@ class Manifest:
     ``package`` is how the package of a server is described, ``words`` are the commonest of its tools' names: both stay
     as they were first known, so that no hint changes with a new version (F2).
     ``excluded`` are the tools of a server that cannot be used as it lists them, each with the reason; ``cut`` is what
-    was left out of tools that can, by tool and field.
+    was left out of tools that can, by tool and field; ``not_tools`` is what is public in the code of a plugin and is
+    no tool, by its name with the reason.
     ``reached_by`` is what was learnt of how a server is reached, for its next start (G8).
     ``unavailable`` is why the plugin could not be brought in when it was asked last, and ``packages`` stands for what
     was installed then (P6).
@@ -250,6 +251,7 @@ class Manifest:
     reached_by: Mapping[str, str] = field(default=EMPTY)
     excluded: Mapping[str, str] = field(default=EMPTY)
     cut: Mapping[str, str] = field(default=EMPTY)
+    not_tools: Mapping[str, str] = field(default=EMPTY)
     unavailable: str = ""
     packages: str = ""
 
@@ -314,6 +316,7 @@ class Plugin:
         described_by: who says what its description says; nothing where that is no more than its name.
         words: the commonest words of its tools' names, as they were first known.
         instructions: how a server says that its tools are used, as clients read it.
+        not_tools: what is public in its code and is no tool, by its name with the reason.
     """
 
     name: str
@@ -337,6 +340,7 @@ class Plugin:
     described_by: DescribedBy = ""
     words: tuple[str, ...] = ()
     instructions: str = ""
+    not_tools: Mapping[str, str] = field(default=EMPTY)
 
     def variant(self, key: str) -> Variant:
         """Return what is known of the plugin under these overrides."""
@@ -392,6 +396,7 @@ class Plugin:
             unreviewed=manifest.unreviewed,
             excluded=manifest.excluded,
             cut=manifest.cut,
+            not_tools=manifest.not_tools,
         )
 
     def with_fault(self, key: str, reason: str, *, needs_login: bool = False, stale: bool = False) -> Plugin:

@@ -69,10 +69,11 @@ class WithoutHooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A plugin that is ready to be called; ``tools`` by their names."""
+    """A plugin that is ready to be called; ``tools`` by their names, and why what is public besides is none."""
 
     tools: Mapping[str, Described] = field(default=EMPTY)
     parameters: Parameters = NO_PARAMETERS
+    not_tools: Mapping[str, str] = field(default=EMPTY)
     description: str = ""
     owner: object = None
     condition: Callable[..., Any] | None = None
@@ -92,6 +93,7 @@ class Built:
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
             description=self.description,
+            not_tools=self.not_tools,
         )
 
     def _when(self, tool: Described) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ import inspect
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial, partialmethod
 from typing import Any, Protocol, cast, get_args, get_origin
 
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import ATTRIBUTE, mark_of
 from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
@@ -69,9 +71,13 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
-    threads = ObjectThreads(module=module_threads(target))
+    public = public_functions(target, plugin=plugin)
     return Built(
-        tools=as_tools(target, plugin=plugin), description=text, condition=condition_of(target), threads=threads
+        tools=public.tools,
+        not_tools=public.not_tools,
+        description=text,
+        condition=condition_of(target),
+        threads=ObjectThreads(module=module_threads(target)),
     )
 
 
@@ -87,11 +93,12 @@ def constructs(target: object, overrides: JsonObject) -> bool:
 
 
 def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> Built:
-    tools, condition = as_tools(owner, plugin=plugin), condition_of(owner)
+    public, condition = public_functions(owner, plugin=plugin), condition_of(owner)
     threads = ObjectThreads(lambda: owner, module=module_threads(target))
     threads.look()
     return Built(
-        tools=tools,
+        tools=public.tools,
+        not_tools=public.not_tools,
         parameters=parameters,
         description=summary(target),
         owner=owner,
@@ -117,51 +124,113 @@ def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObje
     return owner
 
 
-def as_tools(target: object, *, plugin: str) -> dict[str, Described]:
-    """Return the tools of something that is constructed already; raises where it has none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFunctions:
+    """What is public in something that is constructed already: the tools, and why the rest is none, by names."""
+
+    tools: Mapping[str, Described]
+    not_tools: Mapping[str, str]
+
+
+def public_functions(target: object, *, plugin: str) -> PublicFunctions:
+    """Return the tools of something that is constructed already; raises ``ToolUnavailableError`` where it has none.
+
+    What cannot be a tool takes no other with it.
+    """
     tools: dict[str, Described] = {}
+    errors: dict[str, ToolUnavailableError] = {}
     condition = condition_of(target)
-    for name, function in _functions(target, plugin):
-        if function == condition:
+    for name, function in _public(target):
+        if condition is not None and function == condition:
             continue
-        tool = described(function, name=name)
-        if tool.name in tools:
-            raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")
-        tools[tool.name] = tool
+        try:
+            tool = _described(function, name)
+            if tool.name in tools:
+                raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")
+            tools[tool.name] = tool
+        except ToolUnavailableError as error:
+            errors[name or getattr(function, "__name__", repr(function))] = error
     if not tools:
-        raise ToolUnavailableError(
-            f"plugin '{plugin}' has no public functions.",
-            hint="Tools are functions without a leading underscore that the module defines or lists in '__all__'.",
-        )
-    return tools
+        raise next(iter(errors.values()), _nothing_public(plugin))
+    return PublicFunctions(tools=Frozen(tools), not_tools=Frozen({name: error.text for name, error in errors.items()}))
 
 
-def _functions(target: object, plugin: str) -> Iterable[tuple[str, Callable[..., Any]]]:
+def _nothing_public(plugin: str) -> ToolUnavailableError:
+    return ToolUnavailableError(
+        f"plugin '{plugin}' has no public functions.",
+        hint="Tools are functions without a leading underscore that the module defines or lists in '__all__'.",
+    )
+
+
+def _described(function: object, name: str) -> Described:
+    """Return what is public as a tool; raises ``ToolUnavailableError`` for what cannot be one."""
+    if not callable(function) or inspect.isclass(function):
+        raise ToolUnavailableError(f"{function!r} stands among the tools but is not a function.")
+    try:
+        return described(function, name=name)
+    except ToolUnavailableError:
+        raise
+    except Exception as error:  # whatever an annotation, a default or a mark raises when it is read
+        called = name or getattr(function, "__name__", type(function).__name__)
+        raise ToolUnavailableError(f"function '{called}' cannot be a tool: {type(error).__name__}: {error}") from error
+
+
+def _public(target: object) -> Iterable[tuple[str, object]]:
+    """Return what is public in a target, in its order: functions, and what else looks like one."""
     if inspect.ismodule(target):
         return _of_module(target)
     if inspect.isroutine(target):
         return [("", target)]
     if isinstance(target, Mapping):
-        return [(str(k), _checked(v, plugin)) for k, v in cast("Mapping[Any, Any]", target).items()]
+        return [(str(name), value) for name, value in cast("Mapping[Any, Any]", target).items()]
     if isinstance(target, (list, tuple, set, frozenset)):
-        return [("", _checked(item, plugin)) for item in cast("Iterable[Any]", target)]
+        return [("", item) for item in cast("Iterable[Any]", target)]
     return _of_object(target)
 
 
-def _of_module(module: types.ModuleType) -> list[tuple[str, Callable[..., Any]]]:
-    """Return the functions in ``__all__``, else the public ones that the module itself defines."""
+def _of_module(module: types.ModuleType) -> list[tuple[str, object]]:
+    """Return what is in ``__all__`` and can be called, else what is public, defined here and can be called."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
-        found = [(name, getattr(module, name, None)) for name in listed]
-        return [(name, value) for name, value in found if inspect.isroutine(value)]
+        found = [(name, getattr(module, name, _Absent(name))) for name in map(str, listed)]
+        return [(name, value) for name, value in found if callable(value) and not inspect.isclass(value)]
     return [
         (name, value)
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and _is_function(value)
-        and value.__module__ == module.__name__
-        and not mark_of(value).factory
+        for name, value in list(vars(module).items())
+        if not name.startswith("_") and _is_own(value, module) and not _is_marked_factory(value)
     ]
+
+
+class _Absent:
+    """What ``__all__`` names and the module does not have; it cannot be a tool."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self) -> None:
+        """Return nothing: it is never called."""
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """Raise ``TypeError``: there is nothing that could have a signature."""
+        raise TypeError(f"'__all__' names '{self._name}', which the module does not have")
+
+
+def _is_own(value: object, module: types.ModuleType) -> bool:
+    """Return whether a value of a module is a function that it defines, or a partial or an object that acts as one."""
+    if _is_function(value):
+        return getattr(value, "__module__", None) == module.__name__
+    if isinstance(value, partial):
+        return True
+    kind = type(value)
+    return callable(value) and not inspect.isclass(value) and kind.__module__ == module.__name__
+
+
+def _is_marked_factory(value: object) -> bool:
+    try:
+        return mark_of(value).factory
+    except TypeError:  # a mark that is none: the function is described, and says so
+        return False
 
 
 def _is_function(value: object) -> bool:
@@ -173,7 +242,7 @@ def _is_function(value: object) -> bool:
     )
 
 
-def _of_object(target: object) -> list[tuple[str, Callable[..., Any]]]:
+def _of_object(target: object) -> list[tuple[str, object]]:
     """Return the public methods of an object in the order of their definition, parents first.
 
     Methods that it inherits from classes of another package are not its tools.
@@ -182,10 +251,12 @@ def _of_object(target: object) -> list[tuple[str, Callable[..., Any]]]:
     names = dict.fromkeys(
         name for owner in reversed(type(target).__mro__) if _package(owner) == package for name in owner.__dict__
     )
-    found: list[tuple[str, Callable[..., Any]]] = []
+    found: list[tuple[str, object]] = []
     for name in names:
         raw = inspect.getattr_static(type(target), name)
-        if name.startswith("_") or not (isinstance(raw, (staticmethod, classmethod)) or _is_function(raw)):
+        if name.startswith("_") or not (
+            isinstance(raw, (staticmethod, classmethod, partialmethod)) or _is_function(raw)
+        ):
             continue
         method = getattr(target, name)
         if not (name in LIFE_CYCLE and takes_nothing(method)):
@@ -195,12 +266,6 @@ def _of_object(target: object) -> list[tuple[str, Callable[..., Any]]]:
 
 def _package(owner: type) -> str:
     return owner.__module__.partition(".")[0]
-
-
-def _checked(value: object, plugin: str) -> Callable[..., Any]:
-    if callable(value) and not inspect.isclass(value):
-        return value
-    raise ToolUnavailableError(f"plugin '{plugin}': {value!r} stands among its tools but is not a function.")
 
 
 def is_factory(function: Callable[..., Any], overrides: JsonObject) -> bool:
