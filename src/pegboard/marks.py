@@ -26,7 +26,8 @@ class Mark:
     environment variables without which it is unavailable. ``guard`` sees the principal and the
     arguments before the tool runs, and returns the reason of a refusal or None (T10). ``is_available`` sees principal,
     agent and sub-app, and returns whether the tool can run now, or the reason why it cannot (T12). ``factory``
-    marks a function that is no tool but returns the tools of its plugin.
+    marks a function that is no tool but returns the tools of its plugin. ``schema`` is the JSON Schema of the
+    arguments, which the function is then given as they are, by their names.
 
     Of ``requires_confirmation`` (a person allows the call), ``user_input_fields`` (a person fills these
     parameters in) and ``external_execution`` (the call runs elsewhere) a function has at most one (T13).
@@ -51,6 +52,7 @@ class Mark:
     requires_confirmation: bool | ApprovalHook = False
     user_input_fields: Sequence[str] = ()
     external_execution: bool = False
+    schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.user_input_fields, str):
@@ -94,6 +96,7 @@ def tool(
     requires_confirmation: bool | ApprovalHook = False,
     user_input_fields: Sequence[str] = (),
     external_execution: bool = False,
+    schema: Mapping[str, Any] | None = None,
 ) -> Callable[[F], F]: ...
 
 

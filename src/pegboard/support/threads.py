@@ -166,12 +166,19 @@ def keep_this_thread() -> KeptThread | None:
     return KeptThread(worker)
 
 
+def in_waiting_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine comes to in the loop that waits for this thread, or in one of its own."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_this_thread, "loop", None)
+    return asyncio.run(work) if loop is None else asyncio.run_coroutine_threadsafe(work, loop).result()
+
+
 async def _done_by(worker: _Worker, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
     def work() -> Callable[[], None]:
+        _this_thread.loop = loop
         result, problem = None, None
         try:
             result = context.run(function, *args, **kwargs)

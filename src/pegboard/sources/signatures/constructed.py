@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, text_result
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.signatures.factories import are_functions
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import as_result, failure, takes_time
@@ -143,6 +144,9 @@ def takes_nothing(method: object) -> bool:
 # -- calls of functions ----------------------------------------------------------
 
 
+_MAKES_TOOLS: Final = (
+    "It returned functions, so it makes tools and is none. Mark it with `@tool(factory=True)`, and name it as a plugin."
+)
 HOOK_SECONDS: Final = 2.0
 """How long a hook that judges a call may take."""
 
@@ -215,6 +219,8 @@ async def _returned(
         value = await settled(value)
     if inspect.isasyncgen(value):
         value = await settled(_collected(value))
+    if are_functions(value):
+        return text_result(_MAKES_TOOLS, is_error=True)
     return await in_thread(as_result, value) if takes_time(value) else as_result(value)
 
 
@@ -235,7 +241,8 @@ def _called(function: Callable[..., Any], positional: list[Any], named: dict[str
     value = function(*positional, **named)
     if inspect.isgenerator(value):
         value = _joined(list(cast("Iterator[Any]", value)))
-    return value if inspect.isawaitable(value) or inspect.isasyncgen(value) else as_result(value)
+    pending = inspect.isawaitable(value) or inspect.isasyncgen(value) or are_functions(value)
+    return value if pending else as_result(value)
 
 
 async def _collected(parts: AsyncIterator[Any]) -> Any:

@@ -73,21 +73,28 @@ class Described:
         )
 
 
-def described(function: Callable[..., Any], *, name: str = "") -> Described:
+def described(function: Callable[..., Any], *, name: str = "", mark: Mark | None = None) -> Described:
     """Return the description that signature, annotations, docstring and mark of a function give.
 
     ``*args`` is excluded; ``**kwargs`` lets further arguments through. A parameter that JSON cannot
     express is excluded where it has a default, else ``ToolUnavailableError`` names it.
     """
-    mark = mark_of(function)
+    mark = mark_of(function) if mark is None else mark
     called = mark.name or name or getattr(function, "__name__", type(function).__name__)
     text, notes = _documented(function)
     hints, given = _signature(function, called)
+    if mark.schema is not None:
+        given, whole = _of_schema(mark.schema, given, called)
+        hints = {name: hints[name] if name == "return" else Any for name in {*given, *hints}}
+    else:
+        whole = None
     parameters = _parameters(given, hints, called)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in given.values())
     adapter = _Arguments(partial(_arguments_adapter, function, parameters, open_ended=open_ended))
-    whole = _plain_schema(parameters, open_ended=open_ended) or adapter.made().json_schema()
-    schema, confirmation = _confirmed(mark, _input_schema(whole, parameters, notes), called)
+    if whole is None:
+        written = _plain_schema(parameters, open_ended=open_ended) or adapter.made().json_schema()
+        whole = _input_schema(written, parameters, notes)
+    schema, confirmation = _confirmed(mark, whole, called)
     return Described(
         function=function,
         name=called,
@@ -99,6 +106,29 @@ def described(function: Callable[..., Any], *, name: str = "") -> Described:
         positional=tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY),
         adapter=adapter,
     )
+
+
+def _of_schema(
+    schema: Mapping[str, Any], given: Mapping[str, inspect.Parameter], called: str
+) -> tuple[Mapping[str, inspect.Parameter], JsonObject]:
+    """Return the parameters that take what a ready schema names, as it is, and the schema.
+
+    Raises ``ToolUnavailableError`` where it is no schema of an object, or names what the function does not take.
+    """
+    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or schema.get("type", "object") != "object":
+        raise _unfit(called, "its `schema` is not the JSON Schema of an object")
+    plain = {name: one.replace(annotation=Any) for name, one in given.items()}
+    if any(one.kind is one.VAR_KEYWORD for one in given.values()):
+        return plain, Frozen({**schema, "type": "object"})
+    unknown = [name for name in properties if name not in given]
+    if unknown:
+        raise _unfit(called, f"its `schema` names '{unknown[0]}', which is none of its parameters")
+    needed = [name for name, one in given.items() if one.default is one.empty and one.kind is not one.VAR_POSITIONAL]
+    demanded = schema.get("required", ())
+    if missing := [name for name in needed if name not in demanded]:
+        raise _unfit(called, f"it needs '{missing[0]}', which its `schema` does not require")
+    return plain, Frozen({**schema, "type": "object"})
 
 
 def _confirmed(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject, Confirmation | None]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, partialmethod
-from typing import Any, Protocol, cast, get_args, get_origin
+from typing import Any, Protocol, cast
 
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
-from pegboard.marks import ATTRIBUTE, mark_of
+from pegboard.marks import ATTRIBUTE, Mark, mark_of
 from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
-from pegboard.sources.signatures.functions import Described, described, hints_of, is_record, summary
+from pegboard.sources.signatures.factories import is_factory
+from pegboard.sources.signatures.functions import Described, described, summary
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
 from pegboard.sources.signatures.thread_bound import ObjectThreads, module_threads
+from pegboard.sources.signatures.tool_objects import is_tool_object, tool_object_mark
+from pegboard.support.threads import in_waiting_loop
 
 
 class Adopt(Protocol):
@@ -100,7 +101,7 @@ def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -
         tools=public.tools,
         not_tools=public.not_tools,
         parameters=parameters,
-        description=summary(target),
+        description=owner.simple_description if is_tool_object(owner) else summary(target),
         owner=owner,
         condition=condition,
         threads=threads,
@@ -110,10 +111,10 @@ def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -
 def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:
     try:
         owner = construct(maker, parameters, overrides, plugin=plugin)
-        if inspect.iscoroutine(owner):
-            import asyncio
-
-            owner = asyncio.run(owner)
+        if inspect.isgenerator(owner):
+            owner = list(cast("Iterator[Any]", owner))
+        elif inspect.isawaitable(owner) or inspect.isasyncgen(owner):
+            owner = in_waiting_loop(_settled(owner))
     except (ToolUnavailableError, ImportError):
         raise
     except Exception as error:  # whatever a constructor raises means that the plugin cannot run
@@ -122,6 +123,11 @@ def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObje
             f"plugin '{plugin}' could not be constructed: {name} raised {type(error).__name__}: {error}"
         ) from error
     return owner
+
+
+async def _settled(owner: Any) -> Any:
+    """Return what a factory comes to that is asynchronous, or yields."""
+    return [one async for one in owner] if inspect.isasyncgen(owner) else await owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +150,9 @@ def public_functions(target: object, *, plugin: str) -> PublicFunctions:
         if condition is not None and function == condition:
             continue
         try:
-            tool = _described(function, name)
+            if inspect.ismodule(target) and inspect.isroutine(function) and is_factory(function, {}):
+                raise _makes_tools(name, target)
+            tool = _described(function, name, tool_object_mark(target) if is_tool_object(target) else None)
             if tool.name in tools:
                 raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")
             tools[tool.name] = tool
@@ -155,6 +163,13 @@ def public_functions(target: object, *, plugin: str) -> PublicFunctions:
     return PublicFunctions(tools=Frozen(tools), not_tools=Frozen({name: error.text for name, error in errors.items()}))
 
 
+def _makes_tools(name: str, module: types.ModuleType) -> ToolUnavailableError:
+    return ToolUnavailableError(
+        f"function '{name}' returns functions, so it is a factory of tools.",
+        hint=f"Name it as a plugin: `python: {module.__name__}:{name}`.",
+    )
+
+
 def _nothing_public(plugin: str) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"plugin '{plugin}' has no public functions.",
@@ -162,12 +177,12 @@ def _nothing_public(plugin: str) -> ToolUnavailableError:
     )
 
 
-def _described(function: object, name: str) -> Described:
+def _described(function: object, name: str, mark: Mark | None = None) -> Described:
     """Return what is public as a tool; raises ``ToolUnavailableError`` for what cannot be one."""
     if not callable(function) or inspect.isclass(function):
         raise ToolUnavailableError(f"{function!r} stands among the tools but is not a function.")
     try:
-        return described(function, name=name)
+        return described(function, name=name, mark=mark)
     except ToolUnavailableError:
         raise
     except Exception as error:  # whatever an annotation, a default or a mark raises when it is read
@@ -185,7 +200,7 @@ def _public(target: object) -> Iterable[tuple[str, object]]:
         return [(str(name), value) for name, value in cast("Mapping[Any, Any]", target).items()]
     if isinstance(target, (list, tuple, set, frozenset)):
         return [("", item) for item in cast("Iterable[Any]", target)]
-    return _of_object(target)
+    return [("", target.run)] if is_tool_object(target) else _of_object(target)
 
 
 def _of_module(module: types.ModuleType) -> list[tuple[str, object]]:
@@ -266,64 +281,3 @@ def _of_object(target: object) -> list[tuple[str, object]]:
 
 def _package(owner: type) -> str:
     return owner.__module__.partition(".")[0]
-
-
-def is_factory(function: Callable[..., Any], overrides: JsonObject) -> bool:
-    """Return whether a function returns tools rather than being one; it is not called to find out.
-
-    So it is where it is marked, where overrides are given, where its return annotation is a
-    callable, a list of callables or a class of its own, or where it returns functions that it
-    defines itself.
-    """
-    if mark_of(function).factory or overrides:
-        return True
-    try:
-        annotation = hints_of(function).get("return", inspect.Parameter.empty)
-    except (NameError, TypeError):
-        annotation = inspect.Parameter.empty
-    return _returns_functions(function) if annotation is inspect.Parameter.empty else _callables(annotation, function)
-
-
-def _callables(annotation: Any, function: Callable[..., Any]) -> bool:
-    origin = get_origin(annotation)
-    if annotation is Callable or origin in (Callable, types.FunctionType) or annotation is types.FunctionType:
-        return True
-    if origin is not None:
-        args = [arg for arg in get_args(annotation) if arg is not Ellipsis]
-        return bool(args) and _callables(args[-1], function)
-    if annotation in (list, tuple, dict, object, Any):
-        return _returns_functions(function)
-    return (
-        isinstance(annotation, type)
-        and annotation.__module__ != "builtins"
-        and not is_record(annotation)
-        and any(inspect.isfunction(v) and not k.startswith("_") for k, v in vars(annotation).items())
-        and annotation.__module__ == function.__module__
-    )
-
-
-def _returns_functions(function: Callable[..., Any]) -> bool:
-    """Return whether the source returns functions that it defines: one, or a list, tuple or dict of them."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError):
-        return False
-    if not isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return False
-    inner = {n.name for n in ast.walk(tree) if n is not tree and isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Return) and node.value is not None:
-            match node.value:
-                case ast.List(elts=items) | ast.Tuple(elts=items):
-                    parts: list[Any] = list(items)
-                case ast.Dict(values=items):
-                    parts = list(items)
-                case value:
-                    parts = [value]
-            known = getattr(function, "__globals__", {})
-            if parts and all(
-                isinstance(part, ast.Name) and (part.id in inner or inspect.isfunction(known.get(part.id)))
-                for part in parts
-            ):
-                return True
-    return False
