@@ -17,7 +17,7 @@ from pegboard import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 MENU = {
-    "Begin": ["docs/tutorial", "docs/why-not-just", "examples/README"],
+    "Begin": ["docs/tutorial", "docs/why-not-just", "docs/coming-from", "examples/README"],
     "Use": [
         *(
             "docs/library",

@@ -224,6 +224,37 @@ RULES: dict[str, tuple[str, ...]] = {
         "named_and_disabled",
         "pegboard.yaml:1:49: loadouts.mine.disabled",
     ),
+    "L3: an agent's own loadout does not disable what it has from the start": (
+        """
+        loadouts: {mine: {extends: above}, above: {disabled: [Shell]}}
+        agents: {a: {loadout: mine, tools: [file, shell]}}
+        """,
+        "named_and_disabled",
+        "pegboard.yaml:3:43: agents.a.tools",
+        "above",
+    ),
+    "L3: nor what stands in an initial toolkit": (
+        """
+        loadouts: {mine: {disabled: [arxiv]}}
+        toolkits: {t: {tools: [file, arxiv]}}
+        agents: {a: {loadout: mine, allowed_toolkits: [t], initial_toolkits: [t]}}
+        """,
+        "named_and_disabled",
+        "pegboard.yaml:3:30: toolkits.t.tools",
+    ),
+    "P7: an agent of which everything is off has nothing": (
+        "agents: {a: {tools: [file], permissions: {file: false}}}",
+        "nothing_granted",
+        "pegboard.yaml:1:10: agents.a",
+    ),
+    "P7: also by its toolkit": (
+        """
+        toolkits: {t: {tools: [file, arxiv]}}
+        agents: {a: {allowed_toolkits: [t], permissions: {t: false}}}
+        """,
+        "nothing_granted",
+        "pegboard.yaml:3:10: agents.a",
+    ),
     "L6: the plugins of a written loadout are known": (
         "loadouts: {mine: {plugins: [docer]}}",
         "unknown_plugin",

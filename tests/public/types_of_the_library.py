@@ -8,9 +8,11 @@ from typing import Any, Literal, assert_type
 
 from pegboard import (
     Approval,
+    BuiltIn,
     Cache,
     CallAnswer,
     CallResult,
+    Category,
     ConfigError,
     Costs,
     Explanation,
@@ -86,6 +88,8 @@ async def board_of_a_program(board: Pegboard) -> None:
     await board.session(worker_scope="everyone")  # type: ignore
     assert_type(board.agent("assistant"), Agent)
     assert_type(await board.ready("clock"), None)
+    assert_type(await board.plugins(), tuple[Plugin, ...])
+    assert_type(await board.tools("assistant", principal="ada"), tuple[Tool, ...])
     assert_type(await board.forget(principal="ada", agent="assistant"), int)
     assert_type(await board.reload(), list[Problem])
     assert_type(await board.accept(by="ada"), tuple[GrantChange, ...])
@@ -175,6 +179,8 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(board.session(agent="assistant", session_id="s"), SyncSession)
     assert_type(board.agent(None), Agent)
     assert_type(board.ready(), None)
+    assert_type(board.plugins(), tuple[Plugin, ...])
+    assert_type(board.tools(), tuple[Tool, ...])
     assert_type(board.forget(principal="ada"), int)
     assert_type(board.reload(), list[Problem])
     assert_type(board.accept(by="ada"), tuple[GrantChange, ...])
@@ -264,6 +270,7 @@ def loadouts(plugin: Plugin) -> None:
     assert_type(builder, LoadoutBuilder)
     assert_type(builder.add_plugin("think").add_discoverable("docker*").disable("shell").build(), Loadout)
     registry = LoadoutRegistry([Loadout(name="reviewer", parent="minimal")])
+    assert_type(LoadoutBuilder.create("own").extends(BuiltIn.MINIMAL).include_category(Category.GIT).build(), Loadout)
     assert_type(registry.get("reviewer"), Loadout | None)
     assert_type(registry.all(), tuple[Loadout, ...])
     assert_type(registry.resolve_active("reviewer", ["git", plugin]), frozenset[str])

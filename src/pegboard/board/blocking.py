@@ -288,6 +288,8 @@ class SyncPegboard(Blocking[Board]):
 
     session = opening(Board.session)
     ready = blocking(Board.ready)
+    plugins = blocking(Board.plugins)
+    tools = blocking(Board.tools)
     forget = blocking(Board.forget)
 
     def agent(self, name: str | None) -> Agent:

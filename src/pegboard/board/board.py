@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pegboard.board import calls
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.availability import Availability
-from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
+from pegboard.board.catalog.loader import IN_PROCESS, CatalogLoader, PluginRequest
 from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.catalog.prices import ToolPrices
 from pegboard.board.catalog.registries import Loadouts, Toolkits
+from pegboard.board.discover import discover_every
 from pegboard.board.observability.audit import Events, Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations
@@ -36,7 +37,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect, activation_of
 from pegboard.errors import UsageError, agent_required
@@ -345,6 +346,43 @@ class Board:
         if not agent.provider_model or activation_of(self.services.dialects, agent) == "next_request":
             return LIBRARY
         return without_native(host_for(agent.provider_model))
+
+    async def plugins(self) -> tuple[Plugin, ...]:
+        """Return every plugin that is configured, in the order of the catalog.
+
+        Each has its ``name``, ``kind``, ``category``, ``description``, what of its ``tools`` is known, and why it is
+        ``unavailable``. Plugins of this process are asked for their tools first; servers are not started.
+
+        Returns:
+            Values that never change; a plugin that changes is another one.
+        """
+        await discover_every(self.services, IN_PROCESS)
+        return tuple(self.world.catalog.plugins.values())
+
+    async def tools(self, agent: str | None = None, *, principal: str | None = None) -> tuple[Tool, ...]:
+        """Return the tools that are known, of every plugin or of what an agent may use, loaded or not.
+
+        Plugins of this process are asked for their tools first; those of servers and of what is constructed when it is
+        loaded are known once they have answered (``ready``).
+
+        Args:
+            agent: whose, with the switches of now; None is everything that is configured.
+            principal: with the switches for this one alone, too; None is without them.
+
+        Returns:
+            The tools in the order of the catalog, those too that cannot run now.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        if agent is not None:
+            agent_of(self.world, agent)
+        await discover_every(self.services, IN_PROCESS)
+        if agent is None:
+            return tuple(self.world.catalog)
+        await self.services.compiler.refresh()
+        return self.services.compiler.of_agent(agent, principal).permitted
 
     async def ready(self, *plugins: str) -> None:
         """Start or construct plugins ahead of their first use; faults are in the catalog then.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -86,6 +87,7 @@ def _environment() -> Environment:
     filters: dict[str, Any] = environment.filters
     filters.update(
         visible=shown,
+        picture=picture_of,
         breakable=breakable,
         number=number,
         ago=ago,
@@ -226,3 +228,47 @@ def query(path: str, /, **values: object) -> str:
     """
     given = {name: value for name, value in values.items() if value not in (None, "")}
     return f"{path}?{urlencode(given)}" if given else path
+
+
+_PICTURES: Final = {
+    "dna": "DNA DOUBLE HELIX",
+    "mail": "ENVELOPE",
+    "email": "ENVELOPE",
+    "search": "LEFT-POINTING MAGNIFYING GLASS",
+    "file": "PAGE FACING UP",
+    "folder": "FILE FOLDER",
+    "database": "FILE CABINET",
+    "globe": "GLOBE WITH MERIDIANS",
+    "web": "GLOBE WITH MERIDIANS",
+    "terminal": "PERSONAL COMPUTER",
+    "shell": "PERSONAL COMPUTER",
+    "settings": "GEAR",
+    "chart": "BAR CHART",
+    "user": "BUST IN SILHOUETTE",
+    "clock": "ALARM CLOCK",
+    "calculator": "ABACUS",
+    "image": "FRAME WITH PICTURE",
+    "music": "MUSICAL NOTE",
+    "chat": "SPEECH BALLOON",
+    "cloud": "CLOUD",
+    "money": "MONEY BAG",
+}
+"""The pictures of names that icons commonly have, by their names in Unicode."""
+_PICTURE_CHARACTERS: Final = 8
+
+
+def picture_of(icon: str) -> str:
+    """Return the picture that an icon is or names, or nothing: a word beside a label would be read as part of it.
+
+    >>> picture_of("dna"), picture_of("hourglass"), picture_of("🪙"), picture_of("my-own-icon"), picture_of("dx")
+    ('🧬', '⌛', '🪙', '', '')
+    """
+    bare = icon.strip()
+    if bare and len(bare) <= _PICTURE_CHARACTERS and not any(character.isalnum() for character in bare):
+        return bare if any(unicodedata.category(character) == "So" for character in bare) else ""
+    name = bare.casefold()
+    try:
+        found = unicodedata.lookup(_PICTURES.get(name, name.replace("-", " ").replace("_", " ")).upper())
+    except (KeyError, UnicodeError):
+        return ""
+    return found if len(found) == 1 and unicodedata.category(found) == "So" else ""

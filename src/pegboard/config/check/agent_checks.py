@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pegboard.config.check.member_checks import ESSENTIAL, TOOLS, alike, check_members
@@ -10,6 +11,7 @@ from pegboard.config.check.member_names import Meaning, MemberNames
 from pegboard.config.compile import UncheckedConfig, boolean
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.sections import AgentSection
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, matches_any, merge
@@ -18,6 +20,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import HOST_TOOLS
+from pegboard.core.model.tools import Plugin
 from pegboard.problems import Place, Problem
 
 
@@ -197,10 +200,29 @@ def check_reach(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Ite
     """Yield the written agents that neither have a tool nor may load one, of those that ask for some."""
     known: Mapping[str, Loadout] = {**BUILT_IN, **config.loadouts}
     for agent in (one for name, one in config.agents.items() if name in (config.validated.section.agents or {})):
+        if _denied_whole(agent, config, specs):
+            message = f"agent '{agent.name}' has no tool and may load none: everything that it names is off."
+            hint = "Switch something on, or have a loadout that does not disable it."
+            yield warning("nothing_granted", message, agent.place, hint)
+            continue
         if (agent.loadout is not None or agent.discoverable) and not _has_something(agent, config, known, specs):
             message = f"agent '{agent.name}' has no tool and may load none: no plugin is there for what it names."
             hint = "Define plugins or servers, or name registered plugins by their names."
             yield warning("nothing_granted", message, agent.place, hint)
+
+
+def _denied_whole(agent: Agent, config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> bool:
+    """Return whether an agent that names plugins, and nothing but whole ones, is denied every one of them."""
+    kits = (config.toolkits[name].members for name in agent.allowed_toolkits if name in config.toolkits)
+    named = [split_kind(item.name)[1] for item in chain(agent.essential, agent.static, *kits)]
+    if not named or agent.host_tools or not all(name in specs for name in named):
+        return False
+    plugins = [
+        Plugin(name=spec.name, category=spec.category, default_on=spec.default_on, shared_only=spec.shared_only)
+        for spec in specs.values()
+    ]
+    permissions = CompiledPermissions(config.world(plugins), agent)
+    return not any(map(permissions.grants_unseen, plugins))
 
 
 def _has_something(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pegboard.config.check.member_names import MemberNames
@@ -11,7 +12,8 @@ from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.validation import ValidatedDocument
-from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout, merge
 from pegboard.core.model.naming import did_you_mean
 from pegboard.problems import Place, Problem
 
@@ -49,10 +51,27 @@ def check_loadouts(config: UncheckedConfig, written: Sequence[WrittenLoadout], n
             message = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
             place = config.validated.place("agents", agent.name, "loadout")
             yield warning("unknown_loadout", message, place, did_you_mean(agent.loadout, _titles(known)))
+        yield from _own_disabled(agent, config, known, names)
         part = (config.validated.section.agents or {}).get(agent.name)
         for index, pattern in enumerate(part.discoverable if part else ()):
             place = config.validated.place("agents", agent.name, "discoverable", index)
             yield from _pattern(pattern, place, plugins, names)
+
+
+def _own_disabled(
+    agent: Agent, config: UncheckedConfig, known: Mapping[str, Loadout], names: MemberNames
+) -> Iterator[Problem]:
+    """Yield what an agent has from the start, by its own lists, and its own loadout disables."""
+    if agent.loadout is None:
+        return
+    name, merged = agent.name, merge(agent.loadout, known)
+    initial = (config.toolkits[kit].members for kit in agent.initial_toolkits if kit in config.toolkits)
+    for item in chain(agent.essential, agent.static, *initial):
+        plugin = names.meaning(item.name).plugin
+        by = merged.disables(plugin) if plugin else None
+        if by is not None:
+            message = f"loadout '{by}' disables '{plugin}', which agent '{name}' has from the start; disabled wins."
+            yield warning("named_and_disabled", message, item.place, "Leave one of them out.")
 
 
 def _titles(known: Mapping[str, Loadout]) -> list[str]:
@@ -68,16 +87,16 @@ def _chain(item: WrittenLoadout, known: Mapping[str, Loadout]) -> Iterator[Probl
         message = f"loadout '{parent}' is not defined; the chain ends here."
         yield warning("unknown_parent", message, item.place("extends"), did_you_mean(parent, _titles(known)))
         return
-    chain = [loadout.name]
+    links = [loadout.name]
     above: Loadout | None = known[parent.casefold()]
     while above is not None:
-        chain.append(above.name)
+        links.append(above.name)
         if above.name.casefold() == loadout.name.casefold():
-            links = chain if len(chain) <= _SHOWN else [*chain[: _SHOWN - 2], "…", chain[-1]]
-            message = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
+            shown = links if len(links) <= _SHOWN else [*links[: _SHOWN - 2], "…", links[-1]]
+            message = f"the loadout extends itself: {' → '.join(shown)}; the chain is cut there."
             yield warning("loadout_cycle", message, item.place("extends"), "Let one of them extend nothing.")
             return
-        if above.name.casefold() in (name.casefold() for name in chain[:-1]):
+        if above.name.casefold() in (name.casefold() for name in links[:-1]):
             return
         above = known.get(above.parent.casefold()) if above.parent else None
 

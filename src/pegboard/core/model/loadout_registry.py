@@ -122,8 +122,6 @@ class LoadoutRegistry:
     ['docker']
     """
 
-    CATEGORIES = Category
-    BUILT_IN = BuiltIn
     PLUGIN_CATEGORIES = PLUGIN_CATEGORIES
 
     def __init__(self, loadouts: Iterable[Loadout] = ()) -> None:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
@@ -101,16 +101,26 @@ def construct(
     return target(**converted, **given)
 
 
+_ON_DEMAND: Final = "defer"
+_HOW_ON_DEMAND: Final = (
+    "MindRoom writes it for what is loaded on demand: here that is what stands in a toolkit of `allowed_toolkits`"
+    " that is not among `initial_toolkits`."
+)
+"""What is said of MindRoom's newer key, which stands among a tool's settings."""
+
+
 def refused_override(plugin: str, name: str, known: tuple[str, ...]) -> OverrideError:
     """Return the error for an override that a plugin does not take."""
     if not known:
         return OverrideError(
             f"plugin '{plugin}' takes no overrides, so '{name}' cannot be set.",
             override=name,
-            hint="Overrides are the parameters of a class or factory: 'python: module:Class'.",
+            hint=_HOW_ON_DEMAND
+            if name == _ON_DEMAND
+            else "Overrides are the parameters of a class or factory: 'python: module:Class'.",
         )
     guess = did_you_mean(name, known)
-    hint = f"It takes {', '.join(sorted(known))}."
+    hint = f"It takes {', '.join(sorted(known))}." if name != _ON_DEMAND else _HOW_ON_DEMAND
     return OverrideError(
         f"plugin '{plugin}' has no parameter '{name}'.", override=name, hint=f"{guess} {hint}" if guess else hint
     )
