@@ -1,0 +1,153 @@
+"""The twin of a model: what stands around each request of an equipped agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from copy import copy
+from typing import Any
+
+from agents import (
+    Model,
+    ModelProvider,
+    ModelResponse,
+    MultiProvider,
+    Usage,
+)
+from openai.types.responses import (
+    ResponseCompletedEvent,
+    ResponseOutputItemDoneEvent,
+)
+
+from pegboard.frameworks import runs
+from pegboard.frameworks.openai_agents.equipped_run import RUNNING, EquippedRun
+from pegboard.frameworks.openai_agents.items import (
+    events_of,
+    request_of,
+)
+from pegboard.frameworks.openai_agents.models import behind_twin
+from pegboard.frameworks.openai_agents.state import AgentState
+
+
+class SessionModel:
+    """What the twin of a model does around each request."""
+
+    pegboard_host: AgentState
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        """End the run that the SDK says is over: also one that failed, was cancelled, or stopped at a tool."""
+        await behind_twin(super())._cleanup_on_run_end(owner)  # noqa: SLF001
+        if (end := self.pegboard_host.owned.pop(owner, None)) is not None:
+            await end()
+
+    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
+        """Return what the model answers to a request with what the session has now."""
+        own, run, request = behind_twin(super()), _run_of(self.pegboard_host), request_of(args, given)
+        if run is None:
+            return await own.get_response(**request)
+        run.own_by(_owner_of_request())
+        if calls := run.repeated(request):
+            return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
+        request = await run.prepared(request)
+        response: ModelResponse | None = None
+        while response is None or run.asks_again():
+            try:
+                made: ModelResponse = await own.get_response(**request)
+            except Exception as error:
+                if not await run.rejects(request, error):
+                    raise
+                continue
+            run.answered(request, made.output)
+            response = made
+        await run.close()
+        return response
+
+    async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
+        """Yield what the model answers to a request with what the session has now."""
+        own, run, request = behind_twin(super()), _run_of(self.pegboard_host), request_of(args, given)
+        if run is not None:
+            run.own_by(_owner_of_request())
+        calls = run.repeated(request) if run is not None else ()
+        if run is not None and not calls:
+            request = await run.prepared(request)
+        again = not calls
+        for event in events_of(calls) if calls else ():
+            yield event
+        while again:
+            again = False
+            try:
+                async for event in own.stream_response(**request):
+                    if run is not None and isinstance(event, ResponseCompletedEvent):
+                        again = await run.completed(request, event.response)
+                    elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
+                        event.item = run.item_done(request, event.item)
+                    if not again:
+                        yield event
+            except Exception as error:
+                again = run is not None and await run.rejects(request, error)
+                if not again:
+                    raise
+
+
+class _Named(Model):
+    """A model that is known by its name until it is used."""
+
+    def __init__(self, name: str | None, host: AgentState, provider: ModelProvider | None) -> None:
+        self._name = name
+        self._host = host
+        self._provider = provider
+        self._known: Any = None
+
+    def _model(self) -> Any:
+        if self._known is None:
+            self._known = stepping((self._provider or MultiProvider()).get_model(self._name), self._host, None)
+        return self._known
+
+    def _supports_default_prompt_cache_key(self) -> bool:
+        """Return whether the SDK gives requests a key of their own for the provider's cache, as it asks a model."""
+        asked = getattr(self._model(), "_supports_default_prompt_cache_key", None)
+        return bool(asked()) if asked is not None else False
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        if self._known is not None:
+            await self._known._cleanup_on_run_end(owner)  # noqa: SLF001
+
+    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
+        return await self._model().get_response(*args, **given)
+
+    def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
+        return self._model().stream_response(*args, **given)
+
+    def get_retry_advice(self, request: Any) -> Any:
+        return self._model().get_retry_advice(request)
+
+    async def close(self) -> None:
+        if self._known is not None:
+            await self._known.close()
+
+
+def stepping(model: Any, host: AgentState, provider: ModelProvider | None) -> Model:
+    """Return the twin of a model, or of one that is known by its name."""
+    if not isinstance(model, Model):
+        return _Named(model, host, provider)
+    made = copy(model) if isinstance(model, SessionModel) else runs.twin(model, SessionModel)
+    made.pegboard_host = host
+    return made
+
+
+def _owner_of_request() -> object | None:
+    """Return what the SDK gives to a model with the end of the run whose request this is; None where it does not."""
+    try:
+        from agents.models._run_context import get_model_run_owner
+    except ImportError:
+        runs.warn_once(
+            "This version of OpenAI Agents does not say when a run is over: the turn of one that failed, or that "
+            "stopped at a tool, ends with the beginning of the next run."
+        )
+        return None
+    return get_model_run_owner()
+
+
+def _run_of(host: AgentState) -> EquippedRun | None:
+    """Return the run whose request this is, if it is one of this agent."""
+    run = RUNNING.get()
+    return run if run is not None and run.state is host and run.step is not None else None
