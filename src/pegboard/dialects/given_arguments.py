@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.written_arguments import declared_value, parsed_arguments
 
 _LONGEST: Final = 2_000
 """How many characters of a call are shown."""
@@ -148,26 +149,15 @@ def _together(first: object, second: object) -> object:
 
 
 def _typed(value: object, schema: JsonObject) -> object:
-    """Return a value in the kind that its parameter has: a text of JSON is what it says, one value a list of one."""
-    match schema.get("type"):
-        case "object":
-            return value if (inner := _object(value)) is None else inner
-        case "array":
-            return cast("object", value) if isinstance(value, list) else [value]
-        case "string" if isinstance(value, list):
-            return ",".join(map(str, cast("list[object]", value)))
-        case _:
-            return value
+    """Return a value in the kind that its parameter has; several texts for one as one text."""
+    if schema.get("type") == "string" and isinstance(value, list):
+        return ",".join(map(str, cast("list[object]", value)))
+    return declared_value(value, schema)
 
 
 def _object(value: object) -> JsonObject | None:
     """Return an object, also one that is written as a text; None for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return cast("JsonObject", value) if isinstance(value, dict) else None
+    return parsed_arguments(value) if value else None
 
 
 def _placeholder(schema: JsonObject) -> Any:

@@ -20,6 +20,7 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
+from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.surface.continuations import LIMIT, Continuation
@@ -596,11 +597,8 @@ def in_event_loop() -> bool:
 
 def arguments_of(text: object) -> dict[str, Any] | None:
     """Return the arguments that a model wrote, or None where they are no object."""
-    try:
-        found = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    found = parsed_arguments(text)
+    return None if found is None else dict(found)
 
 
 def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
     HistoryChange,
@@ -24,7 +25,6 @@ from pegboard.wire.provider_forms import (
     as_plain,
     cut_by,
     mappings,
-    parsed_arguments,
     texts_in,
 )
 from pegboard.wire.result_blocks import ResultPart, parts_of

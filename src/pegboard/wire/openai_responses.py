@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
     HistoryChange,
@@ -20,7 +21,6 @@ from pegboard.wire.provider_forms import (
     as_plain,
     cut_by,
     mappings,
-    parsed_arguments,
     texts_in,
     without_added,
     written_arguments,

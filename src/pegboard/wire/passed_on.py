@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.dialects.names import CALL, CALL_READ_ONLY
 
 THROUGH: Final = (CALL, CALL_READ_ONLY)
@@ -67,5 +68,5 @@ def passed_on(name: object, arguments: object, own: Collection[str] = ()) -> Pas
     named, given = written.get("name"), written.get("arguments")
     if not isinstance(named, str) or named in own or named in THROUGH:
         return None
-    inner = deepcopy(dict(cast("JsonObject", given))) if isinstance(given, Mapping) else {}
+    inner = deepcopy(dict(parsed_arguments(given) or {}))
     return PassedOn(name=named, arguments=inner, via=str(name), written=written)

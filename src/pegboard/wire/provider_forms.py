@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, cast
 
-from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.errors import UsageError
 
 Message = JsonObject
@@ -209,19 +209,6 @@ def mappings(value: object) -> list[JsonObject]:
 
 def _is_mapping(part: object) -> bool:
     return isinstance(part, Mapping) or hasattr(part, "model_dump")
-
-
-def parsed_arguments(written: object) -> JsonObject | None:
-    """Return the arguments that a model wrote, nothing and null being an empty object; None where they are none."""
-    if isinstance(written, Mapping):
-        return cast("JsonObject", written)
-    try:
-        found: object = json.loads(written) if isinstance(written, str) and written.strip() else None
-    except (ValueError, RecursionError):
-        return None
-    if found is None:
-        return EMPTY
-    return cast("JsonObject", found) if isinstance(found, dict) else None
 
 
 def written_arguments(written: object, *, whole: bool) -> object:

@@ -24,6 +24,7 @@ from pegboard.board.views.surface import later_policy
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.written_arguments import declared_arguments
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.commands import Load
 from pegboard.core.state.sessions import Failure, State
@@ -45,7 +46,7 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
 
     The third equal failure in a row is not executed (X3).
     """
-    call, services = _without_nulls(call), call.services
+    call, services = _declared(call, tool), call.services
     if await _passes_on(call, tool):
         inner, meta_tool = _inner(call, snapshot, tool)
         if meta_tool is not None:
@@ -53,7 +54,6 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
         return await pipeline.run(inner, snapshot)
     if tool.wire not in HOST_TOOLS:
         services.metrics.meta_called(snapshot.info.key)
-    call = replace(call, arguments=_tidied(tool, call.arguments))
     done = await _not_executed(call, snapshot, tool)
     if done is None:
         snapshot, done = await _executed(call, snapshot, tool)
@@ -64,9 +64,8 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
 
 async def decide_meta_call(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | Tool:
     """Return what a call of a meta-tool comes to without being executed, else the tool that would run."""
-    call = _without_nulls(call)
+    call = _declared(call, tool)
     if not await _passes_on(call, tool):
-        call = replace(call, arguments=_tidied(tool, call.arguments))
         return await _not_executed(call, snapshot, tool) or tool
     inner, meta_tool = _inner(call, snapshot, tool)
     if meta_tool is not None:
@@ -112,20 +111,9 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     return snapshot, CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
 
 
-def _without_nulls(call: CallRequest) -> CallRequest:
-    """Return a call of a meta-tool without arguments that are null: none of its own takes that, it means not given."""
-    if all(value is not None for value in call.arguments.values()):
-        return call
-    return replace(call, arguments={name: value for name, value in call.arguments.items() if value is not None})
-
-
-def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
-    """Return the arguments with a plain string in place of a list taken as a list of one."""
-    properties: JsonObject = tool.input_schema.get("properties", {})
-    return {
-        name: [value] if isinstance(value, str) and properties.get(name, {}).get("type") == "array" else value
-        for name, value in arguments.items()
-    }
+def _declared(call: CallRequest, tool: Tool) -> CallRequest:
+    """Return a call of a meta-tool with its arguments as its schema wants them, however the model wrote them."""
+    return replace(call, arguments=declared_arguments(call.arguments, tool.input_schema))
 
 
 async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[str]:

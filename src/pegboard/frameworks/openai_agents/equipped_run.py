@@ -34,7 +34,6 @@ from pegboard.frameworks.openai_agents.items import (
     GOES_ON,
     is_kept,
     noted,
-    read_arguments,
     real_call,
     returned,
     text_of,
@@ -273,7 +272,7 @@ class EquippedRun:
             return item
         own = {tool.name for tool in request["tools"] if not is_ours(tool)}
         own |= {handoff.tool_name for handoff in request["handoffs"]}
-        passed = passed_on(item.name, read_arguments(item.arguments), own)
+        passed = passed_on(item.name, runs.arguments_of(item.arguments), own)
         if passed is None:
             return item if item.name in own else self.state.with_arguments(item)
         made = item.model_copy(update={"name": passed.name, "arguments": json.dumps(passed.arguments)})
@@ -301,7 +300,7 @@ class EquippedRun:
             if call.type != "function_call" or getattr(call, "namespace", None):
                 continue
             self._answered.add(call.call_id)
-            index, readable = names.get(call.name), read_arguments(call.arguments) is not None
+            index, readable = names.get(call.name), runs.arguments_of(call.arguments) is not None
             if index is None:
                 names[call.name] = len(tools)
                 tools.append(self.stand_in(call.name, asks=readable))
@@ -356,7 +355,7 @@ class EquippedRun:
         """Return what the model reads of a call."""
         call_id = context.tool_call_id
         self._called.add(call_id)
-        arguments = read_arguments(text)
+        arguments = runs.arguments_of(text)
         if arguments is None:
             return f"The arguments of '{name}' are not a JSON object. It was not called."
         approved = context.is_tool_approved(name, call_id) is True

@@ -51,11 +51,6 @@ def is_kept(request: Mapping[str, Any]) -> bool:
     return bool(request.get("previous_response_id") or request.get("conversation_id"))
 
 
-def read_arguments(text: str) -> dict[str, Any] | None:
-    """Return the arguments that a model wrote, or None where they are no object."""
-    return {} if is_empty(text) else runs.arguments_of(text)
-
-
 def is_empty(text: str) -> bool:
     """Return whether a model wrote no arguments."""
     return text.strip() in ("", "null")
