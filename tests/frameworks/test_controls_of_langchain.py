@@ -20,6 +20,7 @@ from langchain.agents.middleware import (
     ToolCallLimitMiddleware,
     ToolRetryMiddleware,
 )
+from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_driver import ScriptedChat, claude
@@ -368,3 +369,22 @@ def test_a_provider_reads_byte_for_byte_what_its_model_wrote(
         assert (server.refusals, server.rewritten) == ([], 0)
     assert sent[0] == sent[1]
     assert (paid(), set(purse.streamed)) == ([3], {"load_tools", "pay"} if "stream" in way else set())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_the_run_s_configuration_chooses_keeps_the_controls(
+    opened: Callable[[Host | None], SyncSession], way: str
+) -> None:
+    """P3, D4: it is no chat model before there is a run; the limit counts, and the provider reads what it wrote."""
+    written = call("call_tool", name="pay", arguments={"amount": 3})
+    with provider(LOAD, written, written, "done") as (url, requests):
+        given: Any = {"configurable_fields": ("temperature",), "base_url": url, "api_key": "none"}
+        model: Any = init_chat_model("claude-sonnet-4-5", model_provider="anthropic", **given)
+        purse = Purse(session=opened(IN_RESULTS), through=True, way=way, first=True)
+        state = purse.run(purse.agent(model, ToolCallLimitMiddleware(tool_name="pay", run_limit=1)))
+    assert (paid(), state["messages"][-1].text) == ([3], "done")
+    assert names_of_calls(state["messages"]) == ["load_tools", "pay", "pay"]
+    blocks = [
+        block for one in requests.bodies[-1]["messages"] if one["role"] == "assistant" for block in one["content"]
+    ]
+    assert [block["name"] for block in blocks] == ["load_tools", "call_tool", "call_tool"]
