@@ -253,7 +253,7 @@ async def test_a_ready_schema_is_the_model_s_and_what_fits_arrives_as_it_is(plug
     async with session_with(plugin) as session:
         surface = await session.surface()
         assert surface.names == (name,)
-        assert surface.find(name).tool.input_schema == SCHEMA
+        assert surface.tools[0].tool.input_schema == SCHEMA
         assert (await session.call(name, {"city": "Rome"})).result.content[0]["text"] == "Rome '1'"
         assert (await session.call(name, {"city": "Rome", "days": 2})).result.content[0]["text"] == "Rome 2"
         for wrong in ({}, {"city": "rome"}, {"city": "Rome", "days": 8}):
@@ -262,7 +262,7 @@ async def test_a_ready_schema_is_the_model_s_and_what_fits_arrives_as_it_is(plug
 
 async def test_a_tool_object_has_its_own_name_and_descriptions() -> None:
     async with session_with(WeatherTool) as session:
-        assert (await session.surface()).find("weather_tool").tool.description == "Forecasts, by city."
+        assert (await session.surface()).tools[0].tool.description == "Forecasts, by city."
     async with session_with(PlainTool()) as session:
         assert (await session.surface()).names == ("plain_tool",)
         assert (await session.call("plain_tool", {"city": "Rome"})).result.content[0]["text"] == "Rome '1'"
