@@ -13,6 +13,7 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
+    UNFINISHED,
     HistoryChange,
     HistoryMark,
     Message,
@@ -73,7 +74,7 @@ class AnthropicMessages:
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
             text=texts_in(blocks),
             unfinished=given.get("stop_reason") == "pause_turn",
-            cut=cut_by("length" if given.get("stop_reason", "end_turn") is None else given.get("stop_reason")),
+            cut=cut_by(given.get("stop_reason") or UNFINISHED),
         )
 
     def text(self, text: str) -> list[Message]:

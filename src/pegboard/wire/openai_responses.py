@@ -54,12 +54,14 @@ class OpenAIResponses:
         response = given if inner is None else as_plain(inner)
         if not isinstance(response.get("output"), list):
             raise ValueError("output")
+        if response.get("status") in ("in_progress", "queued"):  # a stream that stopped
+            raise ValueError("end")
         items = mappings(response["output"])
         texts = [texts_in(item.get("content"), "output_text") for item in items if item.get("type") == "message"]
         calls = tuple(_call(item) for item in items if item.get("type") == "function_call")
         empty = not calls and not any(texts)
         cut = cut_by(as_plain(response.get("incomplete_details") or EMPTY).get("reason"))
-        if not cut and response.get("status") in ("incomplete", "in_progress"):
+        if not cut and response.get("status") == "incomplete":
             cut = cut_by("length")
         kept = tuple(_sent_back(item, whole=not cut) for item in items)
         return Reply(messages=() if empty else kept, calls=calls, text="\n".join(texts), cut=cut)

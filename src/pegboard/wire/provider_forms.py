@@ -227,6 +227,8 @@ def without_added(item: JsonObject, added: AbstractSet[str] = PARSED) -> JsonObj
     return {key: part for key, part in item.items() if part is not None and key not in added}
 
 
+UNFINISHED: Final = "unfinished"
+"""In place of the reason of a reply that has none: its stream stopped before it was whole."""
 _CUT: Final = frozenset({"length", "max_output_tokens", "max_tokens", "model_context_window_exceeded"})
 _FILTERED: Final = frozenset({"content_filter", "refusal", "safety"})
 
@@ -236,6 +238,8 @@ def cut_by(reason: object) -> str:
     word = str(reason).lower()
     if word in _CUT:
         return "The reply reached its limit of tokens within its calls. None of them has run. Make them again, shorter."
+    if word == UNFINISHED:
+        return "The reply stopped within its calls. None of them has run. Make them again."
     if word in _FILTERED:
         return "The provider's filter ended the reply within its calls. None of them has run."
     return ""
