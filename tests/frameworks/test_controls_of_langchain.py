@@ -377,14 +377,13 @@ def test_a_model_that_the_run_s_configuration_chooses_keeps_the_controls(
 ) -> None:
     """P3, D4: it is no chat model before there is a run; the limit counts, and the provider reads what it wrote."""
     written = call("call_tool", name="pay", arguments={"amount": 3})
-    with provider(LOAD, written, written, "done") as (url, requests):
-        given: Any = {"configurable_fields": ("temperature",), "base_url": url, "api_key": "none"}
+    steps = [[(one.name, dict(one.arguments))] for one in (LOAD, written, written)]
+    with StrictProvider(*steps, "done") as server:
+        given: Any = {"configurable_fields": ("temperature",), "base_url": server.url, "api_key": "none"}
         model: Any = init_chat_model("claude-sonnet-4-5", model_provider="anthropic", **given)
         purse = Purse(session=opened(IN_RESULTS), through=True, way=way, first=True)
         state = purse.run(purse.agent(model, ToolCallLimitMiddleware(tool_name="pay", run_limit=1)))
     assert (paid(), state["messages"][-1].text) == ([3], "done")
     assert names_of_calls(state["messages"]) == ["load_tools", "pay", "pay"]
-    blocks = [
-        block for one in requests.bodies[-1]["messages"] if one["role"] == "assistant" for block in one["content"]
-    ]
+    blocks = [block for one in server.bodies[-1]["messages"] if one["role"] == "assistant" for block in one["content"]]
     assert [block["name"] for block in blocks] == ["load_tools", "call_tool", "call_tool"]
