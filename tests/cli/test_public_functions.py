@@ -72,7 +72,7 @@ LISTED = {"good": good, "number": 7, "paid": paid}
 '''
 
 EXCLUDED = {
-    "unfit_x": ["guarded", "paid", "marked"],
+    "unfit_x": ["guarded", "paid", "marked", "make"],
     "unfit_x:Desk": ["locked"],
     "unfit_x:make": ["bad"],
     "unfit_x:LISTED": ["number", "paid"],

@@ -150,7 +150,7 @@ def public_functions(target: object, *, plugin: str) -> PublicFunctions:
         if condition is not None and function == condition:
             continue
         try:
-            if inspect.ismodule(target) and inspect.isroutine(function) and is_factory(function, {}):
+            if inspect.ismodule(target) and _is_factory_by_source(function):
                 raise _makes_tools(name, target)
             tool = _described(function, name, tool_object_mark(target) if is_tool_object(target) else None)
             if tool.name in tools:
@@ -245,6 +245,13 @@ def _is_marked_factory(value: object) -> bool:
     try:
         return mark_of(value).factory
     except TypeError:  # a mark that is none: the function is described, and says so
+        return False
+
+
+def _is_factory_by_source(value: object) -> bool:
+    try:
+        return inspect.isroutine(value) and is_factory(value, {})
+    except TypeError:  # a mark that is none
         return False
 
 
