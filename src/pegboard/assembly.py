@@ -34,7 +34,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError, StoreError
-from pegboard.ports import Adapters, Client, Source, Store, TokenCounter
+from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
@@ -409,18 +409,6 @@ class Pegboard(Board):
             return False
         before, self._looked_at = self._looked_at, await self._grants.stamp()
         return before != self._looked_at and await self._grants.accepted_elsewhere()
-
-    def expect_client(self) -> None:
-        """Let what servers ask outside of calls wait for the only client of this process (G9)."""
-        self._upstreams.expect_client()
-
-    def meet_client(self, client: Client | None) -> None:
-        """Let that client answer; None where it can be asked during calls alone."""
-        self._upstreams.meet_client(client)
-
-    def roots_changed(self) -> None:
-        """Tell the servers that run that the roots of that client have changed."""
-        self._upstreams.roots_changed()
 
     def upstream_states(self) -> list[dict[str, Any]]:
         """Return what is known of each connection to a server, for operators."""

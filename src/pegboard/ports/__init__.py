@@ -40,6 +40,7 @@ from pegboard.ports.requests import (
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.session_key import SessionKey
 from pegboard.ports.sources import (
+    AskingSource,
     CodeSource,
     Fingerprint,
     ListReader,
@@ -107,6 +108,7 @@ __all__ = [
     "ApprovalStore",
     "ArgumentValidator",
     "AskRefusedError",
+    "AskingSource",
     "AuditFilter",
     "AuditKind",
     "AuditPart",

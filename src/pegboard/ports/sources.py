@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.ports.calls import CallContext
+from pegboard.ports.clients import Client
 
 
 class Source(Protocol):
@@ -102,6 +103,23 @@ class SourceWithTurns(Protocol):
 
     def need(self, plugin: str) -> None:
         """Let a plugin of this name begin to start before those that no request waits for."""
+        ...
+
+
+@runtime_checkable
+class AskingSource(Protocol):
+    """A source whose servers ask clients something, also outside of any call."""
+
+    def expect_client(self) -> None:
+        """Let what servers ask outside of calls wait for the only client of this process (G9)."""
+        ...
+
+    def meet_client(self, client: Client | None) -> None:
+        """Let that client answer; None where it can be asked during calls alone."""
+        ...
+
+    def roots_changed(self) -> None:
+        """Tell the servers that run that the roots of that client have changed."""
         ...
 
 

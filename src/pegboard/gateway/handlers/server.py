@@ -25,6 +25,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from pegboard.gateway.clients.handshake import HandshakeConnections, OpenQuestions, connection_of, forwarder_of
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier, outside_calls
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
@@ -179,9 +180,12 @@ class Gateway:
         if caller.client != ONLY_CLIENT:
             return
         if ctx.method == "notifications/initialized":
-            self.board.meet_client(outside_calls(connection_of(ctx.session), caller, self.questions))
+            client = outside_calls(connection_of(ctx.session), caller, self.questions)
+            for source in asking_sources(self.board):
+                source.meet_client(client)
         elif ctx.method == "notifications/roots/list_changed":
-            self.board.roots_changed()
+            for source in asking_sources(self.board):
+                source.roots_changed()
 
     def take_over(self, early: EarlyList, connection: Connection | None) -> None:
         """Notify a client of changes of what it was listed before the SDK was there; with its handshake, or without."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
-    from pegboard.ports.clients import Client
     from pegboard.ports.configuration import ServedConfiguration
 
 LOCAL = "local"
@@ -76,18 +75,6 @@ class BoardPort(Protocol):
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back on an event; returns what ends that."""
-        ...
-
-    def expect_client(self) -> None:
-        """Let what servers ask outside of calls wait for the only client of this process (G9)."""
-        ...
-
-    def meet_client(self, client: Client | None) -> None:
-        """Let that client answer; None where it can be asked during calls alone."""
-        ...
-
-    def roots_changed(self) -> None:
-        """Tell the servers that run that the roots of that client have changed."""
         ...
 
     def upstream_states(self) -> Sequence[Mapping[str, Any]]:

@@ -28,6 +28,7 @@ import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.handlers.arrivals import came_at
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.protocol.jsonrpc import dumped
@@ -59,7 +60,8 @@ async def serve(
     """Serve the client after what was answered early, until its input ends or ``stop`` is set."""
     gateway = Gateway(board)
     if early.modern:
-        board.meet_client(None)
+        for source in asking_sources(board):
+            source.meet_client(None)
         for listed in early.listed.values():
             gateway.take_over(listed, None)
     else:

@@ -17,6 +17,7 @@ from pathlib import Path
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import ONLY_CLIENT, BoardPort, Caller, chosen_agent
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
@@ -45,7 +46,8 @@ async def run_stdio(
     folder = "" if session is not None else folder_digest(Path.cwd())
     caller = Caller(agent=name, session=session, sub_app=opened, client=ONLY_CLIENT, folder=folder)
     early = EarlyAnswers()
-    board.expect_client()
+    for source in asking_sources(board):
+        source.expect_client()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         channel = LineChannel(wire_in, wire_out)
         try:
