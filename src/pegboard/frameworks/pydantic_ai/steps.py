@@ -1,0 +1,123 @@
+"""What a session gives to a step of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelRequestPart,
+    ModelResponse,
+    ToolAvailabilityDeltaPart,
+    UserPromptPart,
+)
+from pydantic_ai.tools import ToolDefinition
+
+from pegboard.board.session import Session
+from pegboard.core.model.delivery import Host
+from pegboard.core.model.leases import LEASED
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.surface.definitions import all_defined_in, defines, definitions_ahead, not_defined
+from pegboard.core.surface.surfaces import Surface
+from pegboard.frameworks.pydantic_ai.messages import (
+    AnyContext,
+    ahead_before,
+    arguments_in,
+    defining,
+)
+from pegboard.frameworks.runs import (
+    loaded_beside,
+    misnamed,
+    rejected_of,
+)
+from pegboard.wire.passed_on import tool_called
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInputs:
+    """What is known of a step before the session is asked: at the first one of a run the message and the host."""
+
+    message: str | None
+    host: Host | None
+    revealed: frozenset[str]
+    defined: Mapping[str, JsonObject]
+
+    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool, Sequence[Tool]]:
+        """Return what goes to the model at this step, the tools of its list, and whether the history reveals them.
+
+        Last stands what is loaded beside a list that stays as it is.
+        """
+        host = session.host if self.host is None else session.adopt_host(self.host)
+        surface = await session.surface(message=self.message)
+        if host.cache is None and not host.reveals:
+            beside = await loaded_beside(session) if host.list_is_fixed else ()
+            return surface, _taken(session, [entry.tool for entry in surface.tools]), False, beside
+        tools = _taken(session, await session.wire(revealed=self.revealed))
+        if surface.focus is not None:
+            await session.surface(message=self.message)  # a wire list takes the focus away
+        if not host.reveals or not self.defined:
+            return surface, tools, host.reveals, ()
+        leased = {one.tool.wire for one in surface.tools if one.because[0] in LEASED} - self.revealed
+        beside = [tool for tool in tools if tool.wire in leased and defines(self.defined.get(tool.wire), tool)]
+        names = {tool.wire for tool in beside}
+        return surface, [tool for tool in tools if tool.wire not in names], True, beside
+
+
+def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """Return the tools without those that the provider of the model did not take."""
+    rejected = rejected_of(session, tools)
+    return [tool for tool in tools if tool.wire not in rejected] if rejected else tools
+
+
+def joining(
+    surface: Surface, ctx: AnyContext, listed: Collection[str], beside: Sequence[Tool]
+) -> list[ModelRequestPart]:
+    """Return what the first request of a run adds to the history: the tools that no list and no history has yet.
+
+    ``listed`` are those of which the history may reveal some, ``beside`` what is loaded and stands in no list.
+    """
+    anticipated = surface.anticipated if surface.ahead else ()
+    if not listed and not anticipated and not beside:
+        return []
+    if not listed:
+        known = all_defined_in((*ahead_before(ctx.messages), *defining(ctx.messages)))
+        calls = [call for one in ctx.messages if isinstance(one, ModelResponse) for call in one.tool_calls]
+        called = {tool_called(call.tool_name, arguments_in(call)) for call in calls}
+        new = {one.wire: one for one in not_defined(anticipated, known)}
+        new |= {one.wire: one for one in not_defined(beside, known, called)}
+        ahead = definitions_ahead(new.values())
+        return [UserPromptPart(ahead)] if ahead else []
+    leased = {entry.tool.id for entry in surface.tools if entry.because[0] in LEASED}
+    joined = (one.tool for one in surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
+    new = [tool.wire for tool in joined if tool.wire in listed and tool.wire not in ctx.discovered_tool_names]
+    return [ToolAvailabilityDeltaPart(tools_added=new)] if new else []
+
+
+def definition_of(tool: Tool, toolset: str | None) -> ToolDefinition:
+    """Return a tool of a session as the framework defines it."""
+    return ToolDefinition(
+        name=tool.wire,
+        description=tool.description,
+        parameters_json_schema=dict(tool.input_schema),
+        return_schema=dict(tool.output_schema) if tool.output_schema else None,
+        metadata={"plugin": tool.plugin, "annotations": dict(tool.annotations), "meta": tool.extra.get("_meta")},
+        toolset_id=toolset,
+    )
+
+
+async def definitions(names: AbstractSet[str], toolset: str | None, session: Session) -> list[ToolDefinition]:
+    """Return the definitions of tools that no list shows; of one that the session does not know, its name."""
+    known = ((name, session.known_tool(name)) for name in sorted(names))
+    return [
+        ToolDefinition(name=name, toolset_id=toolset)
+        if tool is None
+        else replace(definition_of(tool, toolset), name=name)
+        for name, tool in known
+    ]
+
+
+async def why_misnamed(name: str, arguments: dict[str, Any], session: Session) -> str:
+    """Return why a call is not run that names its tool in another form, or nothing."""
+    return misnamed(name, arguments, session)
