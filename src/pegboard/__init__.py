@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pegboard.core.access.approvals.approval import Approval as Approval
     from pegboard.core.model.delivery import Cache as Cache
     from pegboard.core.model.delivery import Host as Host
-    from pegboard.core.model.loadout_registry import BuiltIn as BuiltIn
-    from pegboard.core.model.loadout_registry import Category as Category
     from pegboard.core.model.loadout_registry import LoadoutBuilder as LoadoutBuilder
     from pegboard.core.model.loadout_registry import LoadoutRegistry as LoadoutRegistry
     from pegboard.core.model.loadouts import Loadout as Loadout
@@ -47,11 +45,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Approval": "core.access.approvals.approval",
-    "BuiltIn": "core.model.loadout_registry",
     "Cache": "core.model.delivery",
     "CallAnswer": "core.state.call_plans",
     "CallResult": "core.model.tools",
-    "Category": "core.model.loadout_registry",
     "ConfigError": "errors",
     "Costs": "core.surface.surfaces",
     "Explanation": "core.surface.explanations",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_support import Run, put
 
-from pegboard import BuiltIn, Category, LoadoutBuilder, Pegboard, turn_of_messages
+from pegboard import LoadoutBuilder, LoadoutRegistry, Pegboard, turn_of_messages
 from pegboard.console.templating import picture_of
 
 TEAM = """
@@ -117,8 +117,8 @@ async def test_a_jdai_developer_moves_in(folder: Path) -> None:
     """JD1, L5, L8: the builder, the constants, a scoped view, a runner, and what a board has."""
     mine = (
         LoadoutBuilder.create("mine")
-        .extends(BuiltIn.MINIMAL)
-        .include_category(Category.SEARCH)
+        .extends(LoadoutRegistry.BUILT_IN.MINIMAL)
+        .include_category(LoadoutRegistry.CATEGORIES.SEARCH)
         .disable("docker")
         .build()
     )

@@ -26,11 +26,11 @@ def of(*categories: str) -> set[str]:
 def test_categories_and_built_in_names_have_constants() -> None:
     """L4, L5, JD1, JD4, JD6: 13 categories and five names, as the registry has them."""
     registry = LoadoutRegistry()
-    assert [str(category) for category in Category] == list(CATEGORIES)
-    assert [loadout.name for loadout in registry.all()] == [str(name) for name in BuiltIn]
-    assert BuiltIn.DEVELOPER == "developer"
-    assert Category.GITHUB == "GitHub"
-    assert all(BuiltIn)
+    assert [str(category) for category in LoadoutRegistry.CATEGORIES] == list(CATEGORIES)
+    assert [loadout.name for loadout in registry.all()] == [str(name) for name in LoadoutRegistry.BUILT_IN]
+    assert LoadoutRegistry.BUILT_IN.DEVELOPER == "developer"
+    assert LoadoutRegistry.CATEGORIES.GITHUB == "GitHub"
+    assert all(LoadoutRegistry.BUILT_IN)
 
 
 def test_a_new_loadout_holds_nothing_but_its_name() -> None:

@@ -8,11 +8,9 @@ from typing import Any, Literal, assert_type
 
 from pegboard import (
     Approval,
-    BuiltIn,
     Cache,
     CallAnswer,
     CallResult,
-    Category,
     ConfigError,
     Costs,
     Explanation,
@@ -270,7 +268,6 @@ def loadouts(plugin: Plugin) -> None:
     assert_type(builder, LoadoutBuilder)
     assert_type(builder.add_plugin("think").add_discoverable("docker*").disable("shell").build(), Loadout)
     registry = LoadoutRegistry([Loadout(name="reviewer", parent="minimal")])
-    assert_type(LoadoutBuilder.create("own").extends(BuiltIn.MINIMAL).include_category(Category.GIT).build(), Loadout)
     assert_type(registry.get("reviewer"), Loadout | None)
     assert_type(registry.all(), tuple[Loadout, ...])
     assert_type(registry.resolve_active("reviewer", ["git", plugin]), frozenset[str])

@@ -187,7 +187,10 @@ def _discovered(view: View, arguments: JsonObject) -> Payload:
         return Payload(value=f"No plugin that is not active fits{_asked(category, keyword)}. Try other words.")
     pages = -(-len(found) // PAGE)
     if page > pages:
-        return Payload(value=f"There is no page {page}: there are {_count(pages, 'page')}.", is_error=True)
+        return Payload(
+            value=f"There is no page {page}: there {'is' if pages == 1 else 'are'} {_count(pages, 'page')}.",
+            is_error=True,
+        )
     shown = found[(page - 1) * PAGE : page * PAGE]
     more = f" Go on with page {page + 1}." if page < pages else ""
     nouns = " and ".join(f"{kind}s" for kind in dict.fromkeys(one.kind for one in found))

@@ -122,6 +122,8 @@ class LoadoutRegistry:
     ['docker']
     """
 
+    CATEGORIES = Category
+    BUILT_IN = BuiltIn
     PLUGIN_CATEGORIES = PLUGIN_CATEGORIES
 
     def __init__(self, loadouts: Iterable[Loadout] = ()) -> None:
