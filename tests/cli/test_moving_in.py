@@ -28,6 +28,20 @@ def function(name: str, text: str) -> str:
     return f'def {name}(what: str = "") -> str:\n    """{text}"""\n    return "ok"\n\n\n'
 
 
+def tool_class(name: str, text: str) -> str:
+    """Return a module with a tool as MIRA has them: a name, a line of text, a schema of its own and `run`."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    definition = {"name": name, "description": text, "input_schema": schema}
+    return f"""class Tool:
+    name = {name!r}
+    simple_description = {text!r}
+    anthropic_schema = {definition!r}
+
+    def run(self, **params):
+        return {name!r} + " in " + params["city"]
+"""
+
+
 async def names(board: Pegboard, agent: str) -> tuple[str, ...]:
     return (await (await board.session(agent=agent, session_id="s")).surface()).names
 
@@ -74,9 +88,9 @@ async def test_a_mira_user_moves_in(folder: Path) -> None:
     """MI1, MI4, MI7, MI10, T8: own loads are kept, hints have their texts, off and needed are said as there."""
     kinds = ("weather", "calendar", "email", "contacts", "stocks")
     for kind in kinds:
-        put(f"{kind}_tool.py", function(f"{kind}_tool", f"Do {kind} for anybody."))
-    plugins = {f"{kind}_tool": {"python": f"{kind}_tool"} for kind in kinds}
-    plugins["email_tool"]["requires"] = {"email_tool": ["contacts_tool/contacts_tool"]}  # type: ignore[assignment]
+        put(f"{kind}_tool.py", tool_class(f"{kind}_tool", f"Do {kind} for anybody."))
+    plugins = {f"{kind}_tool": {"python": f"{kind}_tool:Tool"} for kind in kinds}
+    plugins["email_tool"]["requires"] = {"email_tool": ["contacts_tool"]}  # type: ignore[assignment]
     agent = {
         "dialect": "invokeother",
         "essential": ["weather_tool", "invokeother_tool"],
@@ -92,6 +106,9 @@ async def test_a_mira_user_moves_in(folder: Path) -> None:
             return answer.result.content[0]["text"]
 
         surface = await session.surface()
+        answered = await session.call("weather_tool", {"city": "Rome"})
+        assert answered.result.content[0]["text"] == "weather_tool in Rome"
+        assert (await session.call("weather_tool", {})).status == "invalid_arguments"
         assert surface.hints == (
             "calendar_tool: Do calendar for anybody.",
             "email_tool: Do email for anybody.",

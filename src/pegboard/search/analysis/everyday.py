@@ -68,6 +68,8 @@ modified, uncommitted, working tree, not committed, changed files, havent saved,
   since the last commit: git status diff unstaged
 staged, stage, for the next commit, next commit: git add staged diff
 wrong files .. commit, take .. out again, unstage, undo the add: git reset
+untracked, files are .. modified, staged or: git status
+to the index, in the index: git diff staged
 branch*, zweig*, ramo, line of work, rama: git branch
 start a .. branch, line of work: git create branch
 switch to, go to the branch, check out: git checkout
@@ -303,7 +305,7 @@ resolve the error, mark .. resolved, ignore the error: update issue sentry
 
 show, zeig*, mostra, muestra, montre, list me, was sind, welche, quali, cuales, quels, quais: list get
 anlegen, erstell*, crea, crear, cree, creer, cria, criar, neu* anlegen, new, create, make a new: create
-losch*, elimina*, supprime*, borra*, cancella, apaga: delete
+losch*, elimina*, supprime*, borra*, cancella, apaga, strip, discard, purge, wipe, trash, get rid of: delete remove
 schick*, envia*, envoie*, invia, manda*: send
 such*, busca*, cherche*, cerca, trova, find, where is, procura: search find
 les*, lis, lee, leggi, was steht, what does it say, scritto: read
