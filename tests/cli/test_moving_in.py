@@ -89,8 +89,8 @@ async def test_a_mira_user_moves_in(folder: Path) -> None:
     kinds = ("weather", "calendar", "email", "contacts", "stocks")
     for kind in kinds:
         put(f"{kind}_tool.py", tool_class(f"{kind}_tool", f"Do {kind} for anybody."))
-    plugins = {f"{kind}_tool": {"python": f"{kind}_tool:Tool"} for kind in kinds}
-    plugins["email_tool"]["requires"] = {"email_tool": ["contacts_tool"]}  # type: ignore[assignment]
+    plugins = {kind: {"python": f"{kind}_tool:Tool"} for kind in kinds}
+    plugins["email"]["requires"] = {"email_tool": ["contacts/contacts_tool"]}  # type: ignore[assignment]
     agent = {
         "dialect": "invokeother",
         "essential": ["weather_tool", "invokeother_tool"],

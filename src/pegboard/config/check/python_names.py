@@ -6,14 +6,18 @@ import ast
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
+
+TOOL_OBJECT: Final = frozenset({"name", "simple_description", "run"})
+"""What a class has whose objects are one tool each."""
 
 
 def offered(target: str, folder: Path) -> frozenset[str] | None:
     """Return every name that a plugin's functions can have, or None where only running it would show.
 
     ``target`` is a module or ``module:object``; only modules beside the configuration are read. A
-    class without bases offers its methods, a function and a factory look the same,
-    so that both give None.
+    class without bases offers its methods, or is one tool with a name of its own; a function and a factory look the
+    same, so that both give None.
     """
     module, _, wanted = target.partition(":")
     tree = source_of(module, folder)
@@ -77,7 +81,23 @@ def _names_in(tree: ast.Module, wanted: str) -> frozenset[str] | None:
 def _methods(body: list[ast.stmt], wanted: str) -> frozenset[str] | None:
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name == wanted:
-            return _bound(node.body) if not node.bases and not node.keywords and not node.decorator_list else None
+            plain = not node.bases and not node.keywords and not node.decorator_list
+            found = _bound(node.body) if plain else None
+            return found if found is None or not found >= TOOL_OBJECT else _own_name(node.body)
+    return None
+
+
+def _own_name(body: list[ast.stmt]) -> frozenset[str] | None:
+    """Return the name of the one tool that the objects of a class are, as it is written in the class."""
+    for node in body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="name")], value=ast.Constant(value=str(name)))
+                | ast.AnnAssign(target=ast.Name(id="name"), value=ast.Constant(value=str(name)))
+            ):
+                return frozenset({name})
+            case _:
+                continue
     return None
 
 
