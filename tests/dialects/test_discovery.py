@@ -146,6 +146,8 @@ def test_an_unknown_category_is_said_with_those_there_are() -> None:
     assert answer.is_error
     assert answer.text().startswith("There is no category 'Sheel'. Did you mean 'Shell'? Categories: Filesystem, ")
     assert answer.text().endswith(", Money, Other.")
+    unlike = desk().ask("discover_tools", category="zzzzzzzz")
+    assert unlike.text().startswith("There is no category 'zzzzzzzz'. Categories: Filesystem, ")
 
 
 def test_there_are_ten_plugins_on_a_page() -> None:

@@ -178,8 +178,8 @@ def _discovered(view: View, arguments: JsonObject) -> Payload:
     page = int(arguments.get("page", 1))
     if category and category.casefold() not in (name.casefold() for name in _names_of_categories(view)):
         names = ", ".join(_names_of_categories(view))
-        hint = did_you_mean(category, _names_of_categories(view))
-        return Payload(value=f"There is no category '{category}'. {hint} Categories: {names}.", is_error=True)
+        sentences = (f"There is no category '{category}'.", did_you_mean(category, _names_of_categories(view)))
+        return Payload(value=" ".join((*filter(None, sentences), f"Categories: {names}.")), is_error=True)
     if not waiting:
         return Payload(value="Every plugin that is available is active already.")
     found = [one for one in waiting if _fits(one, category, keyword)]
