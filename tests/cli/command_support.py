@@ -48,7 +48,7 @@ ERROR = {
 
 
 def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
-    """Return where a JSON value differs from a shape: types, [shape of each], {key: shape}, exactly these keys."""
+    """Return where a JSON value differs from a shape: types, [shape of each], {key: shape} with exactly these keys."""
     match shape:
         case dict() if not isinstance(value, dict):
             return [f"{path}: not an object: {value!r}"]
@@ -60,7 +60,7 @@ def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
             if not isinstance(value, list):
                 return [f"{path}: not an array: {value!r}"]
             return [fault for n, item in enumerate(value) for fault in misfits(item, each, f"{path}[{n}]")]
-        case _ if isinstance(value, bool) and shape is not bool:
+        case _ if isinstance(value, bool) and bool not in (shape if isinstance(shape, tuple) else (shape,)):
             return [f"{path}: {value!r} is a boolean"]
         case _:
             return [] if isinstance(value, shape) else [f"{path}: {value!r} is no {shape}"]

@@ -159,7 +159,7 @@ def test_a_server_that_needs_longer_than_three_minutes_moves_where_its_client_wa
     path = put("home/.codex/config.toml", f"[mcp_servers.slow]\ncommand = '{command}'\nstartup_timeout_sec = 300\n")
     ran = run("init", "--install", "codex", "--json")
     assert (ran.code, ran.json["servers"], list(servers_in(path))) == (0, ["slow"], ["pegboard"])
-    assert (written()["servers"]["slow"]["start"], running(programs)) == (300, [])
+    assert (written()["servers"]["slow"]["start"], running(programs)) == ("300s", [])
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ TWINS: dict[str, object] = {
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "CodeSource": FakeSource({}),
+    "AskingSource": FakeSource({}),
     "ListReader": FakeSource({}),
     "SourceWithTurns": FakeSource({}),
     "ScopedSource": FakeSource({}),

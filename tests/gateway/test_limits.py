@@ -55,13 +55,13 @@ async def test_too_many_headers_end_the_connection(config: Path, bomb: str) -> N
 
 
 async def test_json_that_is_nested_too_deep_is_answered(config: Path) -> None:
-    """G1: as what it is to this server: no JSON."""
+    """G1: over HTTP as no JSON, over stdio as a request that is nested too deeply."""
     async with gateway(config) as running:
         answer = await raw(running.url, post(DEEP))
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert b"-32700" in answer
     said, err = await answers(await start(config), DEEP + b"\n" + line("tools/call", 2, name="echo", arguments={}))
-    assert [message.get("error", {}).get("code") for message in said] == [-32700, None]
+    assert [message.get("error", {}).get("code") for message in said] == [-32600, None]
     assert "Traceback" not in err
 
 

@@ -46,7 +46,7 @@ async def test_the_examples_give_the_three_meta_tools_of_their_document(tmp_path
         assert listed["loaded_toolkits"] == ["research"]
         sticky = await asked(client, "unload_tools", toolkit="research")
         assert (sticky["status"], sticky["tool"]) == ("sticky", "dynamic_tools")
-        unknown = await asked(client, "load_tools", toolkit="docker")
+        unknown = await asked(client, "load_tools", toolkit="dockers")
         assert (unknown["status"], "devops" in unknown["allowed_toolkits"]) == ("unknown", True)
 
 

@@ -97,7 +97,7 @@ async def test_certificates_that_cannot_be_read_are_the_reason(
     try:
         with pytest.raises(ToolUnavailableError, match="the certificates that are trusted cannot be read") as caught:
             await source.describe(ServerSpec(name="web", url="https://127.0.0.1:9/mcp", transport="http"), {})
-        assert f"SSL_CERT_FILE ({file})" in (caught.value.hint or "")
+        assert f"SSL_CERT_FILE names '{file}'" in caught.value.message
         with pytest.raises(ToolUnavailableError, match="no connection"):
             await source.describe(ServerSpec(name="near", url="http://127.0.0.1:9/mcp", transport="http"), {})
         assert text(await call(source, plain(), "echo", text="on")) == "on"

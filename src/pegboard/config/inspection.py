@@ -86,10 +86,14 @@ def inspect(
         reading = reading.without(unusable)
 
 
+_WRITTEN_WRONGLY: Final = frozenset({"bad_reference", "misplaced_reference"})
+
+
 def _unusable_servers(problems: Sequence[Problem], config: UncheckedConfig) -> dict[int, str]:
     """Return which errors cost one server only (P6): its name by the position of the problem.
 
-    Those are all errors of servers in a client's file, and in our own those of what comes from the environment.
+    Those are all errors of servers in a client's file, and in our own those of what comes from the environment. A
+    reference that is written wrongly in our own is a mistake of who wrote it.
     """
     validated = config.validated
     servers = validated.raw.get("servers")
@@ -100,6 +104,8 @@ def _unusable_servers(problems: Sequence[Problem], config: UncheckedConfig) -> d
             filled = [key for key, value in entry.items() if as_written(value) is not None] if is_mapping(entry) else ()
             own = [validated.place("servers", name, key).path for key in filled]
         for position, problem in enumerate(problems):
+            if not config.generated and problem.code in _WRITTEN_WRONGLY:
+                continue
             at = problem.place.path if problem.place and problem.severity == "error" else ""
             if any(f"{at}.".startswith((f"{path}.", f"{path}[")) for path in own):
                 found[position] = name

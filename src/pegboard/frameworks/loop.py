@@ -26,7 +26,7 @@ from pegboard.core.model.leases import LEASED
 from pegboard.core.model.model_hosts import host_for, reasons
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.active_tools import available_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.subjects import reachable
 from pegboard.core.surface.continuations import LIMIT
@@ -261,7 +261,7 @@ class Loop:
         """
         snapshot = await self._session.snapshot()
         permissions, state = snapshot.permissions, snapshot.state
-        loaded = {one.tool.wire: one.tool for one in active_tools(permissions, state).values()}
+        loaded = {tool.wire: tool for tool in available_tools(permissions, state)}
         if not self._reveals:
             self._head = {tool.wire: tool for tool in step.tools}
             return self._head, {}, loaded

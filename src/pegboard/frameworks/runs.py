@@ -21,7 +21,7 @@ from pegboard.core.model.leases import LEASED
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.model.written_arguments import parsed_arguments
-from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.active_tools import active_tools, available
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
@@ -639,9 +639,9 @@ def warn_once(text: str) -> None:
 
 
 async def loaded_beside(session: Session) -> tuple[Tool, ...]:
-    """Return what a session has loaded and its list does not have (D1)."""
+    """Return what a session has loaded, that can run now, and its list does not have (D1, P6)."""
     snapshot = await session.snapshot()
-    loaded = active_tools(snapshot.permissions, snapshot.state).values()
+    loaded = available(snapshot.permissions, active_tools(snapshot.permissions, snapshot.state).values())
     return tuple(one.tool for one in loaded if one.because[0] in LEASED)
 
 

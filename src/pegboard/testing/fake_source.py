@@ -11,7 +11,16 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine, ServerActivity, TakeList
+from pegboard.ports import (
+    CallContext,
+    Client,
+    ConnectionState,
+    Fingerprint,
+    HookAnswer,
+    PrintedLine,
+    ServerActivity,
+    TakeList,
+)
 from pegboard.ports.schedules import DueSchedule
 from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
 from pegboard.testing.fake_logins import FakeLogins
@@ -267,6 +276,15 @@ class FakeSource:
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back with the name of a plugin after :meth:`change`."""
         self._callbacks.append(callback)
+
+    def expect_client(self) -> None:
+        """Do nothing: it asks clients during calls alone."""
+
+    def meet_client(self, client: Client | None) -> None:
+        """Do nothing, as :meth:`expect_client`."""
+
+    def roots_changed(self) -> None:
+        """Do nothing, as :meth:`expect_client`."""
 
     async def aclose(self) -> None:
         """Close what classes and factories made."""

@@ -69,14 +69,16 @@ class Manifests:
             await self._store.keep_manifest(spec.name, fingerprint, manifest)
 
     async def keep_fault(self, source: Source, spec: PluginSpec, overrides: JsonObject, reason: str) -> None:
-        """Store why a plugin that is code could not be brought in, beside the tools that it had with this code (P6)."""
+        """Store why a plugin that is code could not be brought in, beside the tools that it had with this code (P6).
+
+        Nothing is stored where its code has changed: the tools that it had before stay known.
+        """
         code = _fingerprint(source, spec, overrides)
-        if code is not None:
-            before = await self.of(source, spec, overrides)
-            known = before.manifest if before is not None and not before.stale else Manifest()
-            await self._keep_of_code(
-                spec.name, code.text, replace(known, unavailable=reason, packages=installed_packages())
-            )
+        before = await self.of(source, spec, overrides)
+        if code is not None and (before is None or not before.stale):
+            known = Manifest() if before is None else before.manifest
+            failed = replace(known, unavailable=reason, packages=installed_packages())
+            await self._keep_of_code(spec.name, code.text, failed)
 
     async def lists(self, plugin: str, fingerprint: str, scope: str) -> Mapping[str, Sequence[JsonObject]]:
         """Return by kind what is stored of the lists of a server besides that of tools; raises ``StoreError``."""

@@ -56,7 +56,7 @@ def _servers(config: UncheckedConfig) -> Iterator[Problem]:
         spec = config.written[name]
         lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
         if isinstance(spec, ServerSpec) and not spec.unavailable and not lost:
-            yield from _server(part.command, part.url, name, validated, spec.references)
+            yield from check_target(part.command, part.url, name, validated, spec.references)
 
 
 def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
@@ -103,13 +103,14 @@ def _beside(name: str, plugin: str, names: MemberNames) -> str:
     return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
 
 
-def _server(
+def check_target(
     command: str | None,
     url: str | None,
     name: str,
     validated: ValidatedDocument[File],
     references: Sequence[ByReference],
 ) -> Iterator[Problem]:
+    """Yield why it is not known what a server is: a program, or an address."""
     place = validated.place("servers", name, key=True)
     begins_later = any(one.part == "url" and isinstance(one.pieces[0], Reference) for one in references)
     if command is None and url is None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 
+from pegboard.config.check.plugin_checks import check_target
 from pegboard.config.client_files.server_files import ServerFile, only_a_client_knows, read, variables_of, with_guesses
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.compile import UncheckedConfig, compiled, may_refer
@@ -157,6 +158,11 @@ def _compiled(file: ServerFile, machine: Machine) -> CompiledServers:
         client=True,
         references={path: pieces for path, pieces in expansion.references.items() if may_refer(path)},
     )
+    for name, section in validated.section.servers.items():
+        written = config.written.get(name)
+        references = written.references if isinstance(written, ServerSpec) else ()
+        for problem in check_target(section.command, section.url, name, validated, references):
+            off.setdefault(name, f"{WRONG}: it {problem.message}".rstrip("."))
     return _without(
         CompiledServers(
             specs=_started_in(config, file.spot.folder),

@@ -25,10 +25,11 @@ def tls() -> Any:
     try:
         return httpx2.create_ssl_context()
     except (OSError, ValueError) as error:
-        named = " and ".join(f"{name} ({os.environ[name]})" for name in _VARIABLES if os.environ.get(name))
+        named = " and ".join(f"{name} names '{os.environ[name]}'" for name in _VARIABLES if os.environ.get(name))
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        hint = f"Correct or unset {named}." if named else "Install the certificates of this system."
-        raise ToolUnavailableError(f"the certificates that are trusted cannot be read: {why}", hint=hint) from None
+        hint = "Correct or unset that variable." if named else "Install the certificates of this system."
+        reason = f"{named} ({why})" if named else why
+        raise ToolUnavailableError(f"the certificates that are trusted cannot be read: {reason}", hint=hint) from None
 
 
 @cache
