@@ -70,7 +70,7 @@ def test_a_switch_of_a_tool_whose_server_has_a_manifest_passes_a_strict_check(ru
     listed = run("tools", "--json")
     assert "plain__echo" in [tool["name"] for tool in listed.json], listed
     odd = ("--seen", "tool_excluded")  # it lists some tools in forms that cannot be used
-    assert run("check", "--strict", *odd, "--json").json == {"ok": True, "problems": []}
+    assert run("check", "--strict", *odd, "--json").json == {"ok": True, "problems": [], "seen": 1}
     sea(folder, {"ecko": False}, servers=servers)
     assert [problem["code"] for problem in run("check", *odd, "--json").json["problems"]] == ["unknown_switch"]
 

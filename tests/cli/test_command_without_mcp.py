@@ -88,9 +88,9 @@ def test_without_mcp_the_library_works_and_servers_are_unavailable_with_the_reas
     assert (status, logged.count(line), logged.count("\n")) == (0, 1, 1)
     assert (found, {"put_appointment", "bake_bread", "load_tools"} - set(names.split())) == ("put_appointment", set())
     appointment, bread, toolkit, tool = lines
-    assert (appointment, bread, tool) == ("noted for Monday", "baked of rye", "not_found")
+    assert (appointment, bread, tool) == ("noted for Monday", "baked of rye", "tool_unavailable")
     assert toolkit.startswith("Toolkit 'work' is not available now: git: ")
-    assert toolkit.endswith(f"the extra mcp is missing: mcp is not installed. Run {line}.")
+    assert toolkit.endswith(f"the extra mcp is missing: mcp is not installed. Run `{line}`.")
 
 
 @pytest.mark.parametrize("command", [["serve"], ["serve", "--stdio"], ["measure"], ["init", "--install", "cursor"]])
@@ -100,14 +100,14 @@ def test_without_mcp_what_needs_it_says_what_to_install_in_one_line(
     status, said, error = ran(folder, plain_python, "-m", "pegboard", *command)
     what = "pegboard " + " ".join(word for word in command if word not in ("--stdio", "cursor"))
     assert (status, said) == (6, "")
-    assert error == f"pegboard: `{what}` needs the extra mcp: mcp is not installed. Run {line}.\n"
+    assert error == f"pegboard: `{what}` needs the extra mcp: mcp is not installed. Run `{line}`.\n"
 
 
 def test_without_mcp_check_warns_where_the_servers_stand(folder: Path, plain_python: Path, line: str) -> None:
     status, said, _ = ran(folder, plain_python, "-m", "pegboard", "check", "--config", "pegboard.yaml", "--json")
     (problem,) = json.loads(said)["problems"]
     assert (status, problem["code"], problem["severity"]) == (0, "mcp_missing", "warning")
-    assert (problem["line"], problem["hint"]) == (3, f"Run {line}.")
+    assert (problem["line"], problem["hint"]) == (3, f"Run `{line}`.")
 
 
 def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path, plain_python: Path, line: str) -> None:
@@ -119,5 +119,5 @@ def test_an_mcp_of_a_framework_that_does_not_fit_counts_as_missing(folder: Path,
     env = {"PYTHONPATH": str(folder / "other")}
     status, _, error = ran(folder, plain_python, "-m", "pegboard", "serve", env=env)
     reason = "mcp 1.30.0 is installed, not 2.3 or newer below 3"
-    assert (status, error) == (6, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run {line}.\n")
+    assert (status, error) == (6, f"pegboard: `pegboard serve` needs the extra mcp: {reason}. Run `{line}`.\n")
     assert "noted for Monday\n" in ran(folder, plain_python, "-c", LIBRARY, env=env)[1]
