@@ -194,8 +194,9 @@ class OwnFilesGuard:
         if found is None:
             return ""
         argument, kind = found
-        nobody = "no tool reads or changes" if kind in access.named_paths.SECRET else "no tool changes"
-        return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, which {nobody}."
+        secret = kind in access.named_paths.SECRET
+        rule = "which no tool reads or changes" if secret else "and it is not known of this tool that it only reads"
+        return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, {rule}."
 
     async def unreadable(self, spec: PluginSpec, asked: JsonObject) -> str:
         """Return why a server is not asked to read something, a resource or a prompt, or nothing.
