@@ -69,12 +69,14 @@ class AnthropicMessages:
         if not isinstance(given.get("content"), list):
             raise ValueError("content")
         blocks = [block for block in mappings(given["content"]) if block.get("type") != "text" or block.get("text")]
+        # A message of the provider has a reason once it is whole; one that a host made of its parts may have none.
+        reason = given.get("stop_reason") or (UNFINISHED if given.get("type") == "message" else "")
         return Reply(
             messages=({"role": "assistant", "content": blocks},) if blocks else (),
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
             text=texts_in(blocks),
-            unfinished=given.get("stop_reason") == "pause_turn",
-            cut=cut_by(given.get("stop_reason") or UNFINISHED),
+            unfinished=reason == "pause_turn",
+            cut=cut_by(reason),
         )
 
     def text(self, text: str) -> list[Message]:
