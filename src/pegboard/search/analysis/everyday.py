@@ -424,7 +424,7 @@ def with_kinds(text: str) -> list[str]:
 def meant_words(text: str) -> Mapping[str, float]:
     """Return the words of tools that the everyday words of a text stand for, each with how much it counts.
 
-    >>> meant_words("which files are modified")["git"]
+    >>> meant_words("which files are modified")["diff"]
     0.7
     """
     tokens = with_kinds(text)
