@@ -98,11 +98,6 @@ class Index:
         """Return how much a word or stem counts; None is one that no row has."""
         return self.weights[term] if term is not None and term < len(self.weights) else self.unknown
 
-    def knows(self, word: str) -> bool:
-        """Return whether a word, or another with its stem, is in a row."""
-        root = self.vocabulary.known_stem(word)
-        return root is not None and self.frequency(root) > 0
-
     def by_row(self, by_number: NDArray[Any]) -> NDArray[Any]:
         """Return values by the number of a document as values by row."""
         return by_number if self.ordered else by_number[self.rows]

@@ -82,6 +82,7 @@ class ParsedQuery:
         mass: what a document could reach at most: the weights of all its words, known or not.
         known: the part of it that is of known words.
         sentences: the mass of each sentence, where there is more than one.
+        meant: words of tools that its everyday words mean, of which the index has the stem.
     """
 
     text: str
@@ -90,6 +91,7 @@ class ParsedQuery:
     mass: float
     known: float
     sentences: tuple[float, ...] = ()
+    meant: tuple[str, ...] = ()
 
 
 def head_and_tail(text: str) -> str:
@@ -200,6 +202,7 @@ class _Reading:
         self._meant: dict[str, tuple[float, float]] = {}
         self._masses: dict[int, float] = {}
         self._everyday: dict[int, float] = {}
+        self._tool_words: list[str] = []
         self._mass = self._known = 0.0
         self._proper = False
 
@@ -249,6 +252,7 @@ class _Reading:
         for word, share in meant.items():
             root = self._vocabulary.known_stem(word)
             if root is not None and self._index.frequency(root):
+                self._tool_words.append(word)
                 self._everyday[root] = max(self._everyday.get(root, 0.0), EVERYDAY * share * self._index.weight(root))
 
     def query(self, text: str) -> ParsedQuery:
@@ -262,6 +266,7 @@ class _Reading:
             sentences=tuple(self._masses.get(n, 0.0) for n in range(max(self._masses) + 1))
             if len(self._masses) > 1
             else (),
+            meant=tuple(self._tool_words),
         )
 
     def _beside(self) -> list[Term]:

@@ -111,7 +111,7 @@ class ToolRanker:
 
         query = parse_query(text, index, context.messages)
         lexical = lexical_scores(query, index)
-        fused = None if self._embedding is None else self._embedding.fused(text, context, lexical, index)
+        fused = None if self._embedding is None else self._embedding.fused(query, context, lexical, index)
         scores = lexical.scores if fused is None else fused.blend.scores
         intent = intent_of(text)
         scores = less_for_writing(scores, intent, index)

@@ -9,8 +9,10 @@ only where what may be found has them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Final, Literal
 
 from pegboard.search.analysis.words import words
@@ -315,20 +317,24 @@ change, ander*, cambia*, modifie*, andere, muda: update
 """
 
 _VALUES: Final = (
-    ("url", re.compile(r"https?://\S+|www\.\S+")),
-    ("email", re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")),
-    ("channel", re.compile(r"(?<![\w&])#[a-z][\w-]{1,40}\b")),
-    ("xlsx", re.compile(r"[\w./~-]{1,200}\.(?:xlsx|xls|xlsm|ods|csv)\b", re.IGNORECASE)),
-    ("db", re.compile(r"[\w./~-]{1,200}\.(?:db|sqlite3?)\b", re.IGNORECASE)),
-    ("issue", re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b(?!-)")),
-    ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w./-]{2,200}|(?<![\w/.])[\w-]{1,64}\.[a-z]{2,4}\b")),
-    ("repo", re.compile(r"(?<![\w/.~@])[a-z][\w.-]{1,40}/[a-z][\w.-]{1,60}(?![\w/])", re.IGNORECASE)),
-    ("sha", re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")),
-    ("cell", re.compile(r"\b[A-Z]{1,2}\d{1,4}(?::[A-Z]{1,2}\d{1,4})?\b")),
-    ("time", re.compile(r"\b\d{1,2}:\d{2}\b|\b\d{1,2}\s?[ap]m\b", re.IGNORECASE)),
-    ("number", re.compile(r"\b\d+\b")),
+    ("url", ":.", re.compile(r"https?://\S+|www\.\S+")),
+    ("email", "@", re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")),
+    ("channel", "#", re.compile(r"(?<![\w&])#[a-z][\w-]{1,40}\b")),
+    ("xlsx", ".", re.compile(r"[\w./~-]{1,200}\.(?:xlsx|xls|xlsm|ods|csv)\b", re.IGNORECASE)),
+    ("db", ".", re.compile(r"[\w./~-]{1,200}\.(?:db|sqlite3?)\b", re.IGNORECASE)),
+    ("issue", "-", re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b(?!-)")),
+    ("path", "/.", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w./-]{2,200}|(?<![\w/.])[\w-]{1,64}\.[a-z]{2,4}\b")),
+    ("repo", "/", re.compile(r"(?<![\w/.~@])[a-z][\w.-]{1,40}/[a-z][\w.-]{1,60}(?![\w/])", re.IGNORECASE)),
+    ("sha", "", re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")),
+    ("cell", "", re.compile(r"\b[A-Z]{1,2}\d{1,4}(?::[A-Z]{1,2}\d{1,4})?\b")),
+    ("time", "", re.compile(r"\b\d{1,2}:\d{2}\b|\b\d{1,2}\s?[ap]m\b", re.IGNORECASE)),
+    ("number", "", re.compile(r"\b\d+\b")),
 )
-"""Kinds of values, the most telling first: each stands in for what it matches."""
+"""Kinds of values, the most telling first: each replaces what its pattern matches.
+
+The second text has the characters of which one is in every match; it is empty where a digit is.
+"""
+_DIGIT: Final = re.compile(r"\d")
 ONE_WORD, SEVERAL = 0.7, 1.0
 """How much the words of tools count that one word, or a phrase, stands for."""
 _ANY: Final = "<word>"
@@ -366,6 +372,8 @@ obrigada desculpa
 """
 LONGEST_COURTESY: Final = 7
 """A longer text that begins with thanks or praise may ask for something behind it."""
+LONGEST_WORD: Final = 40
+"""The first word of a courtesy ends within so many characters."""
 _QUESTIONS, _POLITE, _READS, _WRITES, _COURTEOUS = (
     frozenset(text.split()) for text in (_QUESTION_WORDS, _POLITE_WORDS, _READING_VERBS, _WRITING_VERBS, _COURTESIES)
 )
@@ -414,8 +422,10 @@ def with_kinds(text: str) -> list[str]:
     ['move', '<path>', 'to', '<channel>']
     """
     found: list[str] = []
-    for name, pattern in _VALUES:
-        text = pattern.sub(f" \x00{name}\x00 ", text)
+    digits = _DIGIT.search(text) is not None
+    for name, signs, pattern in _VALUES:
+        if any(sign in text for sign in signs) if signs else digits:
+            text = pattern.sub(f" \x00{name}\x00 ", text)
     for at, part in enumerate(text.split("\x00")):
         found += [f"<{part}>"] if at % 2 else words(part)
     return found
@@ -438,10 +448,10 @@ def meant_words(text: str) -> Mapping[str, float]:
     return found
 
 
-def _beginning(token: str) -> Iterable[_Phrase]:
-    yield from _WHOLE.get(token, ())
-    for length in range(_SHORTEST, min(len(token), _LONGEST) + 1):
-        yield from _BEGUN.get(token[:length], ())
+@lru_cache(maxsize=4_096)
+def _beginning(token: str) -> tuple[_Phrase, ...]:
+    begun = (token[:length] for length in range(_SHORTEST, min(len(token), _LONGEST) + 1))
+    return (*_WHOLE.get(token, ()), *chain.from_iterable(_BEGUN.get(start, ()) for start in begun))
 
 
 def _fits(items: Sequence[str], tokens: Sequence[str], at: int) -> bool:
@@ -491,6 +501,8 @@ def is_courtesy(text: str) -> bool:
     >>> is_courtesy("sorry for the late reply"), is_courtesy("thanks, now mail it to ada@b.org")
     (True, False)
     """
+    if not _COURTEOUS.intersection(words(text.lstrip()[:LONGEST_WORD])):
+        return False
     tokens = with_kinds(text[:1_000])
     return (
         0 < len(tokens) <= LONGEST_COURTESY

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.meaning.example_vectors import ExampleVectors
     from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors
+    from pegboard.search.queries import ParsedQuery
     from pegboard.search.scores import BackgroundNearness, Fused, LexicalScores
 
 log = logging.getLogger("pegboard")
@@ -57,11 +58,11 @@ class Embedding:
             self._usual_in(index, *parts)
             self._background_of(index, parts[0])
 
-    def fused(self, query: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
+    def fused(self, query: ParsedQuery, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a query, by words, by meaning and by past use.
 
         Args:
-            query: What is searched for.
+            query: What is searched for, as the index understands it.
             context: What the host knows of the conversation.
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
@@ -71,7 +72,6 @@ class Embedding:
         """
         import numpy as np
 
-        from pegboard.search.analysis.everyday import meant_words
         from pegboard.search.meaning.vectors import gains, nearness, said
         from pegboard.search.scores import Fused, blended
 
@@ -79,19 +79,19 @@ class Embedding:
         if parts is None or not index.size:
             return None
         vectors, queries = parts
-        vector = queries.in_conversation(query, context.messages)
+        vector = queries.in_conversation(query.text, context.messages)
         alike = self._example_vectors().nearness(vector, index, vectors.table)
-        if meant := [word for word in meant_words(query) if index.knows(word)]:
-            vector = np.add(vector, np.float32(EVERYDAY) * queries.vector(" ".join(meant)), dtype=np.float32)
+        if query.meant:
+            vector = np.add(vector, np.float32(EVERYDAY) * queries.vector(" ".join(query.meant)), dtype=np.float32)
         gained = gains(context.used, vector, queries, self._by_id(index), index.size) if context.used else None
-        sentences = queries.sentences(query) if index.size <= LARGE else []
+        sentences = queries.sentences(query.text) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
         near = nearness(cosines)
         if alike is not None:
             near = np.maximum(near, np.float32(EXAMPLE) * alike)
         blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, queries)
-        said_in_query, background = said(query, vectors.table), self._background_of(index, vectors)
+        said_in_query, background = said(query.text, vectors.table), self._background_of(index, vectors)
         return Fused(blend=blend, cosines=cosines[0], said=said_in_query, usual=usual, background=background)
 
     def _example_vectors(self) -> ExampleVectors:
