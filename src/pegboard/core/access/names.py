@@ -96,7 +96,9 @@ def tools_meant(permissions: CompiledPermissions, name: str) -> tuple[Tool, ...]
 
 def name_to_load(permissions: CompiledPermissions, tool: Tool) -> str:
     """Return the name by which a model can load a tool: its wire name, or its id where others have that name (G10)."""
-    return tool.wire if len(tools_meant(permissions, tool.wire)) <= 1 else tool.id
+    alike = permissions.world.catalog.by_wire(tool.wire)
+    alone = len(alike) == 1 or sum(_reachable(permissions, other) for other in alike) <= 1
+    return tool.wire if alone else tool.id
 
 
 def resolve_called(

@@ -382,7 +382,7 @@ _QUESTIONS, _POLITE, _READS, _WRITES, _COURTEOUS = (
 @dataclass(frozen=True, slots=True)
 class _Phrase:
     items: tuple[str, ...]
-    means: tuple[str, ...]
+    means: dict[str, float]
 
 
 def _items(text: str) -> tuple[str, ...]:
@@ -407,7 +407,8 @@ def _phrases() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, Sequence[_
             if items := _items(text):
                 first = items[0]
                 known = begun.setdefault(first[:-1], []) if first.endswith("*") else whole.setdefault(first, [])
-                known.append(_Phrase(items, tuple(meant.split())))
+                weight = ONE_WORD if len(items) == 1 else SEVERAL
+                known.append(_Phrase(items, dict.fromkeys(meant.split(), weight)))
     return whole, begun
 
 
@@ -438,20 +439,27 @@ def meant_words(text: str) -> Mapping[str, float]:
     0.7
     """
     tokens = with_kinds(text)
-    found: dict[str, float] = {}
+    words_alone: dict[str, float] = {}
+    of_phrases: dict[str, float] = {}
     for at, token in enumerate(tokens):
-        for phrase in _beginning(token):
-            if _fits(phrase.items, tokens, at):
-                weight = ONE_WORD if len(phrase.items) == 1 else SEVERAL
-                for word in phrase.means:
-                    found[word] = max(found.get(word, 0.0), weight)
-    return found
+        alone, phrases = _begun_by(token)
+        words_alone |= alone
+        for phrase in phrases:
+            if _fits(phrase.items[1:], tokens, at + 1):
+                of_phrases |= phrase.means
+    return words_alone | of_phrases
 
 
 @lru_cache(maxsize=4_096)
-def _beginning(token: str) -> tuple[_Phrase, ...]:
-    begun = (token[:length] for length in range(_SHORTEST, min(len(token), _LONGEST) + 1))
-    return (*_WHOLE.get(token, ()), *chain.from_iterable(_BEGUN.get(start, ()) for start in begun))
+def _begun_by(token: str) -> tuple[Mapping[str, float], Sequence[_Phrase]]:
+    """Return what a word means alone, and the phrases that begin with it."""
+    starts = (token[:length] for length in range(_SHORTEST, min(len(token), _LONGEST) + 1))
+    found = (*_WHOLE.get(token, ()), *chain.from_iterable(_BEGUN.get(start, ()) for start in starts))
+    alone: dict[str, float] = {}
+    for phrase in found:
+        if len(phrase.items) == 1:
+            alone |= phrase.means
+    return alone, [phrase for phrase in found if len(phrase.items) > 1]
 
 
 def _fits(items: Sequence[str], tokens: Sequence[str], at: int) -> bool:

@@ -109,7 +109,7 @@ class Uses(StoreBase):
 
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
         """Return what is stored and pending, the newest last; the same object as long as nothing has changed."""
-        if not self._db.lasts:  # then nothing else writes what is pending at once
+        if not self._db.lasts and self._pending_uses.of(principal, agent):  # then nothing else writes them at once
             await self._batches.flush()
         own = key_of(principal, agent)
         stored = self._read_uses[own][1] if own in self._unchanged and self._db.hears else None
