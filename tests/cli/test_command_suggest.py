@@ -17,7 +17,7 @@ from pegboard import Pegboard
 from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
 from pegboard.stores.sql import SqliteStore
-from pegboard.stores.sql.request_rows import microseconds
+from pegboard.stores.sql.database import microseconds
 
 SERVER = Path(__file__).parent.parent / "servers" / "plain_server.py"
 TOTALS = {"loads": int, "model_calls": int, "tokens": int}

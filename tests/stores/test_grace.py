@@ -20,7 +20,7 @@ from pegboard.ports import (
     UseRecord,
 )
 from pegboard.stores.grace import GraceStore, reachability
-from pegboard.stores.sql import pending_records
+from pegboard.stores.sql import request_rows
 from pegboard.support.backoff import wait_until
 from pegboard.testing import ManualClock, MemoryStore
 
@@ -200,7 +200,7 @@ async def test_pending_records_are_bounded_and_the_oldest_are_dropped(
     store: Store, double: LosableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S2: what is dropped is counted; what may have been stored already is kept."""
-    monkeypatch.setattr(pending_records, "MOST_PENDING", 3)
+    monkeypatch.setattr(request_rows, "MOST_PENDING", 3)
     double.lose()
     await store.change_token()
     store.record_later(call("0"))

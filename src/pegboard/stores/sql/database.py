@@ -3,13 +3,14 @@
 Statements are written once, for SQLite and for PostgreSQL: ``?`` stands for each value, and a table is written as
 ``main.NAME``. In SQLite that is the table of the open file; the driver for PostgreSQL puts its schema there.
 ``clock()`` is the time by the clock of the database, in seconds since the epoch; ``group_concat(column, '')`` joins
-texts.
+texts. A moment is stored as a number of microseconds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeVar
@@ -23,6 +24,9 @@ Row = tuple[Any, ...]
 _ESCAPE: Final = "\x1a"
 _NOT_STORED: Final = re.compile("[\0\x1a\ud800-\udfff]")
 _ESCAPED: Final = re.compile("\x1a([0-9a-f]{4})")
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""From where times are counted: so that they take six bytes in a file until the year 2030, not eight."""
 
 
 class ChangedMeanwhileError(Exception):
@@ -220,6 +224,12 @@ def unescaped(value: Any) -> Any:
     if type(value) is not str or _ESCAPE not in value:
         return value
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+
+
+def microseconds(at: datetime) -> int:
+    """Return a moment in microseconds since ``EPOCH``."""
+    since = at - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 @lru_cache(maxsize=1024)

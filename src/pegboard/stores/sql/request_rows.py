@@ -1,4 +1,4 @@
-"""The form of a record in its row: numbers, and two rows of names that many records share (X4, S2).
+"""Records as rows: numbers, and two rows of names that many records share; and those that are not written yet (X4, S2).
 
 A call takes a third of what it took with its names in its own row, and is written as quickly.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from pegboard.ports import AuditRecord, CallDetails, CallNumbers
-from pegboard.stores.sql.database import insert, key_of
+from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
+from pegboard.stores.sql.cleaning import Cleaning, OldRequests
+from pegboard.stores.sql.database import EPOCH, Database, Transaction, insert, key_of, microseconds
 
 SESSION: Final = ("principal", "agent", "session")
 NAMES: Final = ("kind", "subject", "decision", "outcome", "by")
@@ -30,8 +31,6 @@ ADD_IF_KNOWN: Final = (
     " WHERE s.key = ? AND n.key = ?"
 )
 """Add a row in SQLite where its names are stored, else none."""
-EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-"""From where times are counted: so that they take six bytes in a file until the year 2030, not eight."""
 
 _FIELDS: Final = AuditRecord._fields
 _DIGEST: Final = re.compile("[0-9a-f]{16}")
@@ -51,12 +50,6 @@ _TYPES: Final = tuple(
 def names_key(*names: str) -> bytes:
     """Return the key of a row of names."""
     return bytes.fromhex(key_of(*names))
-
-
-def microseconds(at: datetime) -> int:
-    """Return a moment in microseconds since ``EPOCH``."""
-    since = at - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def session_row(record: AuditRecord) -> tuple[Any, ...]:
@@ -124,3 +117,67 @@ def _digest_text(found: bytes) -> str:
     ['0123456789abcdef', '', 'no digit']
     """
     return found.hex() if len(found) == 8 else found.removeprefix(_NO_DIGEST).decode("utf-8", "surrogatepass")
+
+
+MOST_PENDING: Final = 100_000
+"""How many are pending at most while they cannot be written; the oldest are dropped."""
+
+_FEW: Final = 4
+"""Of how many records it is tried first whether their names are stored, where no message has to be sent for that."""
+_NO_DETAILS: Final = CallDetails()
+PendingRecord = tuple[AuditRecord, CallDetails, bool]
+"""A record, what is kept beside it, and whether it is a call, which goes with its days."""
+
+
+class PendingRecords:
+    """The records that are not written yet."""
+
+    def __init__(self, database: Database, cleaning: Cleaning) -> None:
+        self._tries_few: Final = not database.answers_get_lost
+        self._cleaning: Final = cleaning
+        self.old: Final = OldRequests()
+        self.rows: list[PendingRecord] = []
+        self._pending_size = 0
+
+    @staticmethod
+    def of(decisions: Sequence[AuditRecord]) -> list[PendingRecord]:
+        """Return decisions as they are written, without details."""
+        return [(entry, _NO_DETAILS, False) for entry in decisions]
+
+    def add(self, entry: AuditRecord, details: CallDetails | None, call: bool) -> None:
+        """Take a record; of one whose details are too much to keep in memory, the numbers alone are kept."""
+        if details is not None and details.text:
+            if self._pending_size + len(details.text) > MOST_UNWRITTEN:
+                details = details._replace(text="")
+            self._pending_size += len(details.text)
+        self.rows.append((entry, details or _NO_DETAILS, call))
+
+    def take(self, most: int) -> list[PendingRecord]:
+        """Return the oldest, which are pending no longer."""
+        taken, self.rows = self.rows[:most], self.rows[most:]
+        if self._pending_size:
+            self._pending_size -= sum(len(details.text) for _, details, _ in taken)
+        return taken
+
+    def drop_surplus(self) -> int:
+        """Drop the oldest where there are too many; return how many."""
+        return len(self.take(max(0, len(self.rows) - MOST_PENDING)))
+
+    def written(self, taken: Sequence[PendingRecord]) -> None:
+        """Remove some old records where it is time to."""
+        decisions = len(taken) - sum([call for _, _, call in taken])
+        self.old.written(decisions, sum([len(details.text) for _, details, _ in taken]))
+        self._cleaning.schedule(len(taken))
+
+    async def put(self, transaction: Transaction, taken: Sequence[PendingRecord]) -> None:
+        """Write records in their order."""
+        await transaction.in_order()
+        rows, done = [request_row(*one) for one in taken], 0
+        if self._tries_few and len(rows) <= _FEW:
+            while done < len(rows) and await transaction.changed(ADD_IF_KNOWN, *rows[done]):
+                done += 1
+        if done < len(rows):
+            records = [record for record, _, _ in taken[done:]]
+            await transaction.many(ADD_SESSION, dict.fromkeys(map(session_row, records)))
+            await transaction.many(ADD_NAMES, dict.fromkeys(map(names_row, records)))
+            await transaction.many(ADD, rows[done:])

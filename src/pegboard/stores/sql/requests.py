@@ -18,8 +18,8 @@ from pegboard.ports import (
     mentions,
 )
 from pegboard.stores.sql.base import StoreBase
-from pegboard.stores.sql.database import not_open, one_of, where
-from pegboard.stores.sql.request_rows import microseconds, milliseconds, names_key, record_of
+from pegboard.stores.sql.database import microseconds, not_open, one_of, where
+from pegboard.stores.sql.request_rows import milliseconds, names_key, record_of
 
 if TYPE_CHECKING:
     from pegboard.ports import AuditFilter
