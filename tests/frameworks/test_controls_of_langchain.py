@@ -18,6 +18,7 @@ from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
     ModelFallbackMiddleware,
     ToolCallLimitMiddleware,
+    ToolErrorMiddleware,
     ToolRetryMiddleware,
 )
 from langchain.chat_models import init_chat_model
@@ -31,6 +32,7 @@ from pydantic import Field
 
 from pegboard import Host, Pegboard, SyncSession
 from pegboard.frameworks.langchain import SessionTools
+from pegboard.frameworks.runs import warn_once
 from pegboard.testing import StrictProvider
 
 CONFIG: dict[str, Any] = {
@@ -57,6 +59,9 @@ def shake(times: int) -> str:
     return "a coin"
 
 
+from langchain_core.tools import ToolException
+
+
 class _Own(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(f"it is {code}")
@@ -68,12 +73,14 @@ def drop(kind: str) -> str:
     if kind == "UnicodeDecodeError":
         b"\\xff".decode()
     kinds = {"OSError": OSError(2), "StopIteration": StopIteration(), "SystemExit": SystemExit(), "_Own": _Own(7)}
-    raise kinds[kind]
+    raise kinds.get(kind) or ToolException("it is not held")
 '''
 LOAD = call("load_tools", names=["purse"])
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 IN_RESULTS = Host(delivery=("result",))
 """Of a model whose list of tools does not change: it calls through `call_tool`."""
+KINDS = ("OSError", "UnicodeDecodeError", "StopIteration", "SystemExit", "_Own", "ToolException")
+"""What the purse raises when it is dropped."""
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 
 
@@ -285,18 +292,37 @@ def test_a_choice_of_the_tool_lists_it(purse: Purse, form: str) -> None:
 
 
 def test_a_tool_that_failed_is_tried_again(purse: Purse) -> None:
-    """P3: by a middleware behind; one before cannot know that it failed, and the model reads why."""
+    """P3: by a middleware behind or before; the tool runs each time."""
     control = ToolRetryMiddleware(max_retries=3, tools=["shake"], retry_on=(ConnectionError,), initial_delay=0)
     model = Watched(script=Script(LOAD, purse.call("shake", times=3), "done"))
     state = purse.run(purse.agent(model, control))
-    assert ([3, 3, 3] if purse.first else [3]) == module().TRIED
-    assert ("a coin" in state["messages"][-2].text) == purse.first
-    assert purse.first or "nothing fell out" in state["messages"][-2].text
+    assert module().TRIED == [3, 3, 3]
+    assert ("a coin" in state["messages"][-2].text, state["messages"][-1].text.strip()) == (True, "done")
 
 
-@pytest.mark.parametrize("kind", ["OSError", "UnicodeDecodeError", "StopIteration", "SystemExit", "_Own"])
-def test_a_middleware_behind_sees_what_kind_of_failure_it_was(
-    opened: Callable[[Host | None], SyncSession], kind: str
+@pytest.mark.parametrize("control", ["other_kind", "other_tool", "given_up", "answers"])
+def test_a_middleware_around_calls_decides_about_a_failure(purse: Purse, control: str) -> None:
+    """P3, P6: what it does not answer the model reads, as of any failure, and the run goes on."""
+    controls = {
+        "other_kind": ToolRetryMiddleware(tools=["shake"], retry_on=(ValueError,), initial_delay=0),
+        "other_tool": ToolRetryMiddleware(tools=["pay", "call_tool"], initial_delay=0),
+        "given_up": ToolRetryMiddleware(tools=["shake"], max_retries=1, initial_delay=0, on_failure="error"),
+        "answers": ToolErrorMiddleware(on_error=lambda error, request: f"{request.tool_call['name']}: {error.args[0]}"),
+    }
+    model = Watched(script=Script(LOAD, purse.call("shake", times=9), "done"))
+    state = purse.run(purse.agent(model, controls[control]))
+    read = state["messages"][-2]
+    assert ([9, 9] if control == "given_up" else [9]) == module().TRIED
+    assert ("nothing fell out" in read.text, read.status, read.name) == (True, "error", "shake")
+    assert (read.text.startswith("shake: "), state["messages"][-1].text.strip()) == (control == "answers", "done")
+
+
+@pytest.mark.parametrize("position", ["behind", "before"])
+@pytest.mark.parametrize(
+    "kind", ["OSError", "UnicodeDecodeError", "StopIteration", "SystemExit", "_Own", "ToolException"]
+)
+def test_a_middleware_sees_what_kind_of_failure_it_was(
+    opened: Callable[[Host | None], SyncSession], kind: str, position: str
 ) -> None:
     """X5: with the text that the model reads; what would end more than the call is a plain failure."""
     seen: list[Exception] = []
@@ -309,7 +335,7 @@ def test_a_middleware_behind_sees_what_kind_of_failure_it_was(
                 seen.append(error)
                 raise
 
-    purse = Purse(session=opened(IN_RESULTS), through=True, way="invoke", first=True)
+    purse = Purse(session=opened(IN_RESULTS), through=True, way="invoke", first=position == "behind")
     script = Script(LOAD, purse.call("drop", kind=kind), "done")
     state = purse.run(purse.agent(Watched(script=script), Sees()))
     read = state["messages"][-2].text
@@ -317,6 +343,21 @@ def test_a_middleware_behind_sees_what_kind_of_failure_it_was(
     shown = {"StopIteration": "RuntimeError", "SystemExit": "ToolException"}.get(kind, kind)
     assert type(seen[0]).__name__ == shown
     assert getattr(seen[0], "code", 7) == 7
+
+
+def test_without_the_error_of_langgraph_one_warning_says_where_retries_belong(
+    opened: Callable[[Host | None], SyncSession], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P6: the run goes on, and the model reads what failed."""
+    warn_once.cache_clear()
+    monkeypatch.setattr("pegboard.frameworks.langchain.session_tool._ToolInvocationError", None)
+    purse = Purse(session=opened(IN_RESULTS), through=True, way="invoke", first=False)
+    control = ToolRetryMiddleware(max_retries=3, tools=["shake"], initial_delay=0)
+    script = Script(LOAD, purse.call("shake", times=8), purse.call("shake", times=9), "done")
+    state = purse.run(purse.agent(Watched(script=script), control))
+    assert (module().TRIED, state["messages"][-1].text) == ([8, 9], "done")
+    assert "nothing fell out" in state["messages"][-2].text
+    assert sum("ToolInvocationError" in record.message for record in caplog.records) == 1
 
 
 def test_a_model_that_a_middleware_falls_back_to_makes_the_call(purse: Purse) -> None:

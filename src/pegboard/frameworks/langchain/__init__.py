@@ -72,7 +72,7 @@ try:
         with_prefix,
     )
     from pegboard.frameworks.langchain.returned import direct_answer, under_way, with_returned
-    from pegboard.frameworks.langchain.session_tool import FailedCall, SessionTool
+    from pegboard.frameworks.langchain.session_tool import SessionTool, failed, failure
 except ImportError as error:
     from pegboard.support.installed import install_line
 
@@ -159,7 +159,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return handler(request)
-        run, since, failed = self._run_of(request), time.time(), FailedCall()
+        run, since = self._run_of(request), time.time()
 
         def answered(call: ToolCall) -> Any:
             with _calling(request) as under_way:
@@ -168,13 +168,13 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = run.with_session_sync(partial(decided_by, answer, decision))
             message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
             if answer.status == "error":
-                raise failed.raised(message, under_way.raised[-1] if under_way.raised else None)
+                raise failure(message, under_way.raised[-1] if under_way.raised else None)
             return message
 
         try:
             return handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
         except Exception as error:
-            return failed.read(error)
+            return failed(error)
 
     @awaited
     async def awrap_tool_call(
@@ -183,7 +183,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
         if request.tool is not None:
             return await handler(request)
-        run, since, failed = self._run_of(request), time.time(), FailedCall()
+        run, since = self._run_of(request), time.time()
 
         async def answered(call: ToolCall) -> Any:
             with _calling(request) as under_way:
@@ -192,13 +192,13 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
                     answer = await run.with_session(partial(decided_by, answer, decision))
             message = with_returned(_message(answer, call["name"], call["id"]), answer, under_way)
             if answer.status == "error":
-                raise failed.raised(message, under_way.raised[-1] if under_way.raised else None)
+                raise failure(message, under_way.raised[-1] if under_way.raised else None)
             return message
 
         try:
             return await handler(request.override(tool=SessionTool(name=request.tool_call["name"], answered=answered)))
         except Exception as error:
-            return failed.read(error)
+            return failed(error)
 
     # -- for a graph of one's own ----------------------------------------------------------------
 

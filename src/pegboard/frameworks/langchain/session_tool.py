@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
+
+from pegboard.frameworks import runs
+
+_ToolInvocationError: type[Exception] | None
+try:
+    from langgraph.prebuilt.tool_node import ToolInvocationError as _ToolInvocationError
+except ImportError:  # it is in no list of what LangGraph promises
+    _ToolInvocationError = None
+_MESSAGE: Final = "pegboard_message"
+"""Where the failure of a call has the message that the model reads."""
 
 
 def _any_object() -> dict[str, Any]:
@@ -33,45 +43,57 @@ class SessionTool(BaseTool):
         raise NotImplementedError("A call of it goes through invoke.")
 
 
-class FailedCall:
-    """How a call failed: raised for every middleware behind, and read by the model where none of them takes it."""
+def failure(message: ToolMessage, error: BaseException | None) -> Exception:
+    """Return what middleware behind `SessionTools` sees of a call that failed.
 
-    def __init__(self) -> None:
-        self._error: Exception | None = None
-        self._message: ToolMessage | None = None
-
-    def raised(self, message: ToolMessage, error: BaseException | None) -> Exception:
-        """Return what middleware is to see of a call that failed.
-
-        Args:
-            message: what the model reads of it.
-            error: what the tool's code raised, where that is known.
-        """
-        self._message, self._error = message, _shown(error, message.text)
-        return self._error
-
-    def read(self, error: Exception) -> ToolMessage:
-        """Return what the model reads of a call; raises an ``error`` that is of something else."""
-        if error is not self._error or self._message is None:
-            raise error
-        return self._message
+    Args:
+        message: what the model reads of it.
+        error: what the tool's code raised, where that is known.
+    """
+    shown = _shown(error, message.text, ())
+    vars(shown)[_MESSAGE] = message
+    return shown
 
 
-def _shown(error: BaseException | None, text: str) -> Exception:
+def failed(error: Exception) -> ToolMessage:
+    """Return what the model reads of a call whose tool failed.
+
+    Raises:
+        Exception: the failure itself, for middleware before `SessionTools`: LangChain makes the message of it that the
+            model reads, unless one of these answers or calls again. Or an ``error`` that is of something else.
+    """
+    message: ToolMessage | None = getattr(error, _MESSAGE, None)
+    if message is None:
+        raise error
+    if _ToolInvocationError is None:
+        runs.warn_once(
+            "This version of LangGraph has no `ToolInvocationError`, so a middleware before `SessionTools` is given "
+            "the message of a call that failed, and no exception: put what tries calls again behind it."
+        )
+        return message
+    shown = _shown(error, message.text, (_ToolInvocationError,))
+    vars(shown)["message"] = message.content
+    raise shown from error
+
+
+def _shown(error: BaseException | None, text: str, also: tuple[type[Exception], ...]) -> Exception:
     """Return an exception of the kind of another one, with the text that the model reads, which has no secret."""
-    kind = type(error)
-    if not isinstance(error, Exception) or isinstance(error, StopIteration | StopAsyncIteration):
-        return ToolException(text)
+    kind = type(error) if isinstance(error, Exception) else ToolException
+    kind = ToolException if issubclass(kind, StopIteration | StopAsyncIteration) else kind
     try:
-        subclass: Any = _shown_kind(kind)
-        made = subclass.__new__(subclass)
-        made.args = (text,)
-        vars(made).update(vars(error))
+        return _made(_shown_kind(kind, also), text, vars(error))
     except Exception:  # a kind that is made in its own way alone
-        return ToolException(text)
+        return _made(_shown_kind(ToolException, also), text, {})
+
+
+def _made(kind: Any, text: str, attributes: dict[str, Any]) -> Exception:
+    made = kind.__new__(kind)
+    made.args = (text,)
+    vars(made).update(attributes)
     return made
 
 
 @cache
-def _shown_kind(kind: type[Exception]) -> type[Exception]:
-    return type(kind.__name__, (kind,), {"__module__": kind.__module__, "__str__": Exception.__str__})
+def _shown_kind(kind: type[Exception], also: tuple[type[Exception], ...]) -> type[Exception]:
+    named: dict[str, Any] = {"__module__": kind.__module__, "__str__": Exception.__str__}
+    return type(kind.__name__, (*also, kind), {**named, "message": None} if also else named)
