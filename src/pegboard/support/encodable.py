@@ -23,6 +23,8 @@ def encodable_text(text: str) -> str:
 
 def encodable(value: T) -> T:
     """Return a value of JSON with each text of it as UTF-8 can carry it: the same one where all of it can be."""
+    if type(value) is str:
+        return cast("T", encodable_text(value))
     try:
         return value if _is_encodable(value) else cast("T", _encodable(value))
     except RecursionError:  # a value of such a depth cannot be written as JSON either
@@ -33,11 +35,11 @@ def _is_encodable(value: Any) -> bool:
     """Return whether UTF-8 can carry each text of a value; most can, so this comes before anything is copied."""
     if isinstance(value, str):
         return value.isascii() or _HALVES.search(value) is None
-    if isinstance(value, dict | Mapping):
-        known = cast("Mapping[Any, Any]", value)
-        parts: Iterable[Any] = (*known, *known.values())
-    elif isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         parts = cast("Iterable[Any]", value)
+    elif isinstance(value, (dict, Mapping)):  # a dict is told in a tenth of the time
+        known = cast("Mapping[Any, Any]", value)
+        parts = (*known, *known.values())
     else:
         return True
     for part in parts:  # noqa: SIM110 - a generator takes twice the time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
@@ -57,7 +57,8 @@ def manifest_of(
 def result_of(raw: Mapping[str, Any]) -> CallResult:
     """Return the result of a call as its server gave it."""
     meta = raw.get("_meta")
-    more = {key: value for key, value in raw.items() if key not in _OF_RESULT}
+    known = raw.keys() <= _OF_RESULT
+    more = {} if known else {key: value for key, value in raw.items() if key not in _OF_RESULT}
     return CallResult(
         content=tuple(_blocks(raw.get("content"))),
         structured=raw.get("structuredContent"),
@@ -67,14 +68,17 @@ def result_of(raw: Mapping[str, Any]) -> CallResult:
     )
 
 
-def _blocks(content: object) -> Iterator[Frozen]:
-    """Yield the blocks of a result; what is none stands as text: the tool has run, and what it gave is not lost."""
-    for block in cast("list[object]", content if isinstance(content, list) else [content]):
-        if isinstance(block, dict):
-            yield Frozen(cast("dict[str, Any]", block))
-        elif block is not None:
-            text = block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)
-            yield Frozen({"type": "text", "text": text})
+def _blocks(content: object) -> Iterable[Frozen]:
+    """Return the blocks of a result; what is no block becomes text: the tool has run, and no result is lost."""
+    blocks = cast("list[object]", content if isinstance(content, list) else [content])
+    return [_block(block) for block in blocks if block is not None]
+
+
+def _block(block: object) -> Frozen:
+    if isinstance(block, dict):
+        return Frozen(cast("dict[str, Any]", block))
+    text = block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)
+    return Frozen({"type": "text", "text": text})
 
 
 def meta_for_upstream(meta: JsonObject) -> dict[str, Any] | None:
