@@ -123,7 +123,8 @@ class SessionRun:
         """Call a function with the session, in the session's event loop, and return its result."""
         if self._session is None:
             opened = self._opens()
-            self._session = opened if isinstance(opened, AnySession) else await opened
+            self._session = session = opened if isinstance(opened, AnySession) else await opened
+            self._opens = lambda: session  # what opened it may hold all that the framework has for the run
         if isinstance(self._session, SyncSession):
             return await asyncio.to_thread(self._session.wait, use)
         return await use(self._session)
@@ -136,7 +137,7 @@ class SessionRun:
         """
         opened = self._opens() if self._session is None else self._session
         if isinstance(opened, SyncSession):
-            self._session = opened
+            self._session, self._opens = opened, lambda: opened
             return opened.wait(use)
         if asyncio.iscoroutine(opened):
             opened.close()

@@ -62,11 +62,11 @@ def decision_of(answer: CallAnswer, name: str, call_id: str | None, since: float
     """
     if (login := runs.about_login(answer)) is not None:
         question = {**_LOGIN, "tool_call_id": call_id, "name": name, "description": answer.message, "login": login}
-        return interrupt(question, response_schema=_DECISION) if _has_checkpointer() else None
+        return interrupt(question, response_schema=_DECISION) if has_checkpointer() else None
     approval = answer.approval
     if answer.status != "needs_approval" or approval is None:
         return None
-    if not _has_checkpointer():
+    if not has_checkpointer():
         runs.warn_once(
             "A call waits for a person, and the agent of LangChain has no checkpointer: its run ends here and cannot "
             "go on. Give it one, create_agent(checkpointer=...). `board.approvals` has the call, too."
@@ -81,7 +81,7 @@ def decision_of(answer: CallAnswer, name: str, call_id: str | None, since: float
             return decided
 
 
-def _has_checkpointer() -> bool:
+def has_checkpointer() -> bool:
     """Return whether a run that waits can be gone on with."""
     return get_config().get("configurable", {}).get(_CHECKPOINTER) is not None
 

@@ -233,15 +233,10 @@ def _named_result(result: ChatResult) -> ChatResult:
 def _streaming(own: Any) -> Any:
     @wraps(own)
     def stream(self: Any, messages: list[BaseMessage], *args: Any, **request: Any) -> Iterator[ChatGenerationChunk]:
-        request.pop("run_manager", None)  # it would report the parts as the provider sends them
-        pending: ChatGenerationChunk | None = None
+        parts = _HeldParts(request)
         for part in own(self, [*map(as_written, messages)], *args, **request):
-            if pending is None and not _begins_call_of_another(part):
-                yield part
-            else:
-                pending = part if pending is None else pending + part
-        if pending is not None:
-            yield _named_part(pending)
+            yield from parts.passed(part)
+        yield from parts.rest()
 
     return stream
 
@@ -251,17 +246,37 @@ def _streaming_async(own: Any) -> Any:
     async def stream(
         self: Any, messages: list[BaseMessage], *args: Any, **request: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        request.pop("run_manager", None)  # it would report the parts as the provider sends them
-        pending: ChatGenerationChunk | None = None
+        parts = _HeldParts(request)
         async for part in own(self, [*map(as_written, messages)], *args, **request):
-            if pending is None and not _begins_call_of_another(part):
-                yield part
-            else:
-                pending = part if pending is None else pending + part
-        if pending is not None:
-            yield _named_part(pending)
+            for one in parts.passed(part):
+                yield one
+        for one in parts.rest():
+            yield one
 
     return stream
+
+
+class _HeldParts:
+    """The parts of a streamed answer: held back from the first on that begins a call of another tool, or may do so.
+
+    Args:
+        request: what the stream is asked with; it loses what would report the parts as the provider sends them.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        request.pop("run_manager", None)
+        self._held: ChatGenerationChunk | None = None
+
+    def passed(self, part: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ...]:
+        """Return what is passed on with a part: itself, or nothing."""
+        if self._held is None and not _begins_call_of_another(part):
+            return (part,)
+        self._held = part if self._held is None else self._held + part
+        return ()
+
+    def rest(self) -> tuple[ChatGenerationChunk, ...]:
+        """Return what was held back, as one part with calls of the tools that they name."""
+        return () if self._held is None else (_named_part(self._held),)
 
 
 def _begins_call_of_another(part: ChatGenerationChunk) -> bool:

@@ -55,16 +55,19 @@ def failure(message: ToolMessage, error: BaseException | None) -> Exception:
     return shown
 
 
-def failed(error: Exception) -> ToolMessage:
-    """Return what the model reads of a call whose tool failed.
+def is_failure(error: BaseException) -> bool:
+    """Return whether an exception is one that `failure` has made."""
+    return hasattr(error, _MESSAGE)
+
+
+def failed(error: BaseException) -> ToolMessage:
+    """Return what the model reads of a call whose tool failed, by what `failure` has made.
 
     Raises:
         Exception: the failure itself, for middleware before `SessionTools`: LangChain makes the message of it that the
-            model reads, unless one of these answers or calls again. Or an ``error`` that is of something else.
+            model reads, unless one of these answers or calls again.
     """
-    message: ToolMessage | None = getattr(error, _MESSAGE, None)
-    if message is None:
-        raise error
+    message: ToolMessage = vars(error)[_MESSAGE]
     if _ToolInvocationError is None:
         runs.warn_once(
             "This version of LangGraph has no `ToolInvocationError`, so a middleware before `SessionTools` is given "
