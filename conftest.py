@@ -50,6 +50,16 @@ def no_token_of_another_test() -> None:
 # Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
 collect_ignore_glob = ["tests/*conftest.py", "tests/fixtures/*"]
 
+SOURCE = Path(__file__).parent / "src"
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Look for examples in no module that has none: importing all of them takes seconds of each worker."""
+    if collection_path.suffix != ".py" or SOURCE not in collection_path.parents:
+        return None
+    return None if b">>> " in collection_path.read_bytes() else True
+
+
 NAMED_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|json|md))\n")
 FOLDER = "_folder"
 RUNNER = "_runner"

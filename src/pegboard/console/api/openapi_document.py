@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from dataclasses import is_dataclass
+from functools import cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -51,11 +52,7 @@ class _Schemas(GenerateJsonSchema):
 
 def openapi(endpoints: Iterable[Endpoint], *, cookie: str) -> dict[str, Any]:
     """Return the OpenAPI document of endpoints; ``cookie`` is the name of the one that a browser signs in with."""
-    known = tuple(endpoints)
-    schemas, components = _components(known)
-    paths: dict[str, dict[str, Any]] = {}
-    for endpoint in known:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    paths, components = _paths_and_components(tuple(endpoints))
     return {
         "openapi": "3.1.0",
         "info": {
@@ -75,6 +72,16 @@ def openapi(endpoints: Iterable[Endpoint], *, cookie: str) -> dict[str, Any]:
             },
         },
     }
+
+
+@cache
+def _paths_and_components(endpoints: tuple[Endpoint, ...]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the parts of the document that are the same for every request; to make them takes longer than a page."""
+    schemas, components = _components(endpoints)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    return paths, components
 
 
 def _components(endpoints: Iterable[Endpoint]) -> tuple[dict[Any, Any], dict[str, Any]]:
