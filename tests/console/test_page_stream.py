@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from gateway.clients import until
 from pegboard import Pegboard, StoreError
@@ -22,7 +22,7 @@ from pegboard.stores.sql import SqliteStore
 
 from .browser import opened
 from .programs import serving
-from .running import running
+from .running import Console, running
 from .sites import site
 
 CONFIG = """
@@ -49,6 +49,12 @@ def with_token(config: Path) -> Path:
     return config
 
 
+async def signed_in(console: Console, page: Page) -> None:
+    """Sign in, and leave the page that this opens: its stream may open late, and would be taken for the next page's."""
+    await console.sign_in(page)
+    await page.goto("about:blank")
+
+
 @pytest.mark.parametrize("kept", [10.0, 0.0])
 async def test_what_changes_while_a_page_opens_is_shown(
     browser: Browser, config: Path, monkeypatch: pytest.MonkeyPatch, kept: float
@@ -65,7 +71,7 @@ async def test_what_changes_while_a_page_opens_is_shown(
             rendered.set()
             await route.continue_()
 
-        await console.sign_in(page)
+        await signed_in(console, page)
         await page.route("**/console/events*", change, times=1)
         await page.goto("/console/agent?agent=default")
         await rendered.wait()
@@ -85,7 +91,7 @@ async def test_a_page_that_is_slow_to_begin_misses_nothing(
             await console.board.permissions.set("default", "paper", False)
             await route.continue_()
 
-        await console.sign_in(page)
+        await signed_in(console, page)
         await page.add_init_script(slow)
         await page.route("**/console/events*", change, times=1)
         await page.goto("/console/agent?agent=default")
@@ -100,7 +106,7 @@ async def test_a_page_whose_sign_in_has_ended_leads_to_the_next_one(browser: Bro
             await page.context.clear_cookies()
             await route.fulfill(status=401)
 
-        await console.sign_in(page)
+        await signed_in(console, page)
         await page.route("**/console/events*", end, times=1)
         await page.goto("/console/agents")
         await expect(page).to_have_url(f"{console.origin}/console/sign-in")

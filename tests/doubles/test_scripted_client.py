@@ -80,6 +80,7 @@ async def test_a_script_opens_lists_and_calls(config: Path, board: Pegboard, era
         opening, listed, loaded, answer, refused = await client.run(
             Initialize(), ListTools(), LOAD, NOTE, CallTool(name="no_such_tool")
         )
+    assert [one["error"] for one in (opening, listed, loaded, answer) if "error" in one] == []
     assert opening["capabilities"]["tools"] == {"listChanged": True}
     assert (opening["protocolVersion"] == MODERN) == (era == MODERN)
     assert {"load_tools", "call_tool"} <= {tool["name"] for tool in listed["tools"]}
