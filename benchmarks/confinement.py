@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.specs import Confinement
 from pegboard.sources.confinement import available, confined_command, policy_for
 
 PROGRAM = "/bin/true"

@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pegboard.core.model.confinement import Confinement
-from pegboard.core.model.specs import PythonSpec
+from pegboard.core.model.specs import Confinement, PythonSpec
 from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext, Source
 from pegboard.sources.mcp import McpSource

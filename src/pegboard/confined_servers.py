@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
 from pegboard.config.schema.fetched import fetched_by, is_fetched
-from pegboard.core.model.confinement import CONFINE_DEFAULT
+from pegboard.core.model.specs import CONFINE_DEFAULT
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ToolUnavailableError
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard, Session, UsageError
-from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations
-from pegboard.board.observability.remembered_use import RememberedUse
+from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations, RememberedUse
 from pegboard.core.model.tools import Tool
 from pegboard.ports import USE_LIFETIME, PastUse, Ranked, Ranking, SessionKey, UseRecord
 from pegboard.ports.adapters import Adapters

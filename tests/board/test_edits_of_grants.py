@@ -11,8 +11,7 @@ import yaml
 
 from pegboard import Pegboard, assembly
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.confinement import Confinement
-from pegboard.core.model.specs import PythonSpec
+from pegboard.core.model.specs import Confinement, PythonSpec
 from pegboard.errors import StoreError
 from pegboard.support import user_folders
 

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Pegboard, UnknownAgentError, UsageError
 from pegboard.board.switch_actions import carry_out, last_standing, planned, planned_pause, take_back
-from pegboard.core.access.pauses import Pauses
+from pegboard.core.access.switches import Pauses
 
 TOOLS = '''
 def note_add(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pegboard.config.inspection import inspect
-from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
+from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement
 
 
 def read(folder: Path, confine: Any, **more: Any) -> tuple[Confinement | None, list[str]]:

@@ -8,8 +8,7 @@ import pytest
 
 from pegboard.config.clients.generated import Taken, read_client
 from pegboard.config.inspection import inspect
-from pegboard.core.model.confinement import CONFINE_DEFAULT
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import CONFINE_DEFAULT, ServerSpec
 
 RUNS = "VS Code runs it in a sandbox "
 NAMES = ", and `confine` knows ports, not names"

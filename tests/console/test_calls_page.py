@@ -15,7 +15,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard, Session
-from pegboard.console.call_forms import as_curl
+from pegboard.console.pages.calls_page import as_curl
 from pegboard.operators.calls import call
 
 from .browser import broken_words, findings, opened

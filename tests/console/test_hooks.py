@@ -18,9 +18,8 @@ from starlette.routing import Route
 from gateway.clients import edit, until
 from pegboard import Pegboard
 from pegboard.config.inspection import inspect
-from pegboard.console.hooks.http_messenger import HttpMessenger
+from pegboard.console.hooks.http_messenger import HttpMessenger, untaken
 from pegboard.console.hooks.sender import ATTEMPTS, WAITING, HookSender
-from pegboard.console.hooks.trials import untaken
 from pegboard.support.backoff import Backoff
 
 from .programs import program, serving

@@ -7,7 +7,7 @@ from states import access_of, plugin, tool
 from pegboard.core.model.naming import SENTENCE_CHARACTERS, distinct_sentences
 from pegboard.core.model.tools import Manifest, Plugin
 from pegboard.core.surface.definitions import brief_schema, required_arguments
-from pegboard.core.surface.purposes import purposes
+from pegboard.core.surface.hints import purposes
 
 BANK = "This tool belongs to the bank. It is a bank. Tool description: "
 

@@ -23,8 +23,7 @@ from mcp_helpers import SERVERS, call, runs, text, until
 
 from pegboard import Pegboard
 from pegboard.core.access.named_paths import OwnPaths, folded
-from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import caches_of
 from pegboard.sources.mcp import McpSource
@@ -440,7 +439,7 @@ async def test_what_lives_on_stays_confined_and_the_temporary_folder_goes(
 
 HIDING = """
 import asyncio, logging, sys
-from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.specs import Confinement
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.core.access.named_paths import OwnPaths
-from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
+from pegboard.core.model.specs import CONFINE_DEFAULT, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import ConfinedPlugin, ConfinementPolicy, line_for, plan
 from pegboard.sources.confinement.command import environment

@@ -154,7 +154,7 @@ async def test_certificates_that_are_gone_cost_the_servers_that_need_them(
 @pytest.mark.parametrize("name", ["http_proxy", "DISPLAY", "SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS"])
 def test_a_server_gets_the_ways_of_its_user_unless_it_is_confined(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A7: a confined one gets no way around its confinement; what a configuration says goes before."""
-    from pegboard.core.model.confinement import Confinement
+    from pegboard.core.model.specs import Confinement
 
     monkeypatch.setenv(name, "of-the-user")
     spec = ServerSpec(name="a", command="x")

@@ -11,9 +11,8 @@ import pytest
 from mcp_helpers import SERVERS, call, text
 
 from pegboard.core.access.named_paths import OwnPaths, folded
-from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.specs import Confinement, PythonSpec, ServerSpec
 from pegboard.ports import CallContext, RefusedAccess
 from pegboard.sources.confinement import ConfinementPolicy, RefusalReader
 from pegboard.sources.mcp import McpSource

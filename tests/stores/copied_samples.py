@@ -23,8 +23,8 @@ from pegboard.ports import (
     SwitchChange,
     UseRecord,
 )
-from pegboard.ports.audit_filter import AuditFilter
 from pegboard.ports.counts import UNITS
+from pegboard.ports.requests import AuditFilter
 
 STRANGE = ["plain", "", "ключ 鍵", "two\nlines", "lone \ud800 surrogate", "NUL\0inside", "'; --", "\\x00", '{"a": 1}']
 NOW = datetime.now(UTC)

@@ -143,7 +143,7 @@ async def test_s2_a_server_that_has_something_or_is_served_takes_no_copy(url: st
 
 
 def wanted() -> Any:
-    from pegboard.ports.audit_filter import AuditFilter
+    from pegboard.ports.requests import AuditFilter
 
     return AuditFilter()
 

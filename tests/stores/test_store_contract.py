@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kinds import KINDS, make
 
-from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.pins import SERVER_PIN, Pin, PinName, ServerPins
 from pegboard.core.access.settings.own_settings import OwnSetting
+from pegboard.core.access.switches import Pauses
 from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import (
     USE_LIFETIME,

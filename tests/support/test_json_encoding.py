@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.support.json_encoding import pieces_by
+from pegboard.support.encodable import pieces_by
 
 VALUES: list[Any] = [
     {},

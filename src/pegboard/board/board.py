@@ -18,14 +18,12 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.discover import discover_every
 from pegboard.board.observability.audit import Events, Recorder
 from pegboard.board.observability.bill import Billing
-from pegboard.board.observability.conversations import Conversation, Conversations
+from pegboard.board.observability.conversations import Conversation, Conversations, RememberedUse
 from pegboard.board.observability.metrics import SessionMetrics
-from pegboard.board.observability.remembered_use import RememberedUse
-from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
 from pegboard.board.pins import Pins
 from pegboard.board.resources.aggregator import ResourceAggregator
-from pegboard.board.services import Services
+from pegboard.board.services import Services, UnkeptArguments
 from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
 from pegboard.board.views.check_input import check_host, check_texts, checked_scope

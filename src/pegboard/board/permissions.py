@@ -14,8 +14,7 @@ from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.pins import PinName
 from pegboard.core.access.settings.own_settings import names_off, with_own_off
 from pegboard.core.access.switches import other_spellings, switchable
-from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import did_you_mean, one_line, some_of
+from pegboard.core.model.naming import did_you_mean, label_problem, one_line, some_of
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.principals.bearer_tokens import opens
 from pegboard.errors import UsageError

@@ -1,10 +1,12 @@
-"""The services that the helpers of a board are handed, and the event loop that they work in."""
+"""The services that the helpers of a board are handed, what they keep in memory, and the event loop of the board."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader
@@ -16,18 +18,16 @@ from pegboard.board.login_addresses import LoginAddresses
 from pegboard.board.observability.audit import Events, Recorder
 from pegboard.board.observability.awaiting_login import CallsAwaitingLogin
 from pegboard.board.observability.bill import Billing
-from pegboard.board.observability.conversations import Conversations
+from pegboard.board.observability.conversations import Conversations, RememberedUse
 from pegboard.board.observability.metrics import SessionMetrics
-from pegboard.board.observability.remembered_use import RememberedUse
-from pegboard.board.observability.unkept_arguments import UnkeptArguments
-from pegboard.board.session_info import Delegation, LiveSessions
-from pegboard.board.unstored_uses import UnstoredUses
+from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.tools import JsonObject
 from pegboard.core.principals.bearer_tokens import Token
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError
-from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
+from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Store, TokenCounter
 from pegboard.ports.store_health import REACHABLE, CanBeLost, StoreHealth
 
 
@@ -57,6 +57,60 @@ class KnownTokens:
     """The tokens of the configuration in force, whose rights say who may grant more than the file does (A5)."""
 
     in_force: Sequence[Token] = ()
+
+
+MOST_UNSTORED: Final = 10_000
+"""How many uses wait at most; the oldest give way."""
+
+
+class UnstoredUses:
+    """The tools that were used, by session; one that is used again waits once."""
+
+    def __init__(self, most: int = MOST_UNSTORED) -> None:
+        self._most = most
+        self._waiting: OrderedDict[tuple[SessionKey, str], SessionInfo] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        """Return whether uses wait."""
+        return bool(self._waiting)
+
+    def add(self, info: SessionInfo, tool: str) -> None:
+        """Note that a session has used a tool."""
+        self._waiting[info.key, tool] = info
+        if len(self._waiting) > self._most:
+            self._waiting.popitem(last=False)
+
+    def take(self) -> tuple[SessionInfo, str]:
+        """Return the oldest use, which waits no more."""
+        (_, tool), info = self._waiting.popitem(last=False)
+        return info, tool
+
+
+_MOST_UNKEPT: Final = 256
+
+
+class UnkeptArguments:
+    """Arguments that hold a secret, which no store is to have, by the approval that they wait for (X5).
+
+    The newest ``_MOST_UNKEPT`` of them are kept.
+    """
+
+    def __init__(self) -> None:
+        self._by_approval: OrderedDict[str, JsonObject] = OrderedDict()
+
+    def put(self, approval_id: str, arguments: JsonObject) -> None:
+        """Keep the arguments that an approval is for."""
+        self._by_approval[approval_id] = arguments
+        while len(self._by_approval) > _MOST_UNKEPT:
+            self._by_approval.popitem(last=False)
+
+    def get(self, approval_id: str) -> JsonObject | None:
+        """Return the arguments that an approval is for, where they are kept here."""
+        return self._by_approval.get(approval_id)
+
+    def drop(self, approval_id: str) -> None:
+        """Forget the arguments of an approval that is used or refused."""
+        self._by_approval.pop(approval_id, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)

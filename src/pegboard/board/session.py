@@ -25,9 +25,14 @@ from pegboard.board.views.check_input import (
     checked_share,
     checked_turn,
 )
-from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import checked_search, note_search, search
-from pegboard.board.views.shown_to_model import Shown, loading_all_fits, loading_all_is_cheaper, next_wire_list
+from pegboard.board.views.shown_to_model import (
+    RequestCounter,
+    Shown,
+    loading_all_fits,
+    loading_all_is_cheaper,
+    next_wire_list,
+)
 from pegboard.board.views.surface import checked_message, instructions, surface, surface_to_come
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import delegates

@@ -14,8 +14,7 @@ from pegboard.board.granting_switches import GRANTS, first_granted_more, may_not
 from pegboard.board.permissions import ask_and_require_switch, require_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pauses import NOTHING_PAUSED, is_paused
-from pegboard.core.access.switches import other_spellings
+from pegboard.core.access.switches import NOTHING_PAUSED, is_paused, other_spellings
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import UsageError
 from pegboard.ports import AuditRecord, SessionKey, SwitchAction, SwitchChange, SwitchKind

@@ -199,8 +199,7 @@ async def _untaken(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the hooks that do not take a message."""
     if mcp_extra.lacking():
         return ()
-    from pegboard.console.hooks.http_messenger import HttpMessenger
-    from pegboard.console.hooks.trials import untaken
+    from pegboard.console.hooks.http_messenger import HttpMessenger, untaken
 
     messenger = HttpMessenger()
     try:

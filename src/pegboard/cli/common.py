@@ -15,8 +15,7 @@ from pegboard import mcp_extra
 from pegboard.cli import exit_codes
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
-from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import did_you_mean, may_be_of
+from pegboard.core.model.naming import did_you_mean, label_problem, may_be_of
 from pegboard.errors import (
     ConfigError,
     NotAcceptedError,

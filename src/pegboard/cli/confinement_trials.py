@@ -18,8 +18,7 @@ from pegboard.sources.confinement import line_of, wider
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.core.model.confinement import Confinement
-    from pegboard.core.model.specs import PluginSpec
+    from pegboard.core.model.specs import Confinement, PluginSpec
     from pegboard.ports import RefusedAccess
 
 MOST_TRIALS: Final = 60

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.assembly import processes_of
-from pegboard.config.check.override_checks import Misfit
+from pegboard.config.check.plugin_checks import Misfit
 from pegboard.config.own_files import ConfiguredFiles, store_file
 from pegboard.core.access.settings.predicates import fault_of_error
 from pegboard.core.model.masking import Masker
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegboard.board.catalog.loader import PluginRequest
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.named_paths import OwnPaths
-    from pegboard.core.model.confinement import Confinement
+    from pegboard.core.model.specs import Confinement
     from pegboard.sources.confinement import ConfinementPolicy
 
 

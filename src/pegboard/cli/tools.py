@@ -14,13 +14,13 @@ from pegboard.cli.rendering import Given, Printer, TableColumn, plural
 from pegboard.core.model.tools import HELD
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.surface.explanations import STALE
-from pegboard.core.surface.purposes import purpose_of
+from pegboard.core.surface.hints import purpose_of
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin, Tool
-    from pegboard.core.surface.purposes import Purpose
+    from pegboard.core.surface.hints import Purpose
 
 _PURPOSE_CHARACTERS: Final = 160
 EXAMPLE = "pegboard tools --agent assistant"

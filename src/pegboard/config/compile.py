@@ -30,7 +30,6 @@ from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import EntryWithOverrides, HookName
 from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
 from pegboard.core.model.catalog import Catalog, split_kind
-from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.hooks import Hook
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
@@ -38,7 +37,16 @@ from pegboard.core.model.prices import Prices, millionths
 from pegboard.core.model.recording import EVERYTHING, UNLESS_STATED, Recording
 from pegboard.core.model.references import HOME, PARTS, ByReference, Reference
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import HTTP_SPACE, ApproveRule, LoginSettings, PluginSettings, PythonSpec, ServerSpec
+from pegboard.core.model.specs import (
+    CONFINE_DEFAULT,
+    HTTP_SPACE,
+    ApproveRule,
+    Confinement,
+    LoginSettings,
+    PluginSettings,
+    PythonSpec,
+    ServerSpec,
+)
 from pegboard.core.model.toolkits import HOST_TOOLS, META_TOOLS, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token

@@ -13,11 +13,10 @@ from pegboard.config.code_and_secrets import effect_of, goes_further
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.grants import REGISTERED, RELOAD, Grant, GrantChange, GrantKey, Grants
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.hooks import Hook
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member
-from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import Confinement, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.principals.bearer_tokens import Token
 from pegboard.problems import Place

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.additions import Addition, joined, with_additions, with_settings
-from pegboard.config.check.agent_checks import check_reach
-from pegboard.config.check.all_checks import check
-from pegboard.config.check.confinement_checks import check_confined
+from pegboard.config.check.agent_checks import check_agent, check_models, check_reach
+from pegboard.config.check.isolation_checks import check_confined, check_globals
 from pegboard.config.check.loadout_checks import check_loadouts
+from pegboard.config.check.member_checks import DEFAULTS, check_members
 from pegboard.config.check.member_names import MemberNames
-from pegboard.config.check.override_checks import Misfit, check_overrides
-from pegboard.config.check.shared_globals import check_globals
+from pegboard.config.check.plugin_checks import Misfit, check_overrides, check_plugins
+from pegboard.config.check.text_checks import check_texts
+from pegboard.config.check.toolkit_checks import check_toolkits
 from pegboard.config.compile import UncheckedConfig, hooks_of, store_url
 from pegboard.config.documents.document import UnreadableError, display_path, is_mapping
 from pegboard.config.documents.expansion import as_written
+from pegboard.config.problem_codes import error
 from pegboard.config.reading import Reading, UnusableServer
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.addresses import STORE_GRACE, store_secrets
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.references import refers
+from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen
 from pegboard.errors import ConfigError
@@ -213,3 +217,43 @@ def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[st
                 if named and not refers(value) and not any(secret in value for secret in known):
                     found.update((value, value.rpartition(" ")[2]))
     return {value for value in found if value.strip()}
+
+
+def check(config: UncheckedConfig, names: MemberNames, masker: Masker) -> Iterator[Problem]:
+    """Yield every problem of a file that has the right shape."""
+    yield from check_plugins(config, names)
+    yield from check_toolkits(config, names)
+    for name, items in config.sub_apps.items():
+        yield from check_members(items, names, f"sub-app '{name}'")
+    yield from _defaults(config, names)
+    yield from check_models(config)
+    for agent in config.agents.values():
+        yield from check_agent(agent, config, names, masker)
+    yield from check_tokens(config)
+    yield from check_texts(config, names)
+
+
+def _defaults(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
+    entries = config.validated.section.defaults.tools
+    places = [config.validated.place("defaults", "tools", index) for index in range(len(entries))]
+    items = [Member(name=name, place=place) for (name, _), place in zip(entries, places, strict=True)]
+    yield from check_members(items, names, DEFAULTS)
+
+
+def check_tokens(config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield tokens that let in nobody, anybody or the wrong one."""
+    validated = config.validated
+    declared = validated.declared("agents") | config.agents.keys()
+    owners: dict[str, str] = {}
+    for token in config.tokens:
+        if not token.value.strip():
+            hint = "An empty token would let anybody in."
+            yield error("empty_token", "the token is empty.", token.place, hint)
+        elif owners.setdefault(token.value, token.principal) != token.principal:
+            message = f"'{owners[token.value]}' has the same token."
+            yield error("duplicate_token", message, token.place, "Give each principal a token of its own.")
+        for index, name in enumerate(token.agents or ()):
+            if name not in declared:
+                message = f"agent '{name}' is not defined."
+                place = validated.place("tokens", token.principal, "agents", index)
+                yield error("unknown_agent", message, place, did_you_mean(name, declared))

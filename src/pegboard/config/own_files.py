@@ -14,10 +14,9 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from pegboard.config.imported_modules import with_imports
 from pegboard.config.location import NAMES, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
-from pegboard.config.started_code import started_code
+from pegboard.config.started_code import started_code, with_imports
 from pegboard.core.access.named_paths import (
     SECRET,
     OwnKind,

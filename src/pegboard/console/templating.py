@@ -1,4 +1,4 @@
-"""Templates, and how values are shown: nothing that a server, a model or a file says becomes markup."""
+"""Templates and the theme; nothing that a server, a model or a file says becomes markup."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.responses import HTMLResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
 from pegboard.console.operator_request import OperatorRequest
-from pegboard.console.themes import theme_of
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
 from pegboard.operators.money import price_text
 from pegboard.operators.timeline import CALLS
@@ -272,3 +272,31 @@ def picture_of(icon: str) -> str:
     except (KeyError, UnicodeError):
         return ""
     return found if len(found) == 1 and unicodedata.category(found) == "So" else ""
+
+
+Theme = Literal["", "light", "dark"]
+"""Nothing is what the system prefers."""
+_COOKIE: Final = "pegboard_theme"
+_YEAR: Final = 365 * 86_400
+
+
+def theme_of(request: Request) -> Theme:
+    """Return the theme that a browser has chosen."""
+    match request.cookies.get(_COOKIE):
+        case "light":
+            return "light"
+        case "dark":
+            return "dark"
+        case _:
+            return ""
+
+
+def keep_theme(request: Request, response: Response, theme: str) -> None:
+    """Let a browser keep a theme; any other word is what its system prefers."""
+    if theme in ("light", "dark"):
+        secure = request.url.scheme == "https"
+        response.set_cookie(
+            _COOKIE, theme, path="/console", max_age=_YEAR, httponly=True, samesite="strict", secure=secure
+        )
+    else:
+        response.delete_cookie(_COOKIE, path="/console")

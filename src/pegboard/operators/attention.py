@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.services import Services
-from pegboard.core.access.pauses import NOTHING_PAUSED
+from pegboard.core.access.switches import NOTHING_PAUSED
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings

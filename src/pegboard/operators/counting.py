@@ -16,7 +16,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import HintForm
 from pegboard.core.surface.hinted import hinted_plugins
-from pegboard.core.surface.purposes import purposes
+from pegboard.core.surface.hints import purposes
 from pegboard.support.background import BackgroundComputations
 
 AT_ONCE: Final = 0.005

@@ -9,8 +9,7 @@ from typing import Final, Literal
 from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.explain import explain_name
-from pegboard.board.views.login_reasons import command_of
+from pegboard.board.views.explain import command_of, explain_name
 from pegboard.core.access.decisions import Reason, pause_reason, switch_reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions

@@ -15,7 +15,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.approval_reasons import approval_reason
+from pegboard.board.views.explain import approval_reason
 from pegboard.board.views.search import FAINT, answered, best_hits, checked_search, described, rank_context
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions

@@ -17,9 +17,8 @@ from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions
-from pegboard.core.model.labels import label_problem
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.naming import did_you_mean, label_problem, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, Manifest, Plugin
 from pegboard.core.state.name_conflicts import name_conflicts

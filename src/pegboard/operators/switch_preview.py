@@ -16,8 +16,8 @@ from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
-from pegboard.core.access.pauses import is_paused
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_tools
+from pegboard.core.access.switches import is_paused
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry

@@ -10,7 +10,6 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
     PanelGroup,
@@ -21,6 +20,7 @@ from pegboard.core.access.settings.panels import (
     groups,
     switch_name,
 )
+from pegboard.core.access.switches import NOTHING_PAUSED, Pauses
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools

@@ -5,28 +5,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pegboard.ports.adapters import Adapters
+from pegboard.ports.adapters import Adapters, ConditionalSource, FocusRules, HookRunner, TokenCounter
 from pegboard.ports.approvals import APPROVALS_KEPT, ApprovalStore, HasHooks, HookAnswer
-from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
-from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
-from pegboard.ports.conditions import ConditionalSource, HookRunner
+from pegboard.ports.calls import LOG_LEVELS, ArgumentValidator, AskRefusedError, CallContext, Client, Listener, Progress
 from pegboard.ports.counts import CountFilter, CountName, CountRecord, Counts, CountSums, CountUnit, UsageOutcome
-from pegboard.ports.focus import FocusRules
 from pegboard.ports.own_files import OwnFiles
-from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
 from pegboard.ports.ranking import (
     UNLIKELY,
+    USE_LIFETIME,
+    USES_KEPT,
     Evidence,
     PastUse,
     RankContext,
     Ranked,
     Ranker,
     Ranking,
+    UseRecord,
+    UseStore,
 )
 from pegboard.ports.requests import (
     MOST_DETAILS,
     MOST_UNWRITTEN,
     PART,
+    AuditFilter,
     AuditKind,
     AuditPart,
     AuditRecord,
@@ -34,11 +35,11 @@ from pegboard.ports.requests import (
     CallNumbers,
     NumberedRecord,
     RequestStore,
+    SessionKey,
     TrailPage,
     mentions,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.session_key import SessionKey
 from pegboard.ports.sources import (
     AskingSource,
     CodeSource,
@@ -72,10 +73,8 @@ from pegboard.ports.stores import (
     Unchecked,
     Unread,
 )
-from pegboard.ports.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from pegboard.ports.audit_filter import AuditFilter
     from pegboard.ports.logins import HasLogins, ServerLogins
     from pegboard.ports.replicas import Replica, ReplicaStore
     from pegboard.ports.schedules import DueSchedule, ScheduleSource
@@ -200,7 +199,6 @@ __all__ = [
 if not TYPE_CHECKING:
     _LATE = {
         "ServerActivity": "server_states",
-        "AuditFilter": "audit_filter",
         "ConnectionPhase": "server_states",
         "ConnectionState": "server_states",
         "DueSchedule": "schedules",

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from pegboard.core.model.recording import KEPT_DAYS
 from pegboard.ports.counts import EVERYTHING_COUNTED, CountFilter, CountName, CountRecord, CountSums, CountUnit
 
-if TYPE_CHECKING:
-    from pegboard.ports.audit_filter import AuditFilter
-    from pegboard.ports.session_key import SessionKey
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which records of the trail are wanted; None is any.
+
+    ``text`` is in the subject, the reason or who did it, upper and lower case being equal. ``since`` counts, ``until``
+    does not. With ``agents`` records of others, and those that are about no agent, are not among them.
+    """
+
+    principal: str | None = None
+    agent: str | None = None
+    agents: frozenset[str] | None = None
+    session: str | None = None
+    kind: str | None = None
+    decision: str | None = None
+    outcome: str | None = None
+    text: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """The name of one session's state (S1)."""
+
+    principal: str
+    agent: str
+    session: str
+
 
 AuditKind = Literal[
     "load",

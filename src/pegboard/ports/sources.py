@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports.calls import CallContext
-from pegboard.ports.clients import Client
+from pegboard.ports.calls import CallContext, Client
 
 
 class Source(Protocol):

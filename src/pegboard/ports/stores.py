@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, NamedTuple, Protocol
 
-from pegboard.core.access.pauses import Pauses
 from pegboard.core.access.pins import Pin, PinName, ServerPins
 from pegboard.core.access.settings.own_settings import OwnSetting, OwnSettings
+from pegboard.core.access.switches import Pauses
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
-from pegboard.ports.past_uses import UseStore
+from pegboard.ports.ranking import UseStore
 from pegboard.ports.replicas import ReplicaStore
-from pegboard.ports.requests import AuditRecord, RequestStore
+from pegboard.ports.requests import AuditRecord, RequestStore, SessionKey
 from pegboard.ports.sealed import SealedStore
-from pegboard.ports.session_key import SessionKey
 from pegboard.ports.store_health import PendingCount
 
 

@@ -1,9 +1,11 @@
-"""Text as UTF-8 can carry it: half of a character, as broken file names and scraped pages have, becomes U+FFFD."""
+"""Texts as UTF-8 can carry them: half of a character becomes U+FFFD; and JSON of many small values, made quickly."""
 
 from __future__ import annotations
 
+import json
+import json.encoder
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
@@ -58,3 +60,24 @@ def _encodable(value: Any) -> Any:
         parts = [_encodable(part) for part in cast("list[Any] | tuple[Any, ...]", value)]
         return parts if isinstance(value, list) else tuple(parts)
     return value
+
+
+Pieces = Callable[[Any, int], Iterable[str]]
+"""Gives the pieces of a value's JSON, to be joined; the number is 0."""
+
+
+def pieces_by(encoder: json.JSONEncoder) -> Pieces:
+    """Return what writes as an encoder without indentation does; ``encode`` sets itself up anew for each value.
+
+    What contains itself is a ``RecursionError`` here, and no ``ValueError``.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    written = json.encoder.encode_basestring_ascii if encoder.ensure_ascii else json.encoder.encode_basestring
+    try:
+        pieces: Pieces = make(
+            None, encoder.default, written, None, encoder.key_separator, encoder.item_separator, encoder.sort_keys,
+            encoder.skipkeys, encoder.allow_nan,
+        )  # fmt: skip
+    except TypeError:  # there is none, or that of another interpreter
+        return lambda value, _: (encoder.encode(value),)
+    return pieces

@@ -8,8 +8,7 @@ from pegboard.board.services import Services
 from pegboard.core.access.approvals.approval import MAY_LAST, Approval, ApprovalStatus, Lasting, unknown_approval
 from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import label_problem, one_line
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Tool
 from pegboard.errors import UsageError
 from pegboard.ports import SessionKey

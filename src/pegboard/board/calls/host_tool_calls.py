@@ -25,8 +25,7 @@ from pegboard.core.access.settings.own_settings import (
     names_off,
     values_of,
 )
-from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.naming import did_you_mean, label_problem, one_line
 from pegboard.core.model.tools import Frozen, JsonObject, Tool, joined_text, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer, refused_as_unavailable
 from pegboard.core.state.commands import SetLoadout

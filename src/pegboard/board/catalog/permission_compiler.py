@@ -10,7 +10,6 @@ from time import monotonic
 
 from pegboard.board.catalog.pins import DefinitionPins
 from pegboard.board.session_info import SessionInfo, agent_of
-from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses, with_pause
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
 from pegboard.core.access.settings.own_settings import (
     NO_SETTINGS,
@@ -19,7 +18,7 @@ from pegboard.core.access.settings.own_settings import (
     with_own_values,
     with_switch,
 )
-from pegboard.core.access.switches import ToolkitEntries
+from pegboard.core.access.switches import NOTHING_PAUSED, Pauses, ToolkitEntries, with_pause
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
 from pegboard.ports import ChangeToken, Store

@@ -15,7 +15,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject
 from pegboard.errors import UsageError
 from pegboard.ports import AuditKind, AuditRecord, CallDetails, CallNumbers, RequestStore, SessionKey
-from pegboard.support.json_encoding import pieces_by
+from pegboard.support.encodable import pieces_by
 
 log = logging.getLogger("pegboard")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.ports import UsageOutcome
-from pegboard.support.json_encoding import Pieces, pieces_by
+from pegboard.support.encodable import Pieces, pieces_by
 
 Key = tuple[str, str, str]
 """Principal, agent and session id."""

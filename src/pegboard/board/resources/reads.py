@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from pegboard.board.calls.login_gate import NotLoggedIn
 from pegboard.board.calls.pipeline import failure_of
 from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.resources.reach import ReachedServer, reached_servers
-from pegboard.board.resources.wanted_logins import (
-    require_logins,
-    saying_where,
-    with_prompt,
-    with_reference,
-    with_resource,
-)
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
+from pegboard.core.access.logins import LoginNeed, login_command
+from pegboard.core.model.naming import may_be_of
 from pegboard.core.model.tools import EMPTY, JsonObject
-from pegboard.errors import PegboardError
+from pegboard.errors import NeedsLoginError, PegboardError
 from pegboard.ports import AuditKind, CallContext, CallDetails, SessionKey
+from pegboard.ports.logins import HasLogins
 
 Servers = Mapping[str, ReachedServer]
 
@@ -236,3 +234,64 @@ def _alias_of(uri: str, own: str) -> Callable[[str], str]:
 
 def _never(template: str, uri: str) -> bool:  # noqa: ARG001 - there is no server whose template it could be
     return False
+
+
+@asynccontextmanager
+async def saying_where(services: Services, servers: Mapping[str, ReachedServer]) -> AsyncGenerator[None]:
+    """Raise a ``NeedsLoginError`` of these servers as one that says where their user logs in.
+
+    Raises ``ToolUnavailableError`` where no login can be begun.
+    """
+    try:
+        yield
+    except NeedsLoginError as error:
+        server = servers[error.plugin]
+        source = services.loader.source_of(server.spec)
+        if not isinstance(source, HasLogins):
+            raise
+        need = LoginNeed(plugin=error.plugin, owner=server.owner, scopes=error.scopes)
+        pending = None
+        if not services.awaiting_login.by_command:
+            addresses = services.login_addresses
+            begun = await source.logins.begin(server.spec, need, redirect=addresses.redirect(need.owner.principal))
+            pending = addresses.shown(begun)
+        raise NeedsLoginError(NotLoggedIn(need, pending).text, plugin=error.plugin, scopes=error.scopes) from None
+
+
+async def require_logins(services: Services, servers: Iterable[ReachedServer]) -> None:
+    """Raise ``NeedsLoginError`` for the first of these servers to which a login is missing: what it has is unknown."""
+    for server in servers:
+        source = services.loader.source_of(server.spec)
+        if not server.source.by_login(server.spec) or not isinstance(source, HasLogins):
+            continue
+        need = await source.logins.needed(server.spec, server.owner)
+        if need is not None:
+            command = login_command(need.plugin, need.owner)
+            raise NeedsLoginError(
+                f"'{need.plugin}' wants a login.", plugin=need.plugin, scopes=need.scopes, hint=f"Log in: `{command}`."
+            )
+
+
+def with_resource(uri: str, servers: Mapping[str, ReachedServer]) -> Iterable[ReachedServer]:
+    """Return which of these servers may have a resource that none is known to have."""
+    aliased = unalias(uri)
+    if aliased is not None:
+        return (servers[name] for name in (aliased[0],) if name in servers)
+    return (server for server in servers.values() if server.may_have("resources"))
+
+
+def with_prompt(name: str, servers: Mapping[str, ReachedServer]) -> Iterable[ReachedServer]:
+    """Return which of these servers may have a prompt that none is known to have."""
+    known = (server for server in servers.values() if server.may_have("prompts"))
+    return (server for server in known if may_be_of(name, server.plugin.name, prefix=server.plugin.prefix))
+
+
+def with_reference(reference: JsonObject, servers: Mapping[str, ReachedServer]) -> Iterable[ReachedServer]:
+    """Return which of these servers may have what a completion is for, where none is known to have it."""
+    match reference:
+        case {"type": "ref/prompt", "name": str(name)}:
+            return with_prompt(name, servers)
+        case {"type": "ref/resource", "uri": str(uri)}:
+            return with_resource(uri, servers)
+        case _:
+            return ()

@@ -11,9 +11,12 @@ from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import host_tool_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.board.views.approval_reasons import approval_reason
-from pegboard.board.views.login_reasons import login_reason
+from pegboard.core.access.approvals.approval import counting_approval
+from pegboard.core.access.approvals.demands import ToolRules, rules_of
+from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.instances import login_owner
+from pegboard.core.access.logins import login_command
 from pegboard.core.access.names import tool_of_agent
 from pegboard.core.access.permissions import CompiledPermissions, host_tools
 from pegboard.core.model.naming import did_you_mean
@@ -22,6 +25,8 @@ from pegboard.core.model.tools import HELD, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.loading import conflict_of, name_conflict
 from pegboard.core.surface.explanations import Explanation, explain
+from pegboard.errors import PegboardError
+from pegboard.ports.logins import HasLogins
 
 UNSEEN_NAMED: Final = 5
 """So many plugins that were not asked yet are named where a tool is not known."""
@@ -163,3 +168,81 @@ def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
                 )
     taken = name_conflict(loaded, (tool,)) if tool.id not in loaded and permissions.permits(tool) else None
     return f"It {taken.message}" if taken is not None else ""
+
+
+async def approval_reason(services: Services, snapshot: Snapshot, tool: Tool) -> Reason | None:
+    """Return what calls of a tool need of a person in a session, None where they need nothing.
+
+    Its code is ``needs_approval`` where every call is asked about, ``may_need_approval`` where that hangs on the
+    arguments, and ``standing_approval`` where an operator has allowed them all.
+
+    Raises ``StoreError`` where the approvals cannot be read.
+    """
+    plugin = snapshot.permissions.world.catalog.plugins[tool.plugin]
+    spec = services.loader.specs.get(tool.plugin)
+    if spec is None:
+        return None
+    rules = rules_of(plugin, spec, tool, services.pins.claims_of(plugin.name))
+    if rules is None:
+        return None
+    places = (spec.approve_places.get(name) for name in rules.names)
+    where = next((place for place in places if place is not None), plugin.place)
+    standing = await _standing(services, snapshot, tool, rules)
+    if standing is not None:
+        return Reason(code="standing_approval", text=standing, where=where)
+    if rules.demand is not None:
+        text = f"A person approves every call of it first: {rules.demand.reason}."
+        return Reason(code="needs_approval", text=text, where=where)
+    what = ", ".join(f"'{argument}'" for argument in rules.patterns)
+    depends = f"its {'argument' if len(rules.patterns) == 1 else 'arguments'} {what}" if what else "its arguments"
+    text = f"Whether a person approves a call of it first depends on {depends}."
+    return Reason(code="may_need_approval", text=text, where=where)
+
+
+async def _standing(services: Services, snapshot: Snapshot, tool: Tool, rules: ToolRules) -> str | None:
+    """Return who has allowed all calls of a tool, and for how long, where that counts now."""
+    store, spec = services.store, services.loader.specs[tool.plugin]
+    variant = snapshot.permissions.entries.of_tool(tool).key
+    try:
+        fingerprint = services.loader.source_of(spec).fingerprint(spec)
+    except PegboardError:
+        return None
+    binding = binding_of(
+        await store.digest_key(),
+        snapshot.info.key,
+        tool,
+        "",
+        rules.in_force,
+        variant,
+        fingerprint,
+        later=services.pins.later_digest(tool),
+    )
+    found = counting_approval(binding, await store.approvals_for(binding), store.clock())
+    if found is None or found.status != "allowed" or found.lasts == "once":
+        return None
+    lasts = "in this session" if found.lasts == "session" else "of this agent for this principal"
+    return f"Every call of it {lasts} runs unasked: '{found.by}' has allowed it."
+
+
+def command_of(snapshot: Snapshot, plugin: str) -> str:
+    """Return what is typed to log in to a server for a session."""
+    return login_command(plugin, login_owner(snapshot.permissions, snapshot.info.pool_user))
+
+
+async def login_reason(services: Services, snapshot: Snapshot, plugin: str) -> Reason | None:
+    """Return that calls of a server wait for a login in a session, None where they do not.
+
+    Raises ``StoreError`` where the logins cannot be read.
+    """
+    spec = services.loader.specs.get(plugin)
+    if spec is None:
+        return None
+    try:
+        source = services.loader.source_of(spec)
+    except PegboardError:
+        return None
+    owner = login_owner(snapshot.permissions, snapshot.info.pool_user)
+    if not isinstance(source, HasLogins) or await source.logins.needed(spec, owner) is None:
+        return None
+    text = f"'{plugin}' wants a login, and {owner.principal} has none: `{command_of(snapshot, plugin)}`."
+    return Reason(code="needs_login", text=text, where=spec.place)

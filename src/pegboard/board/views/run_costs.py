@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.board.views.request_counter import RunRecord, SentInRow
+from pegboard.board.views.shown_to_model import RunRecord, SentInRow
 from pegboard.core.model.delivery import Cache
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable

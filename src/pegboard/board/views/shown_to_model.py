@@ -1,23 +1,34 @@
-"""What the model was shown last, and what stays on the wire because it pays under a prompt cache (D3, F3, F4)."""
+"""What the model was shown, what stays on the wire because it pays, and the requests that are counted (D3, F3, F4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
+from typing import TYPE_CHECKING, Final
 
 from pegboard.board.meta_tools import command_context, hints_to_show, meta_tools, view
 from pegboard.board.observability.conversations import Request
+from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.surface import sent, sent_at_start
 from pegboard.core.access.names import find_called
-from pegboard.core.model.delivery import choose
-from pegboard.core.model.tools import Tool
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.delivery import COMMAND, Cache, choose
+from pegboard.core.model.leases import LEASED
+from pegboard.core.model.tools import Tool, joined_text
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.shrinking import Size, over
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
+from pegboard.core.surface.definitions import defined_in
 from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.names import META_PLUGIN
+
+if TYPE_CHECKING:
+    from pegboard.core.state.call_plans import CallAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +120,207 @@ def next_wire_list(
         may_stay=may_stay,
     )
     return replace(shown, wire_list=tools, unloaded=unloaded, answered=answered)
+
+
+NO_CACHE: Final = Cache()
+LOADED_INSTEAD: Final = ("not_loaded", "next_request")
+"""The answers to calls that only loaded what was called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentInRow:
+    """What some requests in a row were sent; ``known`` is how much the history had."""
+
+    permissions: CompiledPermissions
+    cache: Cache
+    tools: tuple[Tool, ...]
+    texts: tuple[str, ...]
+    note: str
+    known: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SentSeries:
+    """Requests in a row that were sent the same, and what the newest of them was made of."""
+
+    sent: SentInRow
+    made_of: tuple[object, ...]
+    requests: int = 1
+
+    def is_of(self, made_of: tuple[object, ...], known: int) -> bool:
+        """Return whether a request is seen at once to be sent the same: it is made of the same objects."""
+        return self.sent.known == known and all(map(is_, self.made_of, made_of))
+
+
+class RunRecord:
+    """The requests of one session object's run: of the newest, until the next one begins.
+
+    ``history`` is what the model has read beside its lists, and ``before`` what was sent last in the run before. Of the
+    requests of the run, by their places: ``used`` has the first that used a plugin, ``working`` those that called a
+    tool, ``loading`` those that loaded one. What it costs is counted when it is asked (``run_costs``).
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[SentSeries] = []
+        self.before: SentInRow | None = None
+        self._requests = 0
+        self._over = False
+        self.history: list[Tool | str] = []
+        self._revealed: dict[str, Tool] = {}
+        self._defined: set[str] = set()
+        self.used: dict[str, int] = {}
+        self.working: set[int] = set()
+        self.loading: set[int] = set()
+
+    def requested(self, snapshot: Snapshot, shown: Surface, tools: Sequence[Tool]) -> None:
+        """Note a request with these tools, and with the texts of a surface."""
+        if self._over:
+            self._begin()
+        self._requests += 1
+        last, host = self.sent[-1] if self.sent else None, snapshot.info.host
+        made_of = snapshot.permissions, host, shown, tools
+        if last is not None and last.is_of(made_of, len(self.history)):
+            last.requests += 1
+            return
+        if shown.ahead and shown.ahead not in self.history:
+            self.history.append(shown.ahead)
+        sent = SentInRow(
+            permissions=snapshot.permissions,
+            cache=host.cache or NO_CACHE,
+            tools=self._head(shown, tools) if host.reveals else tuple(tools),
+            texts=tuple(text for text in (*shown.hints, shown.policy) if text),
+            note=shown.suffix,
+            known=len(self.history),
+        )
+        if last is not None and last.sent == sent:
+            last.made_of, last.requests = made_of, last.requests + 1
+        else:
+            self.sent.append(SentSeries(sent=sent, made_of=made_of))
+
+    def requested_instead(self, snapshot: Snapshot, shown: Surface, tools: Sequence[Tool]) -> None:
+        """Note that the newest request was sent other tools."""
+        if self.sent:
+            self._requests -= 1
+            self.sent[-1].requests -= 1
+            if not self.sent[-1].requests:
+                self.sent.pop()
+        self.requested(snapshot, shown, tools)
+
+    def called(self, answer: CallAnswer, *, meta: bool) -> None:
+        """Note a call that the newest request brought, ``meta`` where it was made through a meta-tool."""
+        if not self.sent:
+            return
+        place, tool = self._requests - 1, answer.tool
+        through = meta and tool is not None and tool.plugin != META_PLUGIN
+        if (meta and not through) or answer.status in LOADED_INSTEAD:
+            self.loading.add(place)
+            text = joined_text(answer.result)
+            self.history.append(text)
+            self._defined.update(defined_in(text))
+            return
+        self.working.add(place)
+        if tool is not None and answer.status in ("ok", "error"):
+            self.used.setdefault(tool.plugin, place)
+
+    def ended(self) -> None:
+        """Note that the run is over; the next request begins another one."""
+        self._over = True
+
+    def _begin(self) -> None:
+        self.before = self.sent[-1].sent if self.sent else self.before
+        self.sent, self._requests, self._over = [], 0, False
+        self.used = dict.fromkeys(self.used, -1)
+        self.working, self.loading = set(), set()
+
+    def _head(self, shown: Surface, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Return the tools that stand at the head, and note what the history reveals beside them (D4)."""
+        leased = {one.tool.id for one in shown.tools if one.because[0] in LEASED}
+        if not leased and len(tools) == len(shown.tools):
+            return tuple(tools)
+        first = {one.tool.id for one in shown.tools if one.tool.id not in leased and leased.isdisjoint(one.needed_by)}
+        for tool in tools:
+            if tool.id in first or tool.wire in self._defined:
+                continue
+            if self._revealed.get(tool.wire) != tool:
+                self._revealed[tool.wire] = tool
+                self.history.append(tool)
+        return tuple(tool for tool in tools if tool.id in first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What a host has asked for since its model called something: a surface, and then perhaps a wire list.
+
+    ``again`` is the message with which it asks for the surface once more, whose focus the wire list took away.
+    """
+
+    sent: SentList
+    wired: bool
+    again: str | None
+
+
+class RequestCounter:
+    """The requests to the model of one session object's host, each counted once, with what was sent."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._run: RunRecord | None = None
+        self._listed: SentTexts | None = None
+        self._step: _Step | None = None
+
+    @property
+    def run(self) -> RunRecord:
+        """Return what the requests of the newest run were sent; a session of the gateway makes no record of it."""
+        if self._run is None:
+            self._run = RunRecord()
+        return self._run
+
+    def end_run(self) -> None:
+        """Note that the run is over, where there is one."""
+        if self._run is not None:
+            self._run.ended()
+
+    def note_answer(self, answer: CallAnswer, *, meta: bool) -> None:
+        """Note what came of a call of the run, where there is one; see :meth:`RunRecord.called`."""
+        if self._run is not None:
+            self._run.called(answer, meta=meta)
+
+    def count_surface(self, snapshot: Snapshot, shown: Surface, tools: tuple[Tool, ...], message: str | None) -> None:
+        """Count the request that a surface with these tools is for; a client's own are counted when it calls."""
+        host, step = snapshot.info.host, self._step
+        if host.calls_through:
+            self._listed = sent(shown)
+        elif step is not None and step.wired and message is not None and step.again == message:
+            self._step = None
+        elif host is not COMMAND:
+            counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions, host=host)
+            self.run.requested(snapshot, shown, tools)
+            again = message if shown.focus is not None else None
+            self._step = _Step(sent=counted, wired=False, again=again)
+
+    def count_wire_list(self, snapshot: Snapshot, shown: Surface, wire_list: tuple[Tool, ...]) -> None:
+        """Count the request that a wire list is for; the surface that it follows was for the same."""
+        step, metrics, again = self._step, self._services.metrics, None
+        if step is None or step.wired:
+            self.run.requested(snapshot, shown, wire_list)
+        else:
+            self.run.requested_instead(snapshot, shown, wire_list)
+            again = step.again
+            if not metrics.withdraw(snapshot.info.key, step.sent):
+                self._step = replace(step, wired=True)
+                return
+        info = snapshot.info
+        listed = wire_list, sent(shown)[1]
+        counted = metrics.requested(info.key, snapshot.permissions, listed, host=info.host)
+        self._step = _Step(sent=counted, wired=True, again=again)
+
+    def count_call(self, snapshot: Snapshot, request: Request) -> None:
+        """Count the request that a client's model made before it called; those that come together came of one."""
+        self._step = None
+        info = snapshot.info
+        if not info.host.calls_through or not request.is_alone:
+            return
+        listed = self._listed if "array" in info.host.delivery else None
+        if listed is None:
+            listed = sent_at_start(snapshot.permissions, self._services, info.host, info.stable)
+        self._services.metrics.requested(info.key, snapshot.permissions, listed, host=info.host)

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.agents import Agent, Anticipate, Budget
-from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.hooks import Hook
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
@@ -23,7 +22,7 @@ from pegboard.core.model.prices import Prices
 from pegboard.core.model.recording import Recording
 from pegboard.core.model.references import ByReference, Reference, refers
 from pegboard.core.model.selectors import Member
-from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import Confinement, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Frozen
 from pegboard.core.principals.bearer_tokens import Token

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.cache.configuration_json import decoded
 from pegboard.config.cache.origin import Origin
-from pegboard.config.cache.variables import beginning_of
 from pegboard.config.schema.configuration import Configuration
 from pegboard.support import user_folders
 
@@ -92,3 +92,56 @@ def _remove_oldest(folder: Path) -> None:
         files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
         for file in files[MOST:]:
             file.unlink()
+
+
+_BEGINNING: Final = re.compile(r"[a-z][a-z0-9+.-]{0,15}://|~?[/\\]|[A-Za-z]:[/\\]|")
+"""What a value may show of itself, so that a URL stays one and a path absolute."""
+
+
+class Lookups(Mapping[str, str]):
+    """An environment that remembers in ``names`` which variables were looked up."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        """Return the value of a variable."""
+        self.names.add(name)
+        return self._env[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield every name."""
+        return iter(self._env)
+
+    def __len__(self) -> int:
+        """Return how many variables there are."""
+        return len(self._env)
+
+
+class Marked(Lookups):
+    """An environment whose variables have markers for values: each but the beginning of a URL or path."""
+
+    def __init__(self, env: Mapping[str, str], salt: str) -> None:
+        super().__init__(env)
+        self._salt = salt
+        self.markers: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        """Return a value that shows nothing of the real one; the user's own folder of configurations must stay."""
+        value = super().__getitem__(name)
+        if not value or name == "XDG_CONFIG_HOME":
+            return value
+        beginning, marker = beginning_of(value), f"marked{self._salt}n{len(self.markers)}n"
+        marker = self.markers.setdefault(name, marker)
+        return beginning + marker
+
+
+def beginning_of(value: str) -> str:
+    """Return the part of a value that is no secret: the scheme of a URL, the root of a path.
+
+    >>> beginning_of("https://ada@example.org"), beginning_of("/srv/x"), beginning_of("hunter22")
+    ('https://', '/', '')
+    """
+    found = _BEGINNING.match(value)
+    return found[0] if found else ""

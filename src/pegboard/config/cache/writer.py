@@ -12,8 +12,7 @@ from typing import Any
 
 from pegboard.config.cache.configuration_json import NotCacheableError, encoded
 from pegboard.config.cache.origin import origin_of
-from pegboard.config.cache.reader import cache_file, restored, save
-from pegboard.config.cache.variables import Lookups, Marked
+from pegboard.config.cache.reader import Lookups, Marked, cache_file, restored, save
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import ServerSpec

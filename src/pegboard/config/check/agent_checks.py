@@ -1,10 +1,10 @@
-"""Agents: their tools, toolkits, switches and scope (T2, P2, P5, T5)."""
+"""Agents: their tools, toolkits, switches and scope (T2, P2, P5, T5); and the prices of models."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, Final, cast
 
 from pegboard.config.check.member_checks import ESSENTIAL, TOOLS, alike, check_members
 from pegboard.config.check.member_names import Meaning, MemberNames
@@ -17,6 +17,7 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, matches_any, merge
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.prices import KINDS, millionths
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import HOST_TOOLS
@@ -246,3 +247,44 @@ def _reaches(agent: Agent, spec: PluginSpec, known: Mapping[str, Loadout]) -> bo
     loadout = merge(agent.loadout, known)
     discovered = None if by_category else loadout.discovers(spec.name, spec.category)
     return loadout.includes(spec.name, spec.category) is not None or discovered is not None
+
+
+_KEYS: Final = (*KINDS, "currency")
+_LONGEST: Final = 12
+"""How many characters a currency has at most."""
+_EXAMPLE: Final = "Write {input: 3.00, cached: 0.30, written: 3.75, output: 15.00, currency: USD}."
+
+
+def check_models(config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield what is wrong with the prices of models; the other keys of a model are free."""
+    for name, model in config.validated.section.models.items():
+        if "prices" not in model:
+            continue
+        prices = model["prices"]
+        if not isinstance(prices, Mapping):
+            place = config.validated.place("models", name, "prices")
+            yield error("bad_price", "prices are a mapping of numbers.", place, _EXAMPLE)
+            continue
+        yield from _prices(config, name, cast("Mapping[str, Any]", prices))
+
+
+def _prices(config: UncheckedConfig, name: str, prices: Mapping[str, Any]) -> Iterator[Problem]:
+    place = config.validated.place
+    for key, value in prices.items():
+        if key not in _KEYS:
+            message = f"'{key}' is no price."
+            yield error("bad_price", message, place("models", name, "prices", key, key=True), did_you_mean(key, _KEYS))
+        elif key == "currency":
+            if not isinstance(value, str) or not 0 < len(value.strip()) <= _LONGEST or not value.isprintable():
+                message = f"a currency is a text of 1 to {_LONGEST} characters."
+                yield error("bad_price", message, place("models", name, "prices", key), "Write a code such as USD.")
+        else:
+            try:
+                millionths(value)
+            except ValueError as problem:
+                hint = "It is what a million tokens cost."
+                yield error("bad_price", str(problem), place("models", name, "prices", key), hint)
+    for key in ("input", "output"):
+        if key not in prices:
+            message = f"the price of '{key}' is missing."
+            yield error("bad_price", message, place("models", name, "prices"), _EXAMPLE)

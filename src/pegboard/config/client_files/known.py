@@ -1,4 +1,4 @@
-"""The MCP clients that are known: their names, their files, and where their servers stand in them."""
+"""The MCP clients that are known: their names and files, and how those that differ little write their servers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,171 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from pegboard.config.client_files.claude_code import CLAUDE_CODE
-from pegboard.config.client_files.client import McpClient, Spot, as_written
+from pegboard.config.client_files.client import (
+    McpClient,
+    References,
+    Server,
+    Spot,
+    as_written,
+    input_variable,
+    shell_text,
+    texts_in,
+)
 from pegboard.config.client_files.codex import CODEX
-from pegboard.config.client_files.copilot import COPILOT_CLI, VSCODE
-from pegboard.config.client_files.gemini import GEMINI
 from pegboard.config.client_files.goose import GOOSE
 from pegboard.config.client_files.opencode import OPENCODE
-from pegboard.config.client_files.read_only_clients import READ_ONLY_CLIENTS
-from pegboard.config.client_files.zed import ZED
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.location import Machine
+
+_STORAGE: Final = "{apps}/Code/User/globalStorage"
+_OF_USER: Final = "{{"
+"""What begins a reference of LibreChat to the user who is asking."""
+
+
+def _librechat_only(entry: Mapping[str, Any], _found: Server) -> str:
+    refers = any(_OF_USER in text for text in texts_in(entry))
+    return "it refers to the user who is asking ({{…}}), whom only LibreChat knows" if refers else ""
+
+
+READ_ONLY_CLIENTS: Final = (
+    McpClient(
+        name="cline",
+        title="Cline",
+        user=(f"{_STORAGE}/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
+        unit="seconds",
+        ignored=frozenset({"remoteConfigured"}),
+    ),
+    McpClient(
+        name="roo",
+        title="Roo Code",
+        project=(".roo/mcp.json",),
+        user=(f"{_STORAGE}/rooveterinaryinc.roo-cline/settings/mcp_settings.json",),
+        unit="seconds",
+        ignored=frozenset({"watchPaths"}),
+    ),
+    McpClient(
+        name="kilo",
+        title="Kilo Code",
+        project=(".kilocode/mcp.json",),
+        user=(f"{_STORAGE}/kilocode.kilo-code/settings/mcp_settings.json",),
+        unit="seconds",
+        ignored=frozenset({"watchPaths"}),
+    ),
+    McpClient(
+        name="amazon-q",
+        title="Amazon Q",
+        project=(".amazonq/mcp.json",),
+        user=("~/.aws/amazonq/mcp.json",),
+        unit="milliseconds",
+    ),
+    McpClient(
+        name="librechat",
+        title="LibreChat",
+        project=("librechat.yaml",),
+        unit="milliseconds",
+        ignored=frozenset({"chatMenu", "customUserVars", "iconPath", "requiresOAuth", "serverInstructions", "startup"}),
+        renamed={"initTimeout": "start"},
+        client_only_reason=_librechat_only,
+    ),
+)
+"""Which of them it is counts for the unit of its limits, and for what only it can fill in."""
+
+
+def _in_vscode(entry: Server, references: References) -> Server:
+    asked = {input_variable(name): f"${{input:{name}}}" for name in references.inputs}
+    return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
+
+
+VSCODE: Final = McpClient(
+    name="vscode",
+    title="VS Code",
+    roots=(("servers",), ("mcp", "servers"), ("mcpServers",)),
+    project=(".vscode/mcp.json",),
+    user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
+    ignored=frozenset({"dev", "gallery"}),
+    entry=_in_vscode,
+    project_folder="${workspaceFolder}",
+    starts_elsewhere=True,
+)
+
+
+def _copilot_server(_entry: Mapping[str, Any], found: Server) -> Server:
+    return {**found, "type": "stdio"} if found.get("type") == "local" else found
+
+
+def _in_copilot_cli(entry: Server, references: References) -> Server:
+    passed = {"env": {name: f"${{{name}}}" for name in references.variables}} if references.variables else {}
+    return {"type": "local", **entry, **passed, "tools": ["*"], "deferTools": "never"}
+
+
+COPILOT_CLI: Final = McpClient(
+    name="copilot-cli",
+    title="Copilot CLI",
+    project=(".github/mcp.json",),
+    user=("{copilot}/mcp-config.json",),
+    text=shell_text,
+    unit="milliseconds",
+    translate=_copilot_server,
+    entry=_in_copilot_cli,
+)
+
+
+def _zed_server(entry: Mapping[str, Any], found: Server) -> Server:
+    """Return a server without the mapping, ``command`` or ``source``, in which Zed has written the command."""
+    for key in ("source", "command"):
+        if is_mapping(nested := entry.get(key)):
+            found.pop("command", None)
+            parts = {("command" if name == "path" else name): value for name, value in nested.items() if name != "type"}
+            found = {**parts, **found}
+    return found
+
+
+def _zed_only(_zed_entry: Mapping[str, Any], found: Server) -> str:
+    return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
+
+
+def _zed_entry(entry: Server, _references: References) -> Server:
+    """Return the entry without a folder: Zed knows none, and starts servers in that of the project."""
+    return {"source": "custom", **{key: value for key, value in entry.items() if key != "cwd"}, "env": {}}
+
+
+ZED: Final = McpClient(
+    name="zed",
+    title="Zed",
+    roots=(("context_servers",),),
+    project=(".zed/settings.json",),
+    user=("{zed}/settings.json",),
+    marker="context_servers",
+    ignored=frozenset({"source", "settings", "remote"}),
+    unit="seconds",
+    translate=_zed_server,
+    client_only_reason=_zed_only,
+    entry=_zed_entry,
+)
+
+
+def _gemini_server(_gemini_entry: Mapping[str, Any], found: Server) -> Server:
+    if "url" in found and "httpUrl" not in found:
+        found.setdefault("type", "sse")
+    return found
+
+
+def _gemini_entry(entry: Server, references: References) -> Server:
+    return {**entry, "env": {name: f"${name}" for name in references.variables}} if references.variables else entry
+
+
+GEMINI: Final = McpClient(
+    name="gemini",
+    title="Gemini CLI",
+    project=(".gemini/settings.json",),
+    user=("~/.gemini/settings.json",),
+    ignored=frozenset({"trust", "authProviderType"}),
+    text=shell_text,
+    unit="milliseconds",
+    translate=_gemini_server,
+    entry=_gemini_entry,
+)
+
 
 PEGBOARD: Final = McpClient(
     name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",), translate=as_written

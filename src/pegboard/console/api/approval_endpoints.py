@@ -1,4 +1,4 @@
-"""Calls that wait for a person, and the answers."""
+"""What waits for a person, and the answers: calls, and tools of servers that changed (A4)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pegboard.console.sent_fields import meant_fields
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals
 from pegboard.operators.masked import Name
+from pegboard.operators.pins import PinPage, PinView
 
 
 @received
@@ -92,10 +93,84 @@ async def refuse(context: Context, visit: OperatorRequest, *, id: str, body: Ref
 
 _ONE: Final = ("unknown_approval",)
 _DECIDED: Final = (*_ONE, "approval_ended", "approval_changed")
+
+
+@received
+class PinQuery:
+    """Which tools are listed."""
+
+    server: Name = ""
+    """Only those of this server."""
+    offset: Annotated[int, Field(ge=0)] = 0
+    """How many are passed over."""
+    limit: Annotated[int, Field(ge=1, le=200)] = 20
+    """How many are listed at most."""
+
+
+@received
+class Seen:
+    """What whoever accepts was shown."""
+
+    seen: str
+    """The ``seen`` of the server: where it is another one by now, nothing is changed."""
+
+
+@received
+class SeenTool:
+    """What whoever accepts a tool was shown."""
+
+    seen: str
+    """The ``digest`` of the tool: where it is another one by now, nothing is changed."""
+    confirm: Name = ""
+    """The ``name`` of the tool, which it takes where there are ``findings``."""
+
+
+async def pins(context: Context, visit: OperatorRequest, *, query: PinQuery) -> PinPage:
+    """Return the tools that wait for a person, with how each differs from what is pinned."""
+    context.require_every_agent(visit)
+    return await context.subjects.pins.page(query.server, offset=query.offset, limit=query.limit)
+
+
+async def server_pins(context: Context, visit: OperatorRequest, *, server: str) -> tuple[PinView, ...]:
+    """Return every tool of a server as its pin and its newest list have it, without how they differ."""
+    context.require_every_agent(visit)
+    return await context.subjects.pins.listed(server)
+
+
+async def pin(context: Context, visit: OperatorRequest, *, server: str, tool: str) -> PinView:
+    """Return one tool, with how it differs from what is pinned."""
+    context.require_every_agent(visit)
+    return (await context.subjects.pins.shown(f"{server}/{tool}"))[0]
+
+
+async def accept_server(context: Context, visit: OperatorRequest, *, server: str, body: Seen) -> tuple[PinView, ...]:
+    """Let what waits of a server count but for tools with findings, and let the pins go of what it lists no more."""
+    context.require_every_agent(visit)
+    return (await context.subjects.pins.accept_seen(server, body.seen, by=visit.operator.name)).tools
+
+
+async def accept_tool(
+    context: Context, visit: OperatorRequest, *, server: str, tool: str, body: SeenTool
+) -> tuple[PinView, ...]:
+    """Let one tool count as its server lists it now."""
+    context.require_every_agent(visit)
+    name, by, confirm = f"{server}/{tool}", visit.operator.name, visit.names.shown(body.confirm)
+    return (await context.subjects.pins.accept_seen(name, body.seen, by=by, confirm=confirm)).tools
+
+
+_ONE_PIN: Final = ("every_agent_required", "unknown_name")
+_ACCEPTED: Final = (*_ONE_PIN, "pin_changed", "confirmation_required")
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/approvals", approvals, ("unknown_agent",)),
     Endpoint("GET", "/api/approvals/ended", ended_approvals, ("unknown_agent",)),
     Endpoint("GET", "/api/approvals/{id}", approval, _ONE),
     Endpoint("POST", "/api/approvals/{id}/allow", allow, (*_DECIDED, "approval_kind", "bad_fields"), "approve"),
     Endpoint("POST", "/api/approvals/{id}/refuse", refuse, _DECIDED, "approve"),
+    Endpoint("GET", "/api/pins", pins, _ONE_PIN),
+    Endpoint("GET", "/api/pins/{server}", server_pins, _ONE_PIN),
+    Endpoint("GET", "/api/pins/{server}/{tool}", pin, _ONE_PIN),
+    Endpoint("POST", "/api/pins/{server}/accept", accept_server, _ACCEPTED, "configure"),
+    Endpoint("POST", "/api/pins/{server}/{tool}/accept", accept_tool, _ACCEPTED, "configure"),
 )

@@ -1,4 +1,4 @@
-"""The audit trail, and the bill."""
+"""The audit trail, the bill, what went on, and what needs a person."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.exports import ExportForm
 from pegboard.console.operator_request import OperatorRequest
+from pegboard.operators.attention import Attention
 from pegboard.operators.audit import AuditPage, AuditQuery
 from pegboard.operators.audit import audit as read_trail
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.masked import Name
+from pegboard.operators.server_usage import ServerUsage
+from pegboard.operators.server_usage import server_usage as read_server_usage
+from pegboard.operators.usage import PERIODS, Usage, UsagePeriod, UsageQuery
 from pegboard.ports import AuditKind
 
 JSON_LINES: Final = "application/jsonl"
@@ -132,8 +136,53 @@ async def bill(context: Context, visit: OperatorRequest, *, query: BillPeriod) -
 
 
 _CODES: Final = ("unknown_agent",)
+
+
+@received
+class UsageOf:
+    """What is wanted of what went on."""
+
+    period: UsagePeriod = "hour"
+    """How far back it goes; a quarter is 90 days."""
+    agent: Name = ""
+    """Only what this agent did."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How many agents, servers and tools there are at most, the busiest first."""
+
+
+async def attention(context: Context, visit: OperatorRequest) -> Attention:
+    """Return what needs a person, the most urgent first.
+
+    Servers, edits and problems are there for operators of every agent.
+    """
+    return await context.attention(visit)
+
+
+async def usage(context: Context, visit: OperatorRequest, *, query: UsageOf) -> Usage:
+    """Return what went on: calls by outcome, how long they took, tokens; and what was busiest."""
+    wanted = UsageQuery(
+        seconds=PERIODS[query.period],
+        agent=context.agent_of_list(visit, query.agent),
+        agents=visit.operator.agents,
+        limit=query.limit,
+    )
+    return await context.subjects.usage.usage(wanted)
+
+
+async def usage_of_servers(context: Context, visit: OperatorRequest) -> tuple[ServerUsage, ...]:
+    """Return what came of every server and plugin that was called in the last 24 hours, the busiest first."""
+    context.require_every_agent(visit)
+    return await read_server_usage(context.services)
+
+
+_EVERY: Final = ("every_agent_required",)
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/audit", audit, _CODES),
     Endpoint("GET", "/api/audit/export", export_audit, (*_CODES, "too_many_exports"), media=(JSON_LINES, CSV)),
     Endpoint("GET", "/api/bill", bill, _CODES),
+    Endpoint("GET", "/api/attention", attention),
+    Endpoint("GET", "/api/usage", usage, ("unknown_agent",)),
+    Endpoint("GET", "/api/usage/servers", usage_of_servers, _EVERY),
 )

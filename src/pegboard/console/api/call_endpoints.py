@@ -1,8 +1,8 @@
-"""One call, making it again, and what happened in a session."""
+"""One call, making it again, what happened in a session, and a tool that an operator calls as an agent."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from pegboard.operators.calls import call_again as repeat_call
 from pegboard.operators.masked import Name
 from pegboard.operators.timeline import LINES, Timeline
 from pegboard.operators.timeline import timeline as read_timeline
-from pegboard.operators.trying import ToolTrial
+from pegboard.operators.trying import ToolForm, ToolTrial, build_tool_form, make_trial_call
 from pegboard.ports import SessionKey
 
 
@@ -58,9 +58,54 @@ async def timeline(context: Context, visit: OperatorRequest, *, query: TimelineQ
 
 
 _CODES: Final = ("unknown_call",)
+
+
+@received
+class ToolToTry:
+    """Which tool would be called."""
+
+    agent: Name
+    """As which agent."""
+    tool: Name
+    """The wire name of the tool."""
+
+
+@received
+class TriedCall:
+    """What is called."""
+
+    agent: Name
+    """As which agent; the principal is the owner of the token."""
+    tool: Name
+    """The wire name of the tool."""
+    arguments: dict[str, Any]
+    """Those of the call."""
+    session: str = ""
+    """That of an answer which waited for an approval, to call it again; nothing is a new one."""
+
+
+async def tool_form(context: Context, visit: OperatorRequest, *, query: ToolToTry) -> ToolForm:
+    """Return what is filled in to call a tool as an agent, as far as the tool is known."""
+    return await build_tool_form(context.services, context.agent(visit, query.agent).name, query.tool)
+
+
+async def try_tool(context: Context, visit: OperatorRequest, *, body: TriedCall) -> ToolTrial:
+    """Call a tool as an agent in a session of its own, which is deleted with the answer.
+
+    Permissions, guards, approvals and the schema decide as for the agent's model; what waits for an approval runs once
+    that is given and the same call is made in the same session.
+    """
+    agent = context.agent(visit, body.agent).name
+    return await make_trial_call(
+        context.services, agent, body.tool, body.arguments, by=visit.operator.name, session=body.session
+    )
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/calls/{number}", call, _CODES),
     Endpoint("POST", "/api/calls/{number}/again", call_again, (*_CODES, "not_again", "unknown_agent"), "configure"),
     Endpoint("GET", "/api/session/timeline", timeline, ("unknown_agent",)),
+    Endpoint("GET", "/api/try", tool_form, ("unknown_agent",)),
+    Endpoint("POST", "/api/try", try_tool, ("unknown_agent", "usage"), "configure"),
 )
 """The addresses under ``/api``."""

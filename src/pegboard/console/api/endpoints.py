@@ -13,18 +13,11 @@ from pegboard.console.api import (
     approval_endpoints,
     audit_endpoints,
     call_endpoints,
-    draft_endpoints,
     edit_endpoints,
-    find_endpoints,
-    login_endpoints,
-    matrix_endpoints,
-    pin_endpoints,
     search_endpoints,
     server_endpoints,
     session_endpoints,
     switch_endpoints,
-    try_endpoints,
-    usage_endpoints,
 )
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
 from pegboard.console.api.openapi_document import openapi
@@ -53,20 +46,13 @@ async def event_stream(context: Context, visit: OperatorRequest) -> Response:
 
 
 ENDPOINTS: Final = (
-    *usage_endpoints.ENDPOINTS,
     *switch_endpoints.ENDPOINTS,
-    *matrix_endpoints.ENDPOINTS,
-    *try_endpoints.ENDPOINTS,
     *session_endpoints.ENDPOINTS,
     *call_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
-    *find_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
     *edit_endpoints.ENDPOINTS,
-    *draft_endpoints.ENDPOINTS,
-    *login_endpoints.ENDPOINTS,
-    *pin_endpoints.ENDPOINTS,
     *audit_endpoints.ENDPOINTS,
     Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), media=(EVENTS,)),
     Endpoint("GET", "/api/openapi.json", openapi_document),

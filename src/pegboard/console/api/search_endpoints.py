@@ -1,4 +1,4 @@
-"""Search over the whole catalog, and why an agent can or cannot call a tool."""
+"""Search over the whole catalog, why an agent can or cannot call a tool, and what the palette finds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
+from pegboard.console.finding import FoundPages, find
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.explain import OperatorExplanation, explain_for_operator
@@ -72,7 +73,26 @@ async def explain(context: Context, visit: OperatorRequest, *, query: Question) 
 
 
 _CODES: Final = ("unknown_agent", "usage")
+
+
+@received
+class FindQuery:
+    """What is looked for."""
+
+    query: Annotated[Name, Field(max_length=200)] = ""
+    """A page, an agent, a tool, a session or a server, or an agent and what it should do."""
+
+
+async def find_all(context: Context, visit: OperatorRequest, *, query: FindQuery) -> FoundPages:
+    """Return the pages, agents, tools, sessions and servers that answer a text, and what can be done with them.
+
+    Each has the address of its page in the console; a page that would change something asks first.
+    """
+    return await find(context, visit, visit.names.shown(query.query))
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/search", search, _CODES),
     Endpoint("GET", "/api/explain", explain, ("unknown_agent",)),
+    Endpoint("GET", "/api/find", find_all),
 )

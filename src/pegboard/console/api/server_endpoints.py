@@ -1,4 +1,4 @@
-"""Servers and other plugins, and the newest edit of the configuration."""
+"""Servers and other plugins, their logins (G11), and the newest edit of the configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Final
 from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
+from pegboard.console.pages.logins_page import begun, ended
 from pegboard.operators.configuration import ConfigurationState
+from pegboard.operators.logins import WantedLogin
 from pegboard.operators.masked import Name
 from pegboard.operators.servers import ServerState, printed_lines, restart_plugin, server_state, server_states
 from pegboard.ports import PrintedLine
@@ -55,10 +57,56 @@ async def configuration(context: Context, visit: OperatorRequest) -> Configurati
 
 _EVERY: Final = ("every_agent_required",)
 _ONE: Final = (*_EVERY, "unknown_name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunLogin:
+    """A login that is pending; a person opens its address, and completes it where they are signed in to the console.
+
+    Attributes:
+        server: the server.
+        url: where they log in.
+        expires_at: until when, in seconds since the epoch.
+    """
+
+    server: Name
+    url: str
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedLogin:
+    """Whether there was a login to end."""
+
+    ended: bool
+
+
+async def logins(context: Context, visit: OperatorRequest) -> tuple[WantedLogin, ...]:
+    """Return the servers that want a login, of those that the operator's agents may use."""
+    return tuple(await context.subjects.logins.wanted(visit.operator.name, agents=visit.operator.agents))
+
+
+async def begin_login(context: Context, visit: OperatorRequest, *, server: str) -> BegunLogin:
+    """Begin a login of the operator's own, or return the one that is pending."""
+    pending = await begun(context, visit, server)
+    return BegunLogin(server=visit.names.shown(server), url=pending.url, expires_at=pending.expires_at)
+
+
+async def end_login(context: Context, visit: OperatorRequest, *, server: str) -> EndedLogin:
+    """Forget the operator's own login, and tell whoever issued it."""
+    return EndedLogin(ended=await ended(context, visit, server))
+
+
+_ONE_LOGIN: Final = ("unknown_name", "usage")
+
+
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/servers", servers, _EVERY),
     Endpoint("GET", "/api/servers/{name}", server, _ONE),
     Endpoint("GET", "/api/servers/{name}/log", server_log, _ONE),
     Endpoint("POST", "/api/servers/{name}/restart", restart_server, (*_ONE, "tool_unavailable", "usage"), "switch"),
     Endpoint("GET", "/api/configuration", configuration, _EVERY),
+    Endpoint("GET", "/api/logins", logins),
+    Endpoint("POST", "/api/logins/{server}", begin_login, (*_ONE_LOGIN, "tool_unavailable")),
+    Endpoint("DELETE", "/api/logins/{server}", end_login, _ONE_LOGIN),
 )

@@ -1,12 +1,16 @@
-"""Messages over HTTP: to the address that is configured alone, TLS verified, within a bounded time."""
+"""Messages over HTTP: to the configured address alone, TLS verified, in bounded time; and a test of the hooks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import httpx2
+
+from pegboard.console.hooks.messages import of_test, written
+from pegboard.core.model.hooks import Hook
+from pegboard.problems import Problem
 
 TIMEOUT: Final = 10.0
 """How long a message may take, in seconds."""
@@ -51,3 +55,19 @@ _FAULTS: Final[Mapping[type[Exception], str]] = {
     httpx2.WriteTimeout: "it did not take the message in time",
     httpx2.RemoteProtocolError: "it does not speak HTTP, or broke off",
 }
+
+
+async def untaken(hooks: Sequence[Hook], messenger: HttpMessenger) -> tuple[Problem, ...]:
+    """Send each hook a message that says nothing, and return those that did not take it as warnings."""
+    whys = await asyncio.gather(*(messenger.deliver(hook.url, *written(of_test(), hook)) for hook in hooks))
+    return tuple(
+        Problem(
+            severity="warning",
+            code="hook_failed",
+            message=f"a message to '{hook.host}' did not arrive: {why}.",
+            hint="Nobody is told there of what waits; nothing else depends on it.",
+            place=hook.place,
+        )
+        for hook, why in zip(hooks, whys, strict=True)
+        if why
+    )

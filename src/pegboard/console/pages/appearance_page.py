@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import text_of
-from pegboard.console.themes import keep_theme
+from pegboard.console.templating import keep_theme
 
 _MOST: Final = 99
 _ICON: Final = (

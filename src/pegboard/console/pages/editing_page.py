@@ -1,7 +1,9 @@
-"""Edits of the configuration: forms over its entries, the whole file, and the one way in which each is saved (P10)."""
+"""The configuration: what is in force and what is wrong with it, and edits by forms or of the whole file (P10)."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -258,6 +260,57 @@ def _back(given: Mapping[str, Any]) -> str:
     return found if isinstance(found, str) and found.startswith("/console/") else HOME
 
 
+MOST: Final = 100
+"""How many problems are shown."""
+
+
+async def configuration(context: Context, visit: OperatorRequest) -> Response:
+    """Show what became of the newest reading of the configuration."""
+    context.require_every_agent(visit)
+    state = await context.subjects.problems.added_to(context.board.configuration_state)
+    errors = sum(problem.severity == "error" for problem in state.problems)
+    waiting = _waiting(context)
+    return context.templates.page(
+        "configuration.html",
+        visit,
+        state=state,
+        errors=errors,
+        most=MOST,
+        edits=waiting,
+        seen=_seen(waiting),
+    )
+
+
+async def accept(context: Context, visit: OperatorRequest) -> Response:
+    """Accept the edits that wait, if they still are what the operator was shown."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    shown = context.board.waiting
+    if text_of(form, "seen") != _seen(_waiting(context)):
+        raise UsageError(
+            "What waits has changed since.", code="switch_changed", hint="Look at what it is now, and decide again."
+        )
+    accepted = await context.board.accept(shown, by=visit.operator.name)
+    count = len(accepted)
+    message = f"{count} {'change' if count == 1 else 'changes'} of the configuration accepted."
+    return after_form(
+        context, visit, Notice(message=message, hint="It counts from the next request on."), back=_ADDRESS
+    )
+
+
+def _waiting(context: Context) -> list[str]:
+    mask = context.board.services.masker.text
+    return [mask(str(change)) for change in context.board.waiting]
+
+
+def _seen(waiting: Sequence[str]) -> str:
+    """Return what tells one list of changes from another."""
+    return hashlib.sha256(json.dumps(waiting).encode(errors="surrogatepass")).hexdigest()
+
+
+_ADDRESS: Final = "/console/configuration"
+
+
 PAGES: Final = (
     Page(HOME, parts, right="configure"),
     Page(_FORM, form_page, right="configure"),
@@ -268,5 +321,7 @@ PAGES: Final = (
     Page(_PROPOSAL, proposal, right="configure"),
     Page(f"{HOME}/again", again, "POST", "configure"),
     Page(f"{HOME}/save", save, "POST", "configure"),
+    Page(_ADDRESS, configuration),
+    Page("/console/configuration/accept", accept, "POST", "configure"),
 )
 """The addresses of edits."""

@@ -1,8 +1,10 @@
-"""What the model of a session sees: the list as it is sent next or was sent, what it costs, and what differs."""
+"""What the model of a session sees, was sent before and what differs; as JSON of a client or a provider too."""
 
 from __future__ import annotations
 
-from typing import Final, get_args
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, get_args
 
 from starlette.responses import Response
 
@@ -11,9 +13,14 @@ from pegboard.console.operated_sessions import sent_to_model
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.calls_page import DIGITS
 from pegboard.console.pages.sessions_page import key_of
-from pegboard.console.sent_forms import SentForm, in_form
 from pegboard.console.templating import query
+from pegboard.core.model.tools import Tool
 from pegboard.errors import UsageError
+from pegboard.operators.sent import SentToModel, SentTool
+from pegboard.wire.anthropic_messages import AnthropicMessages
+from pegboard.wire.openai_chat import OpenAIChat
+from pegboard.wire.openai_responses import OpenAIResponses
+from pegboard.wire.provider_forms import ProviderForm, RequestParts
 
 TOOLS: Final = 200
 """How many tools have a row; the JSON has all of them."""
@@ -67,3 +74,60 @@ def _form(text: str) -> SentForm:
 
 
 PAGES: Final = (Page("/console/session/sent", sent_page),)
+
+
+SentForm = Literal["mcp", "anthropic", "responses", "chat"]
+"""Of an MCP client, Anthropic's Messages, OpenAI's Responses and Chat Completions."""
+_PROVIDERS: Final[Mapping[SentForm, ProviderForm]] = {
+    "anthropic": AnthropicMessages(),
+    "responses": OpenAIResponses(),
+    "chat": OpenAIChat(),
+}
+
+
+def in_form(sent: SentToModel, form: SentForm) -> str:
+    """Return the tools, and what stands before the history, as a request has them."""
+    return json.dumps(_request(sent, form), ensure_ascii=False, indent=2)
+
+
+def _request(sent: SentToModel, form: SentForm) -> dict[str, Any]:
+    texts = [one.text for one in sent.texts if one.place in ("instructions", "hints", "policy", "beside")]
+    if form == "mcp":
+        instructions = {"instructions": "\n\n".join(texts)} if texts else {}
+        return {**instructions, "tools": [_listed(tool) for tool in sent.tools]}
+    parts = RequestParts(model="", system=tuple(texts), head=_tools(sent.tools))
+    request = _PROVIDERS[form].request(parts, [])
+    return {name: value for name, value in request.items() if value and name != "model"}
+
+
+def _listed(tool: SentTool) -> dict[str, Any]:
+    wire = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": _parsed(tool.input_schema),
+        "outputSchema": _parsed(tool.output_schema),
+        "annotations": _parsed(tool.annotations),
+    }
+    return {name: value for name, value in wire.items() if value or name == "inputSchema"}
+
+
+def _tools(sent: Sequence[SentTool]) -> tuple[Tool, ...]:
+    return tuple(
+        Tool(
+            plugin=tool.plugin,
+            name=tool.name,
+            wire=tool.name,
+            description=tool.description,
+            input_schema=_parsed(tool.input_schema),
+        )
+        for tool in sent
+    )
+
+
+def _parsed(text: str) -> Any:
+    """Return what JSON says; a secret that was masked in it may have been more than one text."""
+    try:
+        return json.loads(text) if text else {}
+    except ValueError:
+        return text

@@ -15,8 +15,7 @@ from pegboard.console.operated_sessions import operated_session, session_overvie
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
 from pegboard.console.templating import query
-from pegboard.core.model.labels import label_problem
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import label_problem, one_line
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import UsageError
 from pegboard.operators.sessions import LoadedRow, SessionOverview, list_sessions, remove_session

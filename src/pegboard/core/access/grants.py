@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.confinement import OWN_FOLDER
 from pegboard.core.model.loadouts import BUILT_IN, category_of, matches
+from pegboard.core.model.specs import OWN_FOLDER
 
 GrantKey = tuple[str, ...]
 """Where something is granted or denied: ``("agents", "assistant", "tools", "shell")``."""

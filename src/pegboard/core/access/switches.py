@@ -1,4 +1,4 @@
-"""Booleans over toolkits, plugins and tools: what is switched on and off (P2, seed 004)."""
+"""Booleans over toolkits, plugins and tools, and what an operator has paused (P2, P4, seed 004)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,35 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.problems import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pauses:
+    """What is paused for one agent: all of it, or some plugins."""
+
+    agent: bool = False
+    plugins: frozenset[str] = frozenset()
+
+
+NOTHING_PAUSED: Final = Pauses()
+
+
+def is_paused(pauses: Pauses, plugin: str | None) -> bool:
+    """Return whether a plugin, or with None the whole agent, is paused."""
+    return pauses.agent if plugin is None else plugin in pauses.plugins
+
+
+def with_pause(pauses: Pauses, plugin: str | None, *, on: bool) -> Pauses:
+    """Return pauses once a plugin, or with None the whole agent, is paused or resumed."""
+    if plugin is None:
+        return Pauses(agent=on, plugins=pauses.plugins)
+    return Pauses(agent=pauses.agent, plugins=pauses.plugins | {plugin} if on else pauses.plugins - {plugin})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

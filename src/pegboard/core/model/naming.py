@@ -1,4 +1,4 @@
-"""Names on the wire (G10), what somebody may have meant, and what tells one text from others."""
+"""Names on the wire (G10), what somebody may have meant, what tells one text from others; and names of sessions."""
 
 from __future__ import annotations
 
@@ -258,3 +258,26 @@ def _most_distinct(split: list[str], words: list[frozenset[str]], times: Mapping
     chosen = next(place for place, share in enumerate(shares) if share >= enough)
     sentence = split[chosen]
     return sentence if len(sentence) <= SENTENCE_CHARACTERS else one_line(sentence, limit=SENTENCE_CHARACTERS)
+
+
+LONGEST: Final = 512
+"""How many characters such a text may have."""
+
+
+def label_problem(value: object) -> str:
+    """Return what is wrong with a session id, a principal or a turn label, or nothing.
+
+    >>> label_problem("thread-42"), label_problem("")
+    ('', 'is empty.')
+    """
+    if not isinstance(value, str):
+        return "is not a string."
+    if not value:
+        return "is empty."
+    if len(value) > LONGEST:
+        return f"has {len(value)} characters; at most {LONGEST} are allowed."
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "is not valid Unicode."
+    return ""

@@ -10,9 +10,8 @@ from typing import Final
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.tools import Tool
-from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal
+from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal, named
 from pegboard.core.proposals.replay import ProposedGroup, Replay
-from pegboard.core.proposals.toolkit_names import named
 
 RefuseProposal = Callable[[Proposal], str]
 """Why a proposal cannot be written, or nothing; what is not refused counts as written for those after it."""

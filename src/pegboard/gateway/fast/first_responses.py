@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from pegboard.core.access.listed_items import METHODS, PAGE_KEYS
-from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.turns import Turns

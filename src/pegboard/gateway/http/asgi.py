@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pegboard.core.access.instances import may_see
-from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens
 from pegboard.errors import PegboardError, StoreError
 from pegboard.gateway.handlers.arrivals import note_arrival

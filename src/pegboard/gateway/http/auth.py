@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pegboard.board.session_info import open_sub_app
-from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller

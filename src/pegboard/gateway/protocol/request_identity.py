@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
 from pegboard.core.model.known_clients import declared_client
-from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import label_problem
 from pegboard.core.model.tools import EMPTY
 from pegboard.gateway.protocol.board_port import Caller, declared_name
 from pegboard.support import mcp_constants

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from pegboard.board.session_info import open_sub_app
-from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import label_problem
 from pegboard.errors import UsageError, agent_required
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.process.setup import quiet, stopping

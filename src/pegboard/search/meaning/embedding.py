@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pegboard.search.index import Index
-    from pegboard.search.meaning.example_vectors import ExampleVectors
-    from pegboard.search.meaning.vectors import DocumentVectors, QueryVectors
+    from pegboard.search.meaning.vectors import DocumentVectors, ExampleVectors, QueryVectors
     from pegboard.search.queries import ParsedQuery
     from pegboard.search.scores import BackgroundNearness, Fused, LexicalScores
 
@@ -96,7 +95,7 @@ class Embedding:
 
     def _example_vectors(self) -> ExampleVectors:
         if self._examples is None:
-            from pegboard.search.meaning.example_vectors import ExampleVectors
+            from pegboard.search.meaning.vectors import ExampleVectors
 
             self._examples = ExampleVectors()
         return self._examples

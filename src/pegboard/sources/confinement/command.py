@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from pegboard.core.access.named_paths import OwnPaths
-from pegboard.core.model.confinement import CONFINE_DEFAULT, OWN_FOLDER, Confinement
+from pegboard.core.model.specs import CONFINE_DEFAULT, OWN_FOLDER, Confinement
 from pegboard.sources.confinement.disk import SYSTEM, RealDisk, program, withheld
 from pegboard.sources.confinement.plan import ConfinedPlugin, plan
 from pegboard.sources.confinement.policy import ConfinementPolicy

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from pegboard.core.access.named_paths import OwnPaths, folded
-from pegboard.core.model.confinement import OWN_FOLDER, Confinement
+from pegboard.core.model.specs import OWN_FOLDER, Confinement
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement.policy import ConfinementPolicy
 

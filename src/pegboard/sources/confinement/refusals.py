@@ -10,8 +10,8 @@ from pathlib import PurePath
 from typing import Final, Literal, Protocol
 
 from pegboard.core.access.named_paths import OwnPaths
-from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.naming import visible
+from pegboard.core.model.specs import Confinement
 from pegboard.ports import RefusedAccess
 from pegboard.sources.confinement.command import line_for
 from pegboard.sources.confinement.policy import ConfinementPolicy

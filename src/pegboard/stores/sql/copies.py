@@ -23,7 +23,7 @@ from pegboard.ports.store_copies import (
 from pegboard.stores.sql.database import Row, insert
 from pegboard.stores.sql.replicas import REPLICAS, SET_BACK
 from pegboard.stores.sql.schema import NOT_COPIED, TABLES, VERSION
-from pegboard.stores.sql.sealing import SealedRow, sealed_name
+from pegboard.stores.sql.sealed import SealedRow, sealed_name
 from pegboard.support.threads import in_thread
 
 if TYPE_CHECKING:

@@ -12,13 +12,11 @@ from pegboard.stores.sql.approvals import StoredApprovals
 from pegboard.stores.sql.counts import StoredCounts
 from pegboard.stores.sql.database import Database
 from pegboard.stores.sql.grants import StoredGrants
-from pegboard.stores.sql.manifests import StoredManifests
-from pegboard.stores.sql.pins import StoredPins
+from pegboard.stores.sql.manifests import StoredManifests, StoredPins
 from pegboard.stores.sql.replicas import Replicas
 from pegboard.stores.sql.requests import StoredRequests
 from pegboard.stores.sql.sealed import SealedTexts
-from pegboard.stores.sql.session_data import SessionData
-from pegboard.stores.sql.sessions import Sessions
+from pegboard.stores.sql.sessions import SessionData, Sessions
 from pegboard.stores.sql.switches import StoredSwitches
 from pegboard.stores.sql.uses import Uses
 

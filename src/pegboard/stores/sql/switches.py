@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pegboard.core.access.pauses import NOTHING_PAUSED, Pauses, with_pause
 from pegboard.core.access.settings.own_settings import OwnSetting
+from pegboard.core.access.switches import NOTHING_PAUSED, Pauses, with_pause
 from pegboard.ports import (
     ACTIONS_KEPT,
     UNCHECKED,

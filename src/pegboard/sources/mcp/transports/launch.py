@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pegboard.core.access.named_paths import OwnPaths
-from pegboard.core.model.confinement import Confinement
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import (
     ConfinementPolicy,

@@ -1,20 +1,22 @@
-"""Modules whose globals agents share that work apart: no instance of a plugin separates those (G9)."""
+"""What no confinement and no instance separates: globals of modules (G9), and ways around the guard on paths (P10)."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from pegboard.config.check.python_names import offered, source_of
-from pegboard.config.check.stand_ins import stand_in
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.problem_codes import warning
+from pegboard.core.access.decisions import Decision
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import agents_named, some_of
-from pegboard.core.model.specs import PluginSpec, PythonSpec
-from pegboard.problems import Problem
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
+from pegboard.core.model.toolkits import UNCONFINED
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.problems import Place, Problem
 
 _CHANGES: Final = frozenset(
     {
@@ -96,3 +98,51 @@ def _changed_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[st
 
 def _names(spec: PythonSpec) -> list[str]:
     return sorted(offered(spec.target, Path(spec.folder or ".")) or ())
+
+
+def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
+    """Yield the agents that may use a plugin that writes or runs in ways that no guard on paths sees."""
+    registered = [spec for name, spec in specs.items() if name in UNCONFINED and isinstance(spec, RegisteredSpec)]
+    found = [spec for spec in registered if spec.confine is None or spec.confine.if_possible]
+    if not found:
+        return
+    plugins = [stand_in(spec, UNCONFINED[spec.name][1]) for spec in found]
+    world = config.world(plugins)
+    permissions = [CompiledPermissions(world, agent) for agent in config.agents.values()]
+    for plugin in plugins:
+        reached = dict(_reached(plugin, permissions))
+        if reached:
+            how, tools = UNCONFINED[plugin.name]
+            agents, they = agents_named(reached)
+            message = f"'{plugin.name}' {how}: {agents} could change with it what {they} may."
+            off = f"`permissions: {{{plugin.name}: false}}`"
+            on = f"`plugins: {{{plugin.name}: {{confine: true}}}}`"
+            hint = f"Confine it ({on}), switch it off ({off}), or exclude these tools: {', '.join(tools)}."
+            yield warning("unconfined", message, next(iter(reached.values())), hint)
+
+
+def _reached(plugin: Plugin, permissions: Iterable[CompiledPermissions]) -> Iterator[tuple[str, Place | None]]:
+    """Yield the agents that may use some of a plugin, each with the place that grants it."""
+    for one in permissions:
+        decisions = map(one.decide, plugin.tools)
+        permitted = next((decision for decision in decisions if decision.permitted), None)
+        if permitted is not None:
+            yield one.agent.name, _place(permitted) or one.agent.place
+
+
+def _place(decision: Decision) -> Place | None:
+    return next((reason.where for reason in decision.reasons if reason.where is not None), None)
+
+
+def stand_in(spec: PythonSpec | RegisteredSpec, names: Iterable[str]) -> Plugin:
+    """Return a plugin with tools of these names, for the question who may use it."""
+    return Plugin(
+        name=spec.name,
+        kind="python" if isinstance(spec, PythonSpec) else "agno",
+        category=spec.category,
+        tools=tuple(Tool(plugin=spec.name, name=name, wire=name) for name in names),
+        shared_only=spec.shared_only,
+        default_on=spec.default_on,
+        by_category=isinstance(spec, RegisteredSpec) and spec.by_category,
+        place=spec.place,
+    )
