@@ -91,6 +91,36 @@ async def test_two_plugins_with_all_names_equal_from_the_start_are_one_and_a_rea
         assert any("two/read" in reason.text for reason in explained.reasons)
 
 
+@pytest.mark.parametrize(
+    ("agent", "loaded", "called"),
+    [
+        ({"discoverable": ["*"]}, "two", "two"),
+        ({"discoverable": ["*"]}, "", "one"),
+        ({"discoverable": ["*"], "permissions": {"one": False}}, "", "two"),
+        ({"discoverable": ["one"]}, "", "one"),
+        ({"discoverable": ["three"]}, "", ""),
+    ],
+)
+async def test_an_explanation_of_a_name_that_two_tools_have_lists_both_and_the_one_that_is_called(
+    folder: Path, agent: dict[str, Any], loaded: str, called: str
+) -> None:
+    """G10, F5: as a call of that name shows; under its id a tool is explained alone."""
+    async with Pegboard.open(config(folder, agent, one={}, two={}, three={"prefix": "x"})) as board:
+        session = await board.session(session_id="s")
+        if loaded:
+            assert (await session.load(loaded)).status == "ok"
+        await board.ready("one", "two")
+        found = await session.explain("read")
+        (reason,) = [one for one in found.reasons if one.code == "same_name"]
+        assert "'one/read', 'two/read'" in reason.text
+        assert (f"means '{called}/read'" in reason.text) == bool(called)
+        assert not called or found.id == f"{called}/read"
+        for own in ("one/read", "two/read", "x__read"):
+            assert "same_name" not in {one.code for one in (await session.explain(own)).reasons}
+        assert loaded or (await session.load(called or "x__read")).status == "ok"
+        assert await said(session, "read") == (called or "not_found")
+
+
 async def test_what_is_loaded_keeps_its_name_when_a_prefix_would_make_two_equal(folder: Path) -> None:
     """G10: two loaded tools of other names; their plugins' prefixes change so that both would have one."""
     agent = {"discoverable": ["*"]}

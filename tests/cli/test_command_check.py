@@ -261,6 +261,35 @@ def test_g10_a_toolkit_that_can_never_be_loaded_is_reported_at_its_place(run: Ru
     assert (problem["severity"], problem["path"], ran.code) == ("error", "toolkits.writing", 1)
 
 
+MORE = "initial_toolkits: [more], allowed_toolkits: [more]"
+
+
+@pytest.mark.parametrize(
+    ("toolkits", "agent", "place"),
+    [
+        ("", "{tools: [duckduckgo, websearch]}", "agents.two.tools"),
+        ("toolkits: {more: {tools: [websearch]}}", f"{{tools: [duckduckgo], {MORE}}}", "toolkits.more.tools"),
+        ("", "{tools: [duckduckgo], essential: [websearch]}", "agents.two.tools"),
+    ],
+)  # fmt: skip
+def test_g10_two_plugins_that_share_several_names_are_one_problem_where_the_second_is_named(
+    run: Run, folder: Path, toolkits: str, agent: str, place: str
+) -> None:
+    """G10: also where no plugin is defined in the file; it names every name, and a prefix ends it."""
+    text = f"{toolkits}\nagents:\n  two: {agent}\n"
+    put("pegboard.yaml", text)
+    (problem,) = [one for one in run("check", "--json").json["problems"] if one["code"] == "name_clash"]
+    assert (problem["severity"], problem["path"]) == ("error", place)
+    assert all(name in problem["message"] for name in ("web_search", "search_news"))
+    second = problem["message"].partition(": '")[2].partition("/")[0]
+    (missing,) = run("surface", "--json").json["missing"]
+    assert missing["plugin"] == second
+    assert f"prefix: {second}" in missing["reason"]
+    put("pegboard.yaml", f"plugins: {{{second}: {{prefix: {second}}}}}\n{text}")
+    assert "name_clash" not in {one["code"] for one in run("check", "--json").json["problems"]}
+    assert run("surface", "--json").json["missing"] == []
+
+
 MISFITS = {
     "{pages: 5}": ("pages", "plugin 'book' has no parameter 'pages'.", "Did you mean 'page'?"),
     "{page: many}": ("page", "plugin 'book': parameter 'page' is not valid: ", "It takes: integer."),

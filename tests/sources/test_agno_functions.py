@@ -236,30 +236,52 @@ async def reason(agno: AgnoSource, name: str) -> str:
         ("greenlet", "scheduler", {}, "greenlet"),
         ("matplotlib", "visualization", {}, "matplotlib"),
         ("boto3", "aws_lambda", {}, "boto3"),
+        ("arxiv,pypdf", "arxiv", {}, "arxiv pypdf"),
+        ("pypdf", "arxiv", {}, "pypdf"),
+        ("boto3", "aws_ses", {}, "boto3"),
     ],
 )
-def test_p6_the_install_line_names_what_is_missing(blocked, plugin, overrides, package, tmp_path):
-    """P6: and not what is there already."""
-    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_hint(package)]
+def test_p6_the_install_line_names_all_that_is_missing(blocked, plugin, overrides, package, tmp_path):
+    """P6: in one line, although Agno names one package at a time; and not what is there already."""
+    assert lines_without(blocked, plugin, overrides, tmp_path) == [install_hint(*package.split())]
+
+
+@pytest.mark.parametrize(
+    ("blocked", "overrides", "excluded"),
+    [
+        ("duckdb", {}, ["query_csv_file"]),
+        ("duckdb", {"enable_query_csv_file": False}, []),
+        ("pypdf", {}, []),
+    ],
+)
+def test_p6_a_tool_that_a_toolkit_does_without_is_excluded_with_the_line_that_brings_it(
+    blocked, overrides, excluded, tmp_path
+):
+    """P6: Agno constructs the toolkit all the same, and only logs that a package is not there."""
+    lines = lines_without(blocked, "csv", overrides, tmp_path)
+    assert [line.partition(":")[0] for line in lines] == excluded
+    assert all(install_hint("duckdb").rstrip(".") in line for line in lines)
 
 
 WITHOUT = textwrap.dedent(
     """
     import asyncio, importlib.metadata, json, sys
-    blocked = sys.argv[1]
+    blocked = sys.argv[1].split(",")
     known = importlib.metadata.distribution
     def distribution(name):
-        if name == blocked:
+        if name in blocked:
             raise importlib.metadata.PackageNotFoundError(name)
         return known(name)
-    sys.modules[blocked] = None
+    sys.modules.update(dict.fromkeys(blocked))
     importlib.metadata.distribution = distribution
     from pegboard.errors import ToolUnavailableError
     from pegboard.sources.agno import AgnoSource
     from pegboard.sources.registry import registered
     async def main():
         try:
-            await AgnoSource().describe(registered()[sys.argv[2]], json.loads(sys.argv[3]))
+            found = await AgnoSource().describe(registered()[sys.argv[2]], json.loads(sys.argv[3]))
+            for name, reason in found.excluded.items():
+                print(f"{name}: {reason}")
         except ToolUnavailableError as error:
             print(error.hint)
     asyncio.run(main())

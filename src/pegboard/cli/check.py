@@ -301,7 +301,6 @@ async def _asked(
         services = board.services
         problems += [
             *known_problems.waiting_tools(services),
-            *known_problems.excluded_tools(services),
             *known_problems.claims(services),
             *known_problems.harmless_claims(services),
             *(await _over_budget(board)),
@@ -406,7 +405,7 @@ async def _problems(
     services, asked = board.services, {want.plugin for want in wants}
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
     found = [*problems, *known_problems.shared_names(services, asked), *known_problems.faults(services, asked, unfit)]
-    found += known_problems.not_tools(services, asked)
+    found += [*known_problems.not_tools(services, asked), *known_problems.excluded_tools(services)]
     return [*found, *(known_problems.requirements(services) if probe else ())]
 
 

@@ -128,7 +128,8 @@ def _why_not(plugin: Plugin, tool: Tool, permissions: CompiledPermissions | None
     ]
     fault = plugin.unavailable if holding and all(variant.unavailable for variant in holding) else ""
     if permissions is not None and not fault:
-        fault = next((one.text for one in name_conflicts(permissions) if one.second.id == tool.id), "")
+        clashes = (one for one in name_conflicts(permissions) if one.second.id == tool.id)
+        fault = next((f"{one.text} {one.fix}" for one in clashes), "")
     return tool.unavailable or fault, STALE if any(variant.stale for variant in holding) else ""
 
 

@@ -209,7 +209,7 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         callable=found.callable,
         sticky=bool(codes & STICKY),
         known="unknown" not in codes,
-        reasons=(*map(plain_reason, found.reasons), *_refused(services, snapshot.permissions, found.tool)),
+        reasons=(*map(plain_reason, found.reasons), *_refused(services, snapshot.permissions, found.key)),
         fixes=fixes(services, snapshot, found),
         kind=_kind(found, snapshot.permissions.world.catalog),
     )

@@ -26,6 +26,8 @@ from pegboard.core.access.settings.predicates import is_error
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.delivery import LIBRARY
+from pegboard.core.model.naming import agents_named, some_of
+from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import Plugin, Tool, excluded_text
 from pegboard.core.state.active_tools import active_tools
@@ -199,8 +201,7 @@ def absent_commands(world: World, specs: Mapping[str, PluginSpec]) -> Iterator[P
 def _named_from_start(world: World, names: AbstractSet[str]) -> Place | None:
     """Return where an agent first lists a plugin of these names, or a tool of it, among what it has from the start."""
     for agent in world.agents.values():
-        kits = (world.toolkits[kit].members for kit in agent.initial_toolkits if kit in world.toolkits)
-        for item in chain(agent.essential, agent.static, *kits):
+        for item in _from_start(world, agent):
             bare = split_kind(item.name)[1]
             if not names.isdisjoint((bare, bare.partition("/")[0], bare.partition("__")[0])):
                 return item.place
@@ -223,30 +224,46 @@ def condition_errors(services: Services) -> Iterator[Problem]:
 
 
 def shared_names(services: Services, asked: Collection[str] | None = None) -> Iterator[Problem]:
-    """Yield tools of one agent that have one name on the wire (G10), of plugins in ``asked``; None is all.
+    """Yield plugins of one agent whose tools have one name on the wire (G10), of those in ``asked``; None is all.
 
     It is an error where the file alone decides it, and a warning where a server has chosen the name, or where only some
-    agents cannot load a toolkit.
+    agents cannot load a toolkit. However many names two plugins share, it is one problem.
     """
-    world, found, agents_of = services.world, dict[Hashable, NameConflict](), dict[Hashable, list[str]]()
+    world, found = services.world, dict[Hashable, dict[str, NameConflict]]()
+    agents_of = dict[Hashable, dict[str, None]]()
     for agent in world.agents:
         for one in name_conflicts(services.compiler.of_agent(agent)):
             if asked is None or {one.first.plugin, one.second.plugin} <= {*asked}:
-                key = one.first.id, one.second.id, one.toolkit
-                found[key] = one
-                agents_of.setdefault(key, []).append(agent)
-    for key, one in found.items():
+                key = one.first.plugin, one.second.plugin, one.toolkit, one.within
+                found.setdefault(key, {}).setdefault(one.second.wire, one)
+                agents_of.setdefault(key, {})[agent] = None
+    for key, (one, *others) in ((key, tuple(names.values())) for key, names in found.items()):
         plugins = [world.catalog.plugins[tool.plugin] for tool in (one.first, one.second)]
         decided = not any(plugin.kind == "server" for plugin in plugins)
-        agents = agents_of[key]
-        of = f"Agent{'s' if len(agents) > 1 else ''} {', '.join(map(repr, agents))}: "
+        agents = tuple(agents_of[key])
+        who = agents_named(agents)[0]
+        also = f" They share {some_of([other.second.wire for other in others])} too." if others else ""
         yield Problem(
             severity="error" if decided and (one.within or not one.toolkit) else "warning",
             code="name_clash",
-            message=f"{of}{one.text}",
-            hint=f"Give one of the plugins a prefix, for example `prefix: {one.second.plugin}` for the second.",
-            place=world.toolkits[one.toolkit].place if one.toolkit else plugins[1].place,
+            message=f"{who[:1].upper()}{who[1:]}: {one.text}{also}",
+            hint=one.fix,
+            place=world.toolkits[one.toolkit].place
+            if one.toolkit
+            else plugins[1].place or _named_by(world, world.agents[agents[0]], plugins[1].name),
         )
+
+
+def _named_by(world: World, agent: Agent, plugin: str) -> Place | None:
+    """Return where an agent names a plugin among what it has from the start; else where the agent is written."""
+    named = (item.place for item in _from_start(world, agent) if split_kind(item.name)[1].partition("/")[0] == plugin)
+    return next(named, agent.place)
+
+
+def _from_start(world: World, agent: Agent) -> Iterator[Member]:
+    """Yield what is written of an agent that it has from the start."""
+    kits = (world.toolkits[kit].members for kit in agent.initial_toolkits if kit in world.toolkits)
+    yield from chain(agent.essential, agent.static, *kits)
 
 
 def waiting_tools(services: Services) -> Iterator[Problem]:
@@ -263,10 +280,11 @@ def waiting_tools(services: Services) -> Iterator[Problem]:
 
 
 def excluded_tools(services: Services) -> Iterator[Problem]:
-    """Yield the servers that list tools which cannot be used, or of which something had to be left out (G8)."""
+    """Yield the plugins of which tools cannot be used, or of which something had to be left out (G8, P6)."""
     for plugin in services.world.catalog.plugins.values():
         cut = [f"{what} ({reason})" for what, reason in islice(plugin.cut.items(), _MOST_CUT)]
         more = f" and {len(plugin.cut) - _MOST_CUT:,} more" if len(plugin.cut) > _MOST_CUT else ""
+        server = plugin.kind == "server"
         for text in (
             excluded_text(plugin.excluded) if plugin.excluded else "",
             f"these are left out of its tools: {', '.join(cut)}{more}" if cut else "",
@@ -275,9 +293,9 @@ def excluded_tools(services: Services) -> Iterator[Problem]:
                 yield Problem(
                     severity="warning",
                     code="tool_excluded",
-                    message=f"server '{plugin.name}': {text}",
-                    hint="Its author can correct the list.",
-                    place=plugin.place,
+                    message=f"{'server' if server else 'plugin'} '{plugin.name}': {text}",
+                    hint="Its author can correct the list." if server else "",
+                    place=plugin.place or _named_at(services, plugin.name),
                 )
 
 

@@ -331,7 +331,7 @@ def _dropped(services: Services, plugin: Plugin, connections: Sequence[Connectio
     for agent in services.world.agents:
         for one in name_conflicts(services.compiler.of_agent(agent)):
             if one.second.plugin == plugin.name:
-                yield Excluded(name=one.second.name, reason=f"Agent '{agent}': {one.text}")
+                yield Excluded(name=one.second.name, reason=f"Agent '{agent}': {one.text} {one.fix}")
 
 
 def _excluded(plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:

@@ -17,11 +17,12 @@ from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.instances import login_owner
 from pegboard.core.access.logins import login_command
-from pegboard.core.access.names import tool_of_agent
+from pegboard.core.access.names import find_called, tool_of_agent
 from pegboard.core.access.permissions import CompiledPermissions, host_tools
+from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_TOOLS
-from pegboard.core.model.tools import HELD, Plugin, Tool
+from pegboard.core.model.tools import HELD, Plugin, Tool, why_excluded
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.loading import conflict_of, name_conflict
 from pegboard.core.surface.explanations import Explanation, explain
@@ -73,7 +74,20 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
     tool = _tool_meant(snapshot, name)
     if tool is None:
         return _not_a_tool(permissions, name)
-    return explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
+    found = explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
+    return replace(found, reasons=(*found.reasons, *_of_several(snapshot, name)))
+
+
+def _of_several(snapshot: Snapshot, name: str) -> Iterator[Reason]:
+    """Yield which tools have one name, and which of them a call of the agent by that name means (G10)."""
+    permissions, bare = snapshot.permissions, split_kind(name)[1]
+    tools = permissions.world.catalog.meant_by(bare)
+    if len(tools) > 1:
+        called = find_called(permissions, bare, active_tools(permissions, snapshot.state))
+        gets = f"means '{called.id}'" if called is not None else "finds none of them"
+        listed = ", ".join(f"'{tool.id}'" for tool in tools)
+        text = f"{len(tools)} tools are called '{bare}': {listed}. A call by that name {gets}."
+        yield Reason(code="same_name", text=text)
 
 
 def _tool_meant(snapshot: Snapshot, name: str) -> Tool | None:
@@ -116,6 +130,9 @@ def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
     holder = catalog.holder_of(name)
     if holder is not None:
         return _none_true(name, Reason(code="unavailable", text=HELD, where=holder.place))
+    excluded = catalog.excluded(name)
+    if excluded is not None:
+        return _of_excluded(permissions, name, *excluded)
     unseen = next(catalog.unseen_owners(name), None)
     if unseen is not None:
         decision = permissions.decide_unseen(unseen)
@@ -123,6 +140,14 @@ def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
     names = (*catalog.plugins, *(tool.wire for tool in catalog))
     text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
     return _none_true(name, Reason(code="unknown", text=text.strip()), *_may_have_it(permissions))
+
+
+def _of_excluded(permissions: CompiledPermissions, name: str, plugin: Plugin, reason: str) -> Explanation:
+    """Return what is to be said of a tool that its plugin has in no form that can be used."""
+    permitted = permissions.may_have_tools_of(plugin)
+    denied = () if permitted else permissions.decide_unseen(plugin).reasons
+    why = Reason(code="unavailable", text=why_excluded(plugin, reason), where=plugin.place)
+    return replace(_none_true(name, *denied, why), permitted=permitted)
 
 
 def _none_true(name: str, *reasons: Reason) -> Explanation:
@@ -148,7 +173,8 @@ def _may_have_it(permissions: CompiledPermissions) -> Iterator[Reason]:
         else:
             yield Reason(code="not_seen", text=f"{text} {first.text}", where=first.where)
     if len(unseen) > UNSEEN_NAMED:
-        text = f"Nor are those of {len(unseen) - UNSEEN_NAMED} more plugins."
+        more = len(unseen) - UNSEEN_NAMED
+        text = f"Nor are those of {more} more plugin{'s' if more > 1 else ''}."
         yield Reason(code="not_seen", text=text)
 
 

@@ -310,7 +310,8 @@ class Plugin:
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         unreviewed: what differs from its pins, and waits until a person has looked (A4).
-        excluded: the tools that cannot be used as its server lists them, by own name, each with the reason (G8).
+        excluded: the tools that cannot be used, as its server lists them (G8) or for want of a package (P6), by own
+            name, each with the reason.
         cut: what was left out of tools that can be used, each with the reason.
         place: where the configuration names it.
         described_by: who says what its description says; nothing where that is no more than its name.
@@ -415,6 +416,12 @@ def excluded_text(excluded: Mapping[str, str]) -> str:
     more = f" and {len(excluded) - _MOST_NAMED:,} more" if len(excluded) > _MOST_NAMED else ""
     count = "one of its tools is" if len(excluded) == 1 else f"{len(excluded):,} of its tools are"
     return f"{count} excluded: {', '.join(shown)}{more}"
+
+
+def why_excluded(plugin: Plugin, reason: str) -> str:
+    """Return as a sentence why a tool of a plugin is excluded."""
+    how = f"Server '{plugin.name}' lists it in a form that cannot be used: " if plugin.kind == "server" else ""
+    return f"{how}{reason}."
 
 
 def _marked(fresh: Tool, known: Tool | None) -> Tool:

@@ -13,7 +13,7 @@ from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.access.names import ExactName, Hidden, NearName, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions, tool_fault
 from pegboard.core.model.agents import UnloadedCall
-from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool
+from pegboard.core.model.tools import CallResult, JsonObject, Plugin, Tool, why_excluded
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import excluded_by_loadout, exclusion_reason, heal, unloaded_in_turn
@@ -98,11 +98,11 @@ def _unseen(name: str, plugin: Plugin) -> Refuse:
 
 
 def _excluded(permissions: CompiledPermissions, name: str) -> Refuse | None:
-    """Return the refusal of a tool that cannot be used as its server lists it, or None."""
+    """Return the refusal of a tool that its plugin has in no form that can be used, or None."""
     found = permissions.world.catalog.excluded(name)
     if found is None or not permissions.may_have_tools_of(found[0]):
         return None
-    return _cannot_run(name, f"Server '{found[0].name}' lists it in a form that cannot be used: {found[1]}.")
+    return _cannot_run(name, why_excluded(*found))
 
 
 def _cannot_run(name: str, why: str) -> Refuse:

@@ -35,6 +35,11 @@ class NameConflict:
             return f"Toolkit '{self.toolkit}' cannot be loaded: '{first}' and '{second}' have one name, '{name}'."
         return f"Toolkit '{self.toolkit}' cannot be loaded: '{first}', loaded from the start, is called '{name}' too."
 
+    @property
+    def fix(self) -> str:
+        """Return what ends it, as a sentence."""
+        return f"Give one of the plugins a prefix: `prefix: {self.second.plugin}` for plugin '{self.second.plugin}'."
+
 
 @once_per_permissions
 def name_conflicts(permissions: CompiledPermissions) -> tuple[NameConflict, ...]:

@@ -179,7 +179,7 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
             found.setdefault(name, reason)
     for one in name_conflicts(permissions):
         if not one.toolkit:
-            found.setdefault(one.second.plugin, one.text)
+            found.setdefault(one.second.plugin, f"{one.text} {one.fix}")
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
 
 

@@ -21,7 +21,13 @@ from pegboard.sources.agno.execution import run
 from pegboard.sources.agno.loggers import collected_warnings
 from pegboard.sources.agno.run_contexts import SessionStates, function_under_way
 from pegboard.sources.agno.schedules import CREATE, MODULE, AgnoSchedules
-from pegboard.sources.agno.shortfalls import absent_packages, could_not_construct, lacks_credential, lacks_package
+from pegboard.sources.agno.shortfalls import (
+    absent_packages,
+    could_not_construct,
+    lacks_credential,
+    lacks_package,
+    tools_without,
+)
 from pegboard.sources.signatures import (
     Parameters,
     WithoutHooks,
@@ -49,7 +55,10 @@ _DATABASE: Final = "db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgnoPlugin(WithoutHooks):
-    """A toolkit of Agno that is ready to be called; ``owned`` where it was constructed here."""
+    """A toolkit of Agno that is ready to be called; ``owned`` where it was constructed here.
+
+    ``lacking`` are the tools that it does without because a package is not installed, each with the reason.
+    """
 
     toolkit: Any
     functions: Mapping[str, AgnoFunction]
@@ -58,6 +67,7 @@ class AgnoPlugin(WithoutHooks):
     states: SessionStates
     schedules: AgnoSchedules | None = None
     owned: bool = True
+    lacking: Mapping[str, str] = EMPTY
 
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the toolkit."""
@@ -67,6 +77,7 @@ class AgnoPlugin(WithoutHooks):
             secrets=self.parameters.secrets,
             description=self.description,
             instructions=str(getattr(self.toolkit, "instructions", None) or ""),
+            excluded=Frozen(self.lacking),
         )
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
@@ -161,7 +172,7 @@ class AgnoToolkits:
             raise could_not_construct(plugin, error, parameters, target, logged, packages) from error
         if lacking := lacks_credential(plugin, logged, parameters, target):
             raise lacking
-        return made
+        return replace(made, lacking=tools_without(target, made.functions, packages, logged))
 
     def _ready(self, toolkit: Any, target: type, parameters: Parameters, *, owned: bool = True) -> AgnoPlugin:
         return AgnoPlugin(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pegboard.errors import ToolUnavailableError
@@ -66,12 +66,43 @@ def _absent_module(error: BaseException | None) -> str:
 
 
 def _install_hint(text: str, packages: Sequence[str], module: str = "") -> str:
-    """Return the line that installs what is missing: as Agno's own error has it, else what is known and not there."""
+    """Return the one line that installs all that is missing: what Agno's own error names, and what is known besides."""
     found = _PIP_LINE.search(text)
-    if found:
-        named = found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")
-        return install_hint(*shlex.split(named))
-    return install_hint(*(absent_packages(packages) or [distribution_of(module or "agno")]))
+    named = shlex.split(found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")) if found else []
+    if any(one.startswith("agno[") for one in named):  # an extra brings all that it needs
+        return install_hint(*named)
+    known = {_plain(one) for one in named}
+    missing = [*named, *(one for one in absent_packages(packages) if _plain(one) not in known)]
+    return install_hint(*(missing or [distribution_of(module or "agno")]))
+
+
+def _plain(requirement: str) -> str:
+    """Return the name of a package as an index compares it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
+
+
+def tools_without(
+    target: type, functions: Collection[str], packages: Sequence[str], logged: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the tools that a toolkit was constructed without for want of a package, each with the reason.
+
+    It has logged which package it does without; they are the methods of its class that import it.
+    """
+    found: dict[str, str] = {}
+    for package in absent_packages(packages):
+        names = re.compile(rf"\b{re.escape(_plain(package).replace('-', '_'))}\b")
+        if any("not installed" in text and names.search(text) for text in logged):
+            for name, method in inspect.getmembers(target, inspect.isfunction):
+                if not name.startswith("_") and name not in functions and names.search(_source(method)):
+                    found[name] = f"it needs '{package}', which is not installed. {install_hint(package)}".rstrip(".")
+    return found
+
+
+def _source(function: object) -> str:
+    try:
+        return inspect.getsource(function)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
 
 
 def absent_packages(packages: Sequence[str]) -> list[str]:
@@ -93,10 +124,7 @@ def _credential_hint(plugin: str, message: str, parameters: Parameters, target: 
 
 def _variables(target: object, secrets: Sequence[str]) -> Iterator[str]:
     """Yield the variables from which a constructor takes secrets, read in its source."""
-    try:
-        source = inspect.getsource(getattr(target, "__init__", target))  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return
+    source = _source(getattr(target, "__init__", target))
     for name in secrets:
         yield from re.findall(rf"\b{name}\b[^\n]*(?:getenv|environ\.get)\(\s*[\"']([A-Z][A-Z0-9_]+)", source)
 
