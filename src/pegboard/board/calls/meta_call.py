@@ -20,7 +20,7 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedChange, Snapshot, change, view_of
 from pegboard.board.views.search import note_search, search
-from pegboard.board.views.surface import later_policy
+from pegboard.board.views.surface import changed_policy, later_policy
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
@@ -103,8 +103,8 @@ async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answer
     if payload.schemas:
         blocks += await _beside(services, snapshot, payload)
     if snapshot.info.host.calls_through:
-        line = suffix(snapshot.permissions, snapshot.state)
-        blocks += [line] if line else []
+        parts = (suffix(snapshot.permissions, snapshot.state), await changed_policy(services, snapshot))
+        blocks += ["\n\n".join(filter(None, parts))] if any(parts) else []
     content = tuple({"type": "text", "text": block} for block in blocks)
     result = CallResult(content=content, is_error=payload.is_error)
     status = "refused" if payload.is_error else "ok"

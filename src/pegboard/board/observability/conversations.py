@@ -117,7 +117,8 @@ class Conversation:
 
     ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
     (F2). ``rejected`` are the tools that a provider of its models did not take, ``adapted`` those that were changed for
-    one and reported, by wire name (D4). ``runs`` are those of agents of a framework that are under way.
+    one and reported, by wire name (D4). ``runs`` are those of agents of a framework that are under way. ``policy`` is
+    the one of what is loaded from the start that a client was given last; None is none yet (T6).
     """
 
     __slots__ = (
@@ -129,6 +130,7 @@ class Conversation:
         "_turn",
         "adapted",
         "hints",
+        "policy",
         "rejected",
         "requests",
         "runs",
@@ -137,6 +139,7 @@ class Conversation:
     def __init__(self) -> None:
         self.requests = Requests()
         self.hints: ShownHints | None = None
+        self.policy: str | None = None
         self.rejected: dict[str, Tool] = {}
         self.adapted: dict[str, Tool] = {}
         self.runs = OpenRuns()
@@ -234,7 +237,7 @@ class Conversations:
         """Forget everything of a session that was deleted, the hints that it was shown too."""
         if (known := self._known.get(key)) is not None:
             known.forget()
-            known.hints = None
+            known.hints = known.policy = None
 
     def forget(self, principal: str | None, agent: str | None) -> None:
         """Forget those of a principal and agent; None is every one."""

@@ -55,6 +55,7 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     shown = session_hints(services, info, snapshot.permissions, snapshot.state) if _is_hinted(info) else None
     rendered = await _known_or_rendered(services, snapshot, shown, loaded=loaded)
     focus = await _focus_of(services, snapshot.permissions, rendered, message) if loaded else None
+    _note_policy(snapshot, rendered.policy)
     services.metrics.surfaced(info.key, rendered)
     services.live.note(info)
     return rendered if focus is None else replace(rendered, focus=focus)
@@ -192,6 +193,7 @@ async def instructions(services: Services, snapshot: Snapshot) -> str:
     """Return what a client reads once: how to find more tools, and the policy of what is loaded (F2, T6)."""
     permissions = snapshot.permissions
     initial = await _initial(services, permissions, snapshot.state)
+    _note_policy(snapshot, initial)
     if not (snapshot.info.stable and loadable(permissions)):
         return initial
     names = [tool.wire for tool in dialect_of(services, permissions).tools(view_of(services, snapshot))]
@@ -200,6 +202,28 @@ async def instructions(services: Services, snapshot: Snapshot) -> str:
         "then call them by name or through call_tool."
     )
     return f"{how}\n\n{initial}" if initial else how
+
+
+def _note_policy(snapshot: Snapshot, policy: str) -> None:
+    """Note which policy a client that calls through had first: it reads instructions only when it connects."""
+    if snapshot.info.host.calls_through and snapshot.info.conversation.policy is None:
+        snapshot.info.conversation.policy = policy
+
+
+async def changed_policy(services: Services, snapshot: Snapshot) -> str:
+    """Return, once, the policy of what is loaded from the start where a client was given another (T6, P4)."""
+    given = snapshot.info.conversation.policy
+    if given is None:
+        return ""
+    now = await _initial(services, snapshot.permissions, snapshot.state)
+    if now == given:
+        return ""
+    snapshot.info.conversation.policy = now
+    return f"{_NEW_POLICY}\n{now}" if now else _NO_POLICY
+
+
+_NEW_POLICY: Final = "The rules for the tools that are loaded from the start have changed. Now they are:"
+_NO_POLICY: Final = "The rules for the tools that are loaded from the start no longer apply."
 
 
 async def _focus_of(
