@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pegboard.config.location import NAMES, SQLITE, Machine
 from pegboard.config.schema.configuration import Configuration
-from pegboard.config.started_code import started_code, with_imports
+from pegboard.config.started_code import started_code
 from pegboard.core.access.named_paths import (
     SECRET,
     OwnKind,
@@ -31,6 +31,7 @@ from pegboard.core.model.references import references_in
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import JsonObject
 from pegboard.support import user_folders
+from pegboard.support.imported_modules import with_imports
 
 _BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal", ".key")
 _MOST_FOLDERS: Final = 8

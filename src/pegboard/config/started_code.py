@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from typing import Final
 from pegboard.core.access.named_paths import is_script
 from pegboard.core.model.references import references_in, words
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
+from pegboard.support.imported_modules import with_imports
 
 ANY: Final = "*"
 """The last part of a path that stands for whatever is made in a folder, and not for what lies deeper."""
@@ -330,38 +330,3 @@ def _places(path: str) -> Iterator[str]:
             rest += reversed(place.readlink().parts)  # an absolute one begins with the root, from which it goes on
             place = place.parent
     yield str(place)
-
-
-_MOST_MODULES: Final = 500
-
-
-def with_imports(folder: str, names: Iterable[str]) -> list[str]:
-    """Return modules by their first names, and what those in a folder import: another file could take its place."""
-    found: dict[str, None] = {}
-    waiting = list(dict.fromkeys(names))
-    while waiting and len(found) < _MOST_MODULES:
-        name = waiting.pop()
-        if name in found:
-            continue
-        found[name] = None
-        for file in _files_of(Path(folder, name)):
-            waiting += [each for each in _imports(file) if each not in found]
-    return list(found)
-
-
-def _files_of(place: Path) -> Iterator[Path]:
-    yield place.with_suffix(".py")
-    yield from sorted(place.rglob("*.py"))[:_MOST_MODULES] if place.is_dir() else ()
-
-
-def _imports(file: Path) -> Iterator[str]:
-    """Yield the first names of the modules that a file imports; none of one that cannot be read."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]

@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import CONFINE_DEFAULT, OWN_FOLDER, Confinement
-from pegboard.sources.confinement.disk import SYSTEM, RealDisk, program, withheld
+from pegboard.sources.confinement.disk import SYSTEM, RealDisk, holds, module_folders, program, script_files, withheld
 from pegboard.sources.confinement.plan import ConfinedPlugin, plan
 from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.support import user_folders
@@ -91,13 +91,17 @@ def policy_for(
     Raises:
         ToolUnavailableError: what is stated cannot be granted.
     """
-    _, roots = program(command, args, env, cwd)
+    _, roots = program(command, env, cwd)
     folder = os.path.abspath(confinement.folder or cwd or os.getcwd())  # noqa: PTH100, PTH109
+    code = (*reads, *script_files((command, *args), cwd, folder))
+    roots = [each for each in roots if not holds(each, os.path.realpath(folder))]
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     subject = ConfinedPlugin(
         name=name,
         folder=folder,
-        reads=(*roots, *reads),
-        home=os.path.realpath(os.path.expanduser("~")),  # noqa: PTH111
+        reads=(*roots, *code),
+        lists=tuple(module_folders(code, home)),
+        home=home,
         withheld=withheld(),
         caches=str(caches_of(name, folder)),
         temporary=temporary,
@@ -133,7 +137,7 @@ def confined_command(
     Raises:
         ToolUnavailableError: the policy is too long for this system.
     """
-    found, _ = program(command, (), env, cwd)
+    found, _ = program(command, env, cwd)
     own = environment(env, policy)
     if found is None:
         return command, tuple(args), own

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from pegboard.core.access.named_paths import is_script
 from pegboard.sources.confinement.plan import Kind
+from pegboard.support.imported_modules import own_files
 
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/nix", "/gnu"),
@@ -26,6 +27,7 @@ _OF_ROOT: Final = frozenset(
 _SHARED_PARENTS: Final = frozenset({".local", ".config", ".cache"})
 _OF_A_PREFIX: Final = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share")
 _PACKAGE_FILES: Final = ("package.json", "pyproject.toml", "setup.py", "Cargo.toml", "go.mod", "deno.json")
+_OF_PACKAGES: Final = ("package.json", "node_modules")
 _SHEBANG: Final = 256
 
 
@@ -60,7 +62,7 @@ def withheld() -> frozenset[str]:
     return _OF_ROOT if hasattr(os, "geteuid") and os.geteuid() == 0 else frozenset()
 
 
-def program(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None) -> tuple[str | None, list[str]]:
+def program(command: str, env: Mapping[str, str], cwd: str | None) -> tuple[str | None, list[str]]:
     """Return the file that a command is, None where there is none, and the paths that its program is read from."""
     base = cwd or os.getcwd()  # noqa: PTH109
     if os.sep in command:
@@ -72,10 +74,37 @@ def program(command: str, args: Sequence[str], env: Mapping[str, str], cwd: str 
         return None, []
     home = os.path.expanduser("~")  # noqa: PTH111
     roots = list(dict.fromkeys(_roots(os.path.abspath(found), home, env)))  # noqa: PTH100
-    for text in args:
-        if is_script(text) and os.path.isfile(script := os.path.join(base, text)):  # noqa: PTH113, PTH118
-            roots += _package(os.path.realpath(script), home)
     return found, roots
+
+
+def script_files(args: Sequence[str], cwd: str | None, folder: str) -> Iterator[str]:
+    """Yield what the scripts among arguments consist of: the package of each, in the plugin's folder its own files."""
+    home, own = os.path.expanduser("~"), os.path.realpath(folder)  # noqa: PTH111
+    for text in args:
+        script = os.path.realpath(os.path.join(cwd or os.getcwd(), text)) if is_script(text) else ""  # noqa: PTH109, PTH118
+        if not script or not os.path.isfile(script):  # noqa: PTH113
+            continue
+        for package in _package(script, home):
+            if not holds(package, own):
+                yield package
+                continue
+            top, name = os.path.split(script)
+            yield script
+            yield from own_files(top, [name.removesuffix(".py")]) if name.endswith(".py") else ()
+            yield from (os.path.join(package, each) for each in _OF_PACKAGES)  # noqa: PTH118
+
+
+def holds(folder: str, own: str) -> bool:
+    """Return whether a folder is that of a plugin, or above it."""
+    return f"{own}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def module_folders(code: Iterable[str], home: str) -> Iterator[str]:
+    """Yield the folders in which Python looks for modules by their names: of what is code those that hold it."""
+    for path in code:
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if path.endswith(".py") and folder != home:
+            yield folder
 
 
 def _roots(file: str, home: str, env: Mapping[str, str], depth: int = 0) -> Iterator[str]:

@@ -56,10 +56,10 @@ _FAST_OPEN: Final = 0x20000000
 class _Machine(NamedTuple):
     """The numbers of one kind of processor: its own, and those of its system calls.
 
-    ``refused`` go around the rules: rings of requests that no filter sees, keys of the user, code in the kernel, files
-    by number, ports of the hardware. ``shared`` are memory, semaphores and queues by a number or name that every
-    process of the user reaches. ``controls`` set the limits and the scheduling of the process that their first argument
-    names, ``priorities`` the priority of the process that the second names where the first is this number.
+    ``refused`` go around the rules: rings of requests that no filter sees, keys of the user, code in the kernel and its
+    log, files by number, ports of the hardware. ``shared`` are memory, semaphores and queues by a number or name that
+    every process of the user reaches. ``controls`` set the limits and the scheduling of the process that their first
+    argument names, ``priorities`` the priority of the process that the second names where the first is this number.
     """
 
     audit: int
@@ -73,13 +73,16 @@ class _Machine(NamedTuple):
 
 
 _RINGS: Final = (425, 426, 427)
+_UNKNOWN: Final = (435, 469)
+"""What is answered as by a kernel that lacks it, since programs know what to do then: a process in a control group that
+its maker names (`clone3`: the older call starts the others), attributes of a file by its path (`file_setattr`)."""
 _MACHINES: Final = {
     "x86_64": _Machine(
         audit=0xC000003E,
         socket=41,
         socketpair=53,
         sends=((44, 3), (46, 2), (307, 3)),
-        refused=(*_RINGS, 248, 249, 250, 175, 176, 313, 246, 320, 321, 298, 304, 172, 173),
+        refused=(*_RINGS, 248, 249, 250, 175, 176, 313, 246, 320, 321, 298, 304, 172, 173, 103),
         shared=(29, 30, 31, 67, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241),
         controls=(302, 203, 142, 144, 314),
         priorities=((141, 0), (251, 1)),
@@ -89,7 +92,7 @@ _MACHINES: Final = {
         socket=198,
         socketpair=199,
         sends=((206, 3), (211, 2), (269, 3)),
-        refused=(*_RINGS, 217, 218, 219, 105, 106, 273, 104, 294, 280, 241, 265),
+        refused=(*_RINGS, 217, 218, 219, 105, 106, 273, 104, 294, 280, 241, 265, 116),
         shared=(194, 196, 195, 197, 190, 193, 191, 192, 186, 189, 188, 187, 180, 181),
         controls=(261, 122, 118, 119, 274),
         priorities=((140, 0), (30, 1)),
@@ -211,6 +214,8 @@ def _steps(machine: _Machine, ports: list[int] | None) -> list[_FilterStep]:
     ]
     for number in (*machine.refused, *machine.shared):
         steps += _where(number, [_step(_RETURN, _ERROR | _EPERM)])
+    for number in _UNKNOWN:
+        steps += _where(number, [_step(_RETURN, _ERROR | _ENOSYS)])
     steps += _of_itself(machine)
     pair = [
         *_only(0, (_UNIX,)),

@@ -37,13 +37,15 @@ class Disk(Protocol):
 class ConfinedPlugin:
     """What is confined: a plugin, and the program that it is.
 
-    ``folder`` is its own, ``reads`` what its program consists of, ``home`` the user's folder. ``withheld`` are paths
+    ``folder`` is its own, ``reads`` what its program consists of, ``lists`` the folders in which that is looked for by
+    name, ``home`` the user's folder. ``withheld`` are paths
     that nobody gets, ``section`` is where its settings stand. ``caches`` and ``temporary`` are made for it.
     """
 
     name: str
     folder: str
     reads: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     home: str = ""
     withheld: frozenset[str] = frozenset()
     caches: str = ""
@@ -112,6 +114,7 @@ def plan(
             _refuse_own_links(_absolute(path, subject), section, writes, subject, disk)
     for path in writes:
         grants.grant(path, writing=True)
+    grants.list_only.update(dict.fromkeys(_existing(subject.lists, disk)))
     for path in (*reads, *_existing((*system, *subject.reads), disk)):
         grants.grant(path, writing=False)
     own_folders = tuple(each for each in (subject.caches, subject.temporary) if each)

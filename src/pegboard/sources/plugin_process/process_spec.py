@@ -17,6 +17,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.mcp_extra import lacking
 from pegboard.sources.code import imported_from
 from pegboard.sources.plugin_process.forms import SETTINGS
+from pegboard.support.imported_modules import own_files
 from pegboard.support.installed import install_hint
 
 _PROGRAM: Final = Path(__file__).with_name("child") / "__main__.py"
@@ -106,9 +107,13 @@ def process_spec(
 
 
 def _consists_of(spec: PluginSpec) -> Iterator[str]:
-    """Yield the folder of what brings a plugin in: of a module the folder it lies in, of a package that itself."""
+    """Yield what a plugin is brought in by: in its project the module's own files, else the package or its folder."""
     place = imported_from(spec)
-    if place is not None:
+    if place is None:
+        return
+    if isinstance(spec, PythonSpec) and spec.folder and place.is_relative_to(spec.folder):
+        yield from own_files(spec.folder, [place.relative_to(spec.folder).parts[0].removesuffix(".py")])
+    else:
         yield str(place if place.is_dir() else place.parent)
 
 
