@@ -102,17 +102,17 @@ class Conversation(Wire):
         self._mark = entry
         self._others = others
 
-    def _send(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         params = message.get("params", {})
         what = params.get("name") or params.get("uri")
         self.sent.append(" ".join(part for part in (message["method"], what) if isinstance(part, str)))
-        super()._send(message)
+        super().send(message)
 
     async def open(self) -> None:
         answered = self._waiting[0] = asyncio.get_running_loop().create_future()
-        self._send(self._form.hello())
+        self.send(self._form.hello())
         self.instructions = (await asyncio.wait_for(answered, 30))["result"].get("instructions", "")
-        self._send(ready())
+        self.send(ready())
         await self.list()
 
     async def list(self) -> None:

@@ -39,10 +39,16 @@ def configured(folder: Path, servers: Message, **more: Any) -> Path:
 
 
 class Wire:
-    """Speak to a process over its pipes, in one era; what it says besides answers is kept in order."""
+    """Speak to a process over its pipes, in one era; what it says besides answers is kept in order.
 
-    def __init__(self, process: asyncio.subprocess.Process, era: str) -> None:
+    ``declares`` is what this client can do, ``answers`` what it answers to requests, by method.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, era: str, declares: Message | None = None) -> None:
         self.notes: list[Message] = []
+        self.answers: dict[str, Message] = {}
+        self.capabilities: Message = {}
+        self._declares = declares or {}
         self._process = process
         self._era = era
         self._number = 0
@@ -53,31 +59,38 @@ class Wire:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             message = json.loads(line)
-            waiting = self._waiting.get(message.get("id", -1))
-            if waiting is not None:
+            waiting = self._waiting.get(message.get("id", -1)) if "method" not in message else None
+            if "id" in message and message.get("method") in self.answers:
+                self.notes.append(message)
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": self.answers[message["method"]]})
+            elif waiting is not None:
                 waiting.set_result(message)
             else:
                 self.notes.append(message)
 
-    def _send(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
+        """Send a message as it is."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     async def open(self) -> None:
         if self._era != MODERN:
             self._waiting[0] = asyncio.get_running_loop().create_future()
-            self._send(hello())
-            await self._waiting[0]
-            self._send(ready())
+            greeting = hello()
+            greeting["params"]["capabilities"] = self._declares
+            self.send(greeting)
+            self.capabilities = (await self._waiting[0])["result"]["capabilities"]
+            self.send(ready())
 
     async def ask(self, method: str, **params: Any) -> Message:
         """Return the whole answer to a request."""
         self._number += 1
         body: Message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         if self._era == MODERN:
-            body = modern_request(method, self._number, **params)[0]
+            own = {"io.modelcontextprotocol/clientCapabilities": self._declares, **params.get("_meta", {})}
+            body = modern_request(method, self._number, **{**params, "_meta": own})[0]
         answer = self._waiting[self._number] = asyncio.get_running_loop().create_future()
-        self._send(body)
+        self.send(body)
         return await asyncio.wait_for(answer, 30)
 
     async def all(self, method: str, key: str) -> list[Message]:
@@ -105,11 +118,11 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(command: list[str], era: str) -> AsyncIterator[Wire]:
+async def wire(command: list[str], era: str, declares: Message | None = None) -> AsyncIterator[Wire]:
     """Start a process and speak to it over its pipes."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**24)
-    speaker = Wire(process, era)
+    speaker = Wire(process, era, declares)
     try:
         await speaker.open()
         yield speaker

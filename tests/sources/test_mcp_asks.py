@@ -12,7 +12,7 @@ import pytest
 from mcp_helpers import SERVERS, call, state, text, until
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Tool
 from pegboard.errors import UpstreamError, UpstreamTimeoutError
 from pegboard.ports import AskRefusedError, CallContext
 from pegboard.sources.mcp import McpSource
@@ -27,6 +27,8 @@ class Somebody:
     """Be the client of a call: answer everything alike, and keep what is said."""
 
     listener = None
+    wanted_task = None
+    declares: JsonObject = EMPTY
 
     def __init__(self, *, level: str | None = None, silent: bool = False) -> None:
         self.level = level

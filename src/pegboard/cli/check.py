@@ -301,6 +301,7 @@ async def _asked(
         services = board.services
         problems += [
             *known_problems.waiting_tools(services),
+            *known_problems.undeclared(services),
             *known_problems.claims(services),
             *known_problems.harmless_claims(services),
             *(await _over_budget(board)),

@@ -23,6 +23,7 @@ from pegboard.config.client_files.server_files import read, read_standard_input
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
 from pegboard.config.clients.installing import client_named
 from pegboard.config.location import Machine
+from pegboard.core.access.extensions import not_passed, not_passed_text
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.core.model.known_clients import ANY_CLIENT, ListedServer, known_client
 from pegboard.core.model.masking import Masker
@@ -210,6 +211,8 @@ def _row(board: Board, servers: CompiledServers, name: str) -> ServerCost:
     notes: list[str] = []
     if hidden := len(plugin.tools) - len(shown):
         notes.append(f"hidden by the client: {plural(hidden, 'tool')}")
+    if lost := not_passed(plugin.declares):
+        notes.append(not_passed_text(lost))
     if guessed := servers.guessed.get(name):
         notes.append(f"measured with a placeholder for {', '.join(guessed)}")
     return ServerCost(

@@ -21,6 +21,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import looked_at
 from pegboard.core.access.approvals.demands import asks_for_destructive
+from pegboard.core.access.extensions import not_passed, not_passed_text
 from pegboard.core.access.permissions import LOCAL, CompiledPermissions, SessionConstraints
 from pegboard.core.access.settings.predicates import is_error
 from pegboard.core.model.agents import Agent, World
@@ -297,6 +298,19 @@ def excluded_tools(services: Services) -> Iterator[Problem]:
                     hint="Its author can correct the list." if server else "",
                     place=plugin.place or _named_at(services, plugin.name),
                 )
+
+
+def undeclared(services: Services) -> Iterator[Problem]:
+    """Yield the servers that declare what no client is told of (G7)."""
+    for plugin in services.world.catalog.plugins.values():
+        if names := not_passed(plugin.declares):
+            yield Problem(
+                severity="warning",
+                code="not_passed",
+                message=f"server '{plugin.name}': {not_passed_text(names)}",
+                hint="Nothing is to be done where no client needs it.",
+                place=plugin.place,
+            )
 
 
 def claims(services: Services) -> Iterator[Problem]:

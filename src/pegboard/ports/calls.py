@@ -57,11 +57,21 @@ class Client(Protocol):
         """Return what outlives the call, where anything does."""
         ...
 
+    @property
+    def declares(self) -> JsonObject:
+        """Return what its servers are told that it can do besides: ``extensions``, in the handshake era ``tasks``."""
+        ...
+
+    @property
+    def wanted_task(self) -> JsonObject | None:
+        """Return what makes a task of the call, as it stood on the wire; None where it is to be none."""
+        ...
+
     async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:
         """Return the client's answer to a request of the protocol.
 
         Args:
-            method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+            method: ``elicitation/create``, ``sampling/createMessage``, ``roots/list``, or one about the client's tasks.
             params: Its parameters, as they stood on the wire.
             about: Under what the answer is kept in the store, where no server waits for it: another process can go on
                 with it then.

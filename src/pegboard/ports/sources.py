@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -113,12 +113,26 @@ class AskingSource(Protocol):
         """Let what servers ask outside of calls wait for the only client of this process (G9)."""
         ...
 
-    def meet_client(self, client: Client | None) -> None:
-        """Let that client answer; None where it can be asked during calls alone."""
+    def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
+        """Note what a client can do before it is there: servers are told, where they have it for their only client.
+
+        Args:
+            name: Its connection, as ``PoolUser.client`` has it; of a process with one client it is no matter which.
+            capabilities: As they stand on the wire.
+            modern: Whether it is of the era without a handshake.
+        """
         ...
 
-    def roots_changed(self) -> None:
-        """Tell the servers that run that the roots of that client have changed."""
+    def meet_client(self, name: str, client: Client | None) -> None:
+        """Let that client answer outside of calls; None where it can be asked during calls alone."""
+        ...
+
+    def forget_client(self, name: str) -> None:
+        """Note that the connection of a client has ended."""
+        ...
+
+    def tell_servers(self, name: str, method: str, params: JsonObject) -> None:
+        """Pass a notification of that client on to those of its servers that run."""
         ...
 
 

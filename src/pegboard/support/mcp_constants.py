@@ -30,6 +30,12 @@ UI_EXTENSION: Final = "io.modelcontextprotocol/ui"
 UI_MIME_TYPE: Final = "text/html;profile=mcp-app"
 """The media type that such a client has to name among its ``mimeTypes``."""
 
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""Tasks as the 2026-07-28 era has them; before that they are a capability of their own."""
+RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
+"""The ``_meta`` key that names the task to which a message belongs."""
+
 ALWAYS_LOAD_KEY: Final = "anthropic/alwaysLoad"
 """The ``_meta`` key with which Claude Code keeps a tool in view that it would defer else."""
 

@@ -77,6 +77,8 @@ class FakeClient:
         self.received: list[Notification] = []
         self.level = level
         self.listener = listener
+        self.declares: JsonObject = {}
+        self.wanted_task: JsonObject | None = None
         self._answers = dict(answers or {})
 
     async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002

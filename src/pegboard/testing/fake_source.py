@@ -280,10 +280,16 @@ class FakeSource:
     def expect_client(self) -> None:
         """Do nothing: it asks clients during calls alone."""
 
-    def meet_client(self, client: Client | None) -> None:
+    def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
         """Do nothing, as :meth:`expect_client`."""
 
-    def roots_changed(self) -> None:
+    def meet_client(self, name: str, client: Client | None) -> None:
+        """Do nothing, as :meth:`expect_client`."""
+
+    def forget_client(self, name: str) -> None:
+        """Do nothing, as :meth:`expect_client`."""
+
+    def tell_servers(self, name: str, method: str, params: JsonObject) -> None:
         """Do nothing, as :meth:`expect_client`."""
 
     async def aclose(self) -> None:

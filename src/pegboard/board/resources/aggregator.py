@@ -11,8 +11,9 @@ from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read
+from pegboard.core.access import extensions
 from pegboard.core.access.listed_items import ListKind, MergedList, plugins_with_lists
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import CallContext, HasResources, Source
 
 if TYPE_CHECKING:
@@ -80,6 +81,26 @@ class ResourceAggregator:
     async def complete(self, info: SessionInfo, params: JsonObject, context: CallContext) -> JsonObject | None:
         """Return the completion as the server gave it; None is that there is no such prompt or resource."""
         return await resources.reads.complete(self._services, self._lists, await self._read(info), params, context)
+
+    async def capabilities(self, info: SessionInfo, *, modern: bool) -> JsonObject:
+        """Return what the servers of the session's agent declare besides lists, as far as it is known: none is started.
+
+        ``modern`` is the era of the client that is told.
+        """
+        snapshot = await read(self._services, info)
+        declares = [plugin.declares for plugin in plugins_with_lists(snapshot.permissions) if plugin.declares]
+        return extensions.merged(declares, modern=modern) if declares else EMPTY
+
+    async def ask_extension(
+        self, info: SessionInfo, method: str, params: JsonObject, context: CallContext
+    ) -> JsonObject | None:
+        """Return the result of a request of an extension, merged where it lists what servers have.
+
+        None is that none of the agent's servers has what it names (P9). Raises ``LookupError`` where none of them has
+        the method, else as :meth:`read` does.
+        """
+        snapshot = await self._read(info)
+        return await resources.extensions.ask(self._services, self._lists, snapshot, method, params, context)
 
     async def subscribe(self, info: SessionInfo, uri: str, updated: Callable[[str], None]) -> Subscription | None:
         """Call back when a resource is updated, with its URI as the client knows it.

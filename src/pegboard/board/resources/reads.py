@@ -47,8 +47,8 @@ async def read_resource(
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
     aliased = unalias(uri)
-    if own := await _own_file(services, servers.values(), {"uri": [uri, aliased[1]] if aliased else uri}):
-        await _note_own_file(services, snapshot, "read", uri, own)
+    if own := await own_file(services, servers.values(), {"uri": [uri, aliased[1]] if aliased else uri}):
+        await note_own_file(services, snapshot, "read", uri, own)
         return None
     targets = await _targets(lists, snapshot, servers, uri)
     try:
@@ -57,12 +57,12 @@ async def read_resource(
             if result is None:
                 await require_logins(services, with_resource(uri, servers))
     except PegboardError as error:
-        _note(services, snapshot, "read", uri, failure_of(error), started)
+        note(services, snapshot, "read", uri, failure_of(error), started)
         raise
     if result is None:
-        await _note_refusal(services, snapshot, "read", uri, aliased[0] if aliased else None)
+        await note_refusal(services, snapshot, "read", uri, aliased[0] if aliased else None)
     else:
-        _note(services, snapshot, "read", uri, "ok", started)
+        note(services, snapshot, "read", uri, "ok", started)
     return result
 
 
@@ -126,12 +126,12 @@ async def get_prompt(
             async with saying_where(services, servers):
                 await require_logins(services, with_prompt(name, servers))
         except PegboardError as error:
-            _note(services, snapshot, "prompt", name, failure_of(error), started)
+            note(services, snapshot, "prompt", name, failure_of(error), started)
             raise
-        await _note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
+        await note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
         return None
-    if own := await _own_file(services, [server], arguments or EMPTY):
-        await _note_own_file(services, snapshot, "prompt", name, own)
+    if own := await own_file(services, [server], arguments or EMPTY):
+        await note_own_file(services, snapshot, "prompt", name, own)
         return None
     params = {"name": item.name} if arguments is None else {"name": item.name, "arguments": arguments}
     digest = await services.recorder.digest(arguments or EMPTY)
@@ -139,9 +139,9 @@ async def get_prompt(
         async with saying_where(services, servers):
             result = await server.ask(snapshot.info.key, "prompts/get", params, context)
     except PegboardError as error:
-        _note(services, snapshot, "prompt", name, failure_of(error), started, digest)
+        note(services, snapshot, "prompt", name, failure_of(error), started, digest)
         raise
-    _note(services, snapshot, "prompt", name, "ok", started, digest)
+    note(services, snapshot, "prompt", name, "ok", started, digest)
     return result
 
 
@@ -182,7 +182,7 @@ async def subscribe(
     return Subscription(plugin=plugin, release=release)
 
 
-def _note(
+def note(
     services: Services,
     snapshot: Snapshot,
     kind: AuditKind,
@@ -191,13 +191,14 @@ def _note(
     started: float,
     digest: str = "",
 ) -> None:
+    """Keep in the audit trail what a request came to; ``digest`` is that of its arguments."""
     duration = round((time.perf_counter() - started) * 1000, 3)
     recorder, key, turn = services.recorder, snapshot.info.key, snapshot.stored.turn
     entry = recorder.entry(key, turn, kind, subject, "allowed", duration=duration, outcome=outcome, arguments=digest)
     recorder.note_later(entry, details=CallDetails(days=snapshot.permissions.agent.record.days))
 
 
-async def _own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
+async def own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
     """Return why none of the servers is asked: what names it is a file of Pegboard's own that nobody reads (P10)."""
     for server in servers:
         if own := await services.own_files.unreadable(server.spec, asked):
@@ -205,12 +206,13 @@ async def _own_file(services: Services, servers: Iterable[ReachedServer], asked:
     return ""
 
 
-async def _note_own_file(services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, reason: str) -> None:
+async def note_own_file(services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, reason: str) -> None:
+    """Audit a request that names a file of Pegboard's own (P10)."""
     recorder, info, turn = services.recorder, snapshot.info, snapshot.stored.turn
     await recorder.note(recorder.entry(info.key, turn, kind, subject, "refused", reason=reason, outcome="own_file"))
 
 
-async def _note_refusal(
+async def note_refusal(
     services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, owner: str | None
 ) -> None:
     """Audit a request for what there is not for this agent, with the true reason where it is known (P9)."""

@@ -83,6 +83,17 @@ def without_passing_parts(scope: str) -> str:
     return ":".join(lasting) if lasting else scope
 
 
+def client_in(scope: str) -> str:
+    """Return the client that a scope of ``pool_scope`` is narrowed to, or nothing.
+
+    >>> client_in("user:ada:client:17%3A4")
+    '17:4'
+    """
+    parts = scope.split(":")
+    found = next((name for kind, name in zip(parts[::2], parts[1::2], strict=False) if kind == "client"), "")
+    return found.replace("%3A", ":").replace("%25", "%")
+
+
 def _joined(parts: Mapping[str, str]) -> str:
     return ":".join(f"{kind}:{_escaped(name)}" for kind, name in parts.items())
 

@@ -220,7 +220,8 @@ class Manifest:
 
     ``parameters`` maps the names of the overrides that the plugin takes to JSON types
     (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
-    ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
+    ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known. ``declares`` has
+    the rest of its capabilities as they stood on the wire: extensions, tasks, what is tried out (G7).
     ``unreviewed`` is what waits for a person, once the list of a server was compared with its pins (A4): what has
     changed stands here as it is pinned, what is new does not.
     ``digests`` are those of the definitions of ``tools``, in their order, where they are known to be of just these: a
@@ -243,6 +244,7 @@ class Manifest:
     description: str = ""
     instructions: str = ""
     offers: frozenset[str] | None = None
+    declares: JsonObject = field(default=EMPTY)
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     digests: tuple[str, ...] = field(default=(), compare=False)
     lists: Mapping[str, tuple[JsonObject, ...]] = field(default=EMPTY)
@@ -308,6 +310,7 @@ class Plugin:
         trusted: whether its reports of read-only tools are believed (G6).
         offers: what a server has besides tools (resources, prompts, completions), as the newest manifest has it;
             None is not known.
+        declares: the rest of a server's capabilities as they stood on the wire: extensions, tasks, what is tried out.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         unreviewed: what differs from its pins, and waits until a person has looked (A4).
         excluded: the tools that cannot be used, as its server lists them (G8) or for want of a package (P6), by own
@@ -333,6 +336,7 @@ class Plugin:
     default_on: bool = True
     trusted: bool = False
     offers: frozenset[str] | None = None
+    declares: JsonObject = field(default=EMPTY)
     by_category: bool = False
     unreviewed: Unreviewed = NOTHING_UNREVIEWED
     excluded: Mapping[str, str] = field(default=EMPTY)
@@ -394,6 +398,7 @@ class Plugin:
             words=self.words or manifest.words,
             instructions=manifest.instructions,
             offers=manifest.offers,
+            declares=manifest.declares,
             unreviewed=manifest.unreviewed,
             excluded=manifest.excluded,
             cut=manifest.cut,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
+from pegboard.core.access.extensions import TASK_METHODS, TASK_STATUS, told_servers, with_related_task
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.gateway.protocol.request_identity import is_modern
@@ -29,6 +30,9 @@ ACCEPTED_WITHIN: Final = 5.0
 MOST_WAITING: Final = 1000
 """How many of them may wait for a client that does not accept them."""
 _FORWARDER: Final = "pegboard/log_forwarder"
+_TASKS: Final = "pegboard/tasks"
+_CAPABILITIES: Final = "pegboard/capabilities"
+_DECLARES: Final = "pegboard/declares"
 
 Notify = Callable[[Message], Awaitable[None]]
 AskClient = Callable[[str, JsonObject], Awaitable[JsonObject]]
@@ -37,6 +41,7 @@ _CAPABILITY_OF: Final = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
+    **dict.fromkeys(TASK_METHODS, "tasks"),
 }
 
 
@@ -176,6 +181,11 @@ class LogForwarder:
 
     def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on, after those before; a client that accepts none loses the rest."""
+        if method == TASK_STATUS:
+            known = tasks_of(self._connection).get(params.get("taskId", ""))
+            if known is None:  # it is another client's
+                return
+            params = {**params, "taskId": known}
         if (
             not self.open
             or self._waiting >= MOST_WAITING
@@ -215,10 +225,26 @@ def forwarder_of(connection: Connection) -> LogForwarder:
     return known
 
 
+def tasks_of(connection: Connection) -> dict[str, str]:
+    """Return the tasks that a connection has begun: how its client knows each, by how Pegboard does."""
+    return connection.state.setdefault(_TASKS, {})
+
+
+def capabilities_of(connection: Connection) -> dict[str, Any]:
+    """Return the capabilities that a client has declared in its handshake, as they stand on the wire."""
+    known: dict[str, Any] | None = connection.state.get(_CAPABILITIES)
+    if known is None:
+        declared = connection.client_capabilities
+        if declared is None:
+            return {}
+        known = connection.state[_CAPABILITIES] = declared.model_dump(by_alias=True, exclude_none=True)
+    return known
+
+
 class HandshakeClient:
     """The client of one call in the handshake era: asked by requests on the stream of the call."""
 
-    __slots__ = ("_caller", "_connection", "_notify", "_questions", "_send", "listener")
+    __slots__ = ("_caller", "_connection", "_notify", "_questions", "_send", "listener", "wanted_task")
 
     def __init__(
         self,
@@ -228,8 +254,10 @@ class HandshakeClient:
         listener: LogForwarder,
         notify: Notify,
         send: AskClient,
+        task: JsonObject | None = None,
     ) -> None:
         self.listener = listener
+        self.wanted_task = task
         self._connection = connection
         self._caller = caller
         self._questions = questions
@@ -241,10 +269,19 @@ class HandshakeClient:
         """Return the level that the connection has chosen."""
         return self.listener.level
 
+    @property
+    def declares(self) -> JsonObject:
+        """Return what its servers are told that it can do besides."""
+        state = self._connection.state
+        known: JsonObject | None = state.get(_DECLARES)
+        if known is None:
+            known = state[_DECLARES] = told_servers(capabilities_of(self._connection), modern=False)
+        return known
+
     async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:  # noqa: ARG002
         """Return what the client answers; raises ``AskRefusedError``."""
-        declared = self._connection.client_capabilities
-        demand(declared.model_dump(by_alias=True, exclude_none=True) if declared is not None else {}, method, params)
+        demand(capabilities_of(self._connection), method, params)
+        params = with_related_task(params, lambda number: tasks_of(self._connection).get(number, number))
         if params.get("mode") == "url" and "elicitationId" not in params:  # demanded before 2026-07-28
             params = {**params, "elicitationId": uuid4().hex}
         with self._questions.one_more(self._caller.principal):
@@ -255,6 +292,8 @@ class HandshakeClient:
                 raise AskRefusedError(f"The client of this call did not answer within {PATIENCE:g} s.") from None
 
     async def tell(self, method: str, params: JsonObject) -> None:
-        """Pass a notification on, on the stream of the call."""
-        if requested_level(method, params, self.level, default=True):
+        """Pass a notification on, on the stream of the call; how a task is belongs to no call."""
+        if method == TASK_STATUS:
+            self.listener.tell(method, params)
+        elif requested_level(method, params, self.level, default=True):
             await self._notify({"jsonrpc": "2.0", "method": method, "params": dict(params)})

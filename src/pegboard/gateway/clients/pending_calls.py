@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.shared.exceptions import MCPError
 
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.access.extensions import told_servers
+from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand, requested_level
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
@@ -71,14 +72,16 @@ class _Question:
 class ModernClient:
     """The client of a call that cannot wait: it gets log messages before the answer, if it asked for any."""
 
-    __slots__ = ("_capabilities", "_notify", "level")
+    __slots__ = ("_capabilities", "_notify", "declares", "level")
 
     listener = None
+    wanted_task = None
 
     def __init__(self, meta: Mapping[str, Any], notify: Notify) -> None:
         level: object = meta.get(LOG_LEVEL_KEY)
         self.level = level if isinstance(level, str) and level in LOG_LEVELS else None
         self._capabilities: Mapping[str, Any] = meta.get(CAPABILITIES_KEY) or {}
+        self.declares = told_servers(self._capabilities, modern=True) if "extensions" in self._capabilities else EMPTY
         self._notify = notify
 
     @property
@@ -105,6 +108,7 @@ class PendingCall:
     """A call that may ask its client, and the client of that call: the request that waits for it changes."""
 
     listener = None
+    wanted_task = None
 
     def __init__(
         self, owner: CallOwner, questions: OpenQuestions, client: ModernClient, given: Mapping[str, JsonObject]
@@ -126,6 +130,11 @@ class PendingCall:
     def level(self) -> str | None:
         """Return the level that the request wants."""
         return self._client.level
+
+    @property
+    def declares(self) -> JsonObject:
+        """Return what its server is told that the client can do besides."""
+        return self._client.declares
 
     async def ask(self, method: str, params: JsonObject, *, about: str = "") -> JsonObject:
         """Return what the client answers in one of its next requests, or has answered; raises ``AskRefusedError``."""

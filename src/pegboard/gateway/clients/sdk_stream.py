@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
-from pydantic import RootModel, ValidationError
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions, forwarder_of
@@ -38,10 +36,6 @@ def outside_calls(connection: Connection, caller: Caller, questions: OpenQuestio
     return HandshakeClient(connection, caller, questions, forwarder_of(connection), notify, ask)
 
 
-class _Anything(RootModel[dict[str, Any]]):
-    pass
-
-
 def notifier(ctx: Context) -> Notify:
     """Return what sends a notification."""
 
@@ -56,13 +50,10 @@ def asker(ctx: Context) -> AskClient:
     """Return what sends a request and returns its answer."""
 
     async def ask(method: str, params: JsonObject) -> JsonObject:
-        request: Any = types.Request[dict[str, Any], str](method=method, params=dict(params))
-        about = ServerMessageMetadata(related_request_id=ctx.request_id)
+        stream = ctx.session._request_outbound  # noqa: SLF001 - an answer may be a task, which its models refuse
         try:
-            return (await ctx.session.send_request(request, _Anything, metadata=about)).root
+            return await stream.send_raw_request(method, params)
         except MCPError as error:
             raise AskRefusedError(error.error.message, code=error.error.code, data=error.error.data) from None
-        except ValidationError:
-            raise AskRefusedError("The client of this call gave an answer that is none.") from None
 
     return ask

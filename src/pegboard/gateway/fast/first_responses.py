@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from pegboard.core.access.listed_items import METHODS, PAGE_KEYS
 from pegboard.core.model.naming import label_problem
 from pegboard.errors import PegboardError
+from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.turns import Turns
 from pegboard.gateway.protocol import convert
@@ -120,11 +121,13 @@ class FirstResponses:
             return None
         self.early.modern = False
         self.caller = with_client(replace(self.caller, draws_ui=declares_ui(declared)), params["clientInfo"])
+        self._introduce(cast("Message", declared), modern=False)
+        described = await self._described(modern=False)
         return {  # in the SDK's order
-            "capabilities": capabilities(),
+            "capabilities": described["capabilities"],
             "protocolVersion": version,
             "serverInfo": server_info(),
-            "instructions": await self._instructions(modern=False),
+            "instructions": described["instructions"],
         }
 
     async def _modern(self, method: str, params: Message, meta: Message) -> Message | None:
@@ -137,10 +140,12 @@ class FirstResponses:
         if label_problem(session):
             return None
         self.caller = replace(self.caller, draws_ui=declares_ui(meta[CAPABILITIES_KEY]))
+        self._introduce(cast("Message", meta[CAPABILITIES_KEY]), modern=True)
         instructions: Message = {}
         if method == "server/discover":
-            instructions["instructions"] = await self._instructions(modern=True)
-            found: Message | None = {"capabilities": capabilities(), "supportedVersions": [MODERN]}
+            described = await self._described(modern=True)
+            instructions["instructions"] = described["instructions"]
+            found: Message | None = {"capabilities": described["capabilities"], "supportedVersions": [MODERN]}
         else:
             found = await self._list(method, session, modern=True)
         if found is None:
@@ -169,9 +174,16 @@ class FirstResponses:
         self.early.listed[method] = EarlyList(kind=kind, caller=self.caller, key=session.key, digest=digest)
         return {"tools" if kind is None else PAGE_KEYS[kind]: items}
 
-    async def _instructions(self, *, modern: bool) -> str:
+    def _introduce(self, declared: Message, *, modern: bool) -> None:
+        """Note what the client can do, before any server begins for it."""
+        for source in asking_sources(self.board) if self.caller.client else ():
+            source.introduce_client(self.caller.client, declared, modern=modern)
+
+    async def _described(self, *, modern: bool) -> Message:
+        """Return what the gateway can do with the servers of this agent, and how they say that they are used."""
         session = await self._sessions.get(self.caller, self.caller.usual_session, modern=modern)
-        return await session.instructions()
+        more = await self.board.resources.capabilities(session.info, modern=modern)
+        return {"capabilities": {**capabilities(), **more}, "instructions": await session.instructions()}
 
 
 def _objects(value: object) -> bool:
@@ -193,7 +205,7 @@ def _named(value: object) -> bool:
 
 
 def capabilities() -> Message:
-    """Return the capabilities of the gateway."""
+    """Return the capabilities of the gateway by itself."""
     return {  # in the SDK's order: answers are compared byte for byte
         "completions": {},
         "logging": {},

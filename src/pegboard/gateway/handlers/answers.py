@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
 
+from pegboard.core.access.extensions import is_task
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -89,4 +90,6 @@ def merged(result: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     {'content': ['x'], '_meta': {'a': 1, 'b': 3}, 'new': 2}
     """
     meta = {**result.get("_meta", {}), **raw.get("_meta", {})}
+    if is_task(raw):  # it has no content yet, and nothing failed
+        result = {key: value for key, value in result.items() if key not in ("content", "isError")}
     return {**result, **raw, **({"_meta": meta} if meta else {})}

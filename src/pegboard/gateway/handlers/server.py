@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.lowlevel.server import HandlerEntry, NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
@@ -19,22 +19,32 @@ from mcp_types import (
     InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
+    RequestParams,
     SetLevelRequestParams,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
 
-from pegboard.gateway.clients.handshake import HandshakeConnections, OpenQuestions, connection_of, forwarder_of
+from pegboard.core.access.extensions import TASK_STATUS, is_extension
+from pegboard.gateway.clients.handshake import (
+    HandshakeConnections,
+    OpenQuestions,
+    capabilities_of,
+    connection_of,
+    forwarder_of,
+)
 from pegboard.gateway.clients.only_client import asking_sources
 from pegboard.gateway.clients.pending_calls import PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier, outside_calls
 from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.arrivals import arrival_of
+from pegboard.gateway.handlers.extensions import ExtensionHandlers
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
 from pegboard.gateway.handlers.prometheus import PrometheusMetrics
 from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.subscriptions import SubscriptionHandlers
+from pegboard.gateway.handlers.task_names import TaskNames
 from pegboard.gateway.handlers.tool_calls import IncomingCall, ToolCalls, WaysBack
 from pegboard.gateway.handlers.turns import Turns, begin_request
 from pegboard.gateway.notifications.resource_lists import ResourceListNotifier
@@ -43,6 +53,7 @@ from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, ONLY_CLIENT, BoardPort
 from pegboard.gateway.protocol.request_identity import TTL_MS, on_connection, request_of
 from pegboard.gateway.replicas.request_state import StateSeal
+from pegboard.support.mcp_constants import CAPABILITIES_KEY
 from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
@@ -61,9 +72,19 @@ LISTS: Final[tuple[CacheableMethod, ...]] = (
     "prompts/list",
 )
 """What a client may take as fresh for a while."""
+TO_SERVERS: Final = frozenset({"notifications/roots/list_changed", TASK_STATUS})
+"""The notifications of a client that go to the servers which have it for their only one."""
 
 
 class _Server(Server[Any]):
+    """The SDK's server, with one handler for whatever may be a request of an extension."""
+
+    extension: HandlerEntry[Any] | None = None
+
+    def get_request_handler(self, method: str) -> HandlerEntry[Any] | None:
+        """Return the handler of a method, or None."""
+        return super().get_request_handler(method) or (self.extension if is_extension(method) else None)
+
     def create_initialization_options(
         self,
         notification_options: NotificationOptions | None = None,
@@ -94,8 +115,10 @@ class Gateway:
         self.turns = Turns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
         self.tool_list = ToolListNotifier(board, self.sessions.get)
-        pending = PendingCalls(self.questions, StateSeal() if peers is None else peers.seal, peers)
-        self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, pending, self.questions)
+        seal = StateSeal() if peers is None else peers.seal
+        pending, tasks = PendingCalls(self.questions, seal, peers), TaskNames(seal)
+        self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, pending, self.questions, tasks)
+        self._extensions = ExtensionHandlers(board, self.sessions, self.turns, self.questions, tasks)
         lists = ResourceListNotifier(board, self.tool_list, self.sessions.get)
         self._lists = lists
         self._resources = ResourceHandlers(board, self.sessions, self.turns, self.metrics, lists)
@@ -125,6 +148,7 @@ class Gateway:
             on_subscriptions_listen=subscriptions.listen,
         )
         server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
+        server.extension = HandlerEntry(RequestParams, self._extensions.answer)
         server.middleware.append(self._around)
         return server
 
@@ -165,7 +189,7 @@ class Gateway:
             if ctx.method.startswith("notifications/"):
                 self._take_notification(ctx)
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-                return {**result, "instructions": await self._instructions(ctx)}
+                return await self._described(ctx, result)
             if not raw or not isinstance(result, dict):
                 return result
             return merged(result, raw)
@@ -175,28 +199,39 @@ class Gateway:
             raise client_error(error, ctx.method, self.board.services.masker) from None
 
     def _take_notification(self, ctx: ServerRequestContext[Any, Any]) -> None:
-        """Note what the only client of this process says of itself: it is there, or its roots have changed (G9)."""
-        caller = CALLER.get()
-        if caller.client != ONLY_CLIENT:
+        """Note what a client says that servers may have for their only one: that it is there, what has changed."""
+        caller, sources = CALLER.get(), list(asking_sources(self.board))
+        name, connection = caller.client, connection_of(ctx.session)
+        if not name:
             return
         if ctx.method == "notifications/initialized":
-            client = outside_calls(connection_of(ctx.session), caller, self.questions)
-            for source in asking_sources(self.board):
-                source.meet_client(client)
-        elif ctx.method == "notifications/roots/list_changed":
-            for source in asking_sources(self.board):
-                source.roots_changed()
+            client = outside_calls(connection, caller, self.questions)
+            for source in sources:
+                source.introduce_client(name, capabilities_of(connection), modern=False)
+                source.meet_client(name, client)
+                if name != ONLY_CLIENT:
+                    connection.exit_stack.callback(source.forget_client, name)
+        elif ctx.method in TO_SERVERS:
+            for source in sources:
+                source.tell_servers(name, ctx.method, ctx.params or {})
 
     def take_over(self, early: EarlyList, connection: Connection | None) -> None:
         """Notify a client of changes of what it was listed before the SDK was there; with its handshake, or without."""
         notifier = self.tool_list if early.kind is None else self._lists
         notifier.take_over(early, connection)
 
-    async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
+    async def _described(self, ctx: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a client's first request with what its agent's servers say and can do."""
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
-        modern = ctx.method != "initialize"
+        modern, params = ctx.method != "initialize", ctx.params or {}
+        if caller.client == ONLY_CLIENT:
+            own = (params.get("_meta") or {}).get(CAPABILITIES_KEY) if modern else params.get("capabilities")
+            for source in asking_sources(self.board):
+                source.introduce_client(caller.client, own or {}, modern=modern)
         session = await self.sessions.get(caller, caller.usual_session, modern=modern)
-        return await session.instructions()
+        more = await self.board.resources.capabilities(session.info, modern=modern)
+        instructions = await session.instructions()
+        return {**result, "capabilities": {**result["capabilities"], **more}, "instructions": instructions}
 
     # -- tools -------------------------------------------------------------------------------------
 

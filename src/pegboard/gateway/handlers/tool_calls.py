@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp.shared.exceptions import MCPError
 
+from pegboard.core.access.extensions import is_task
 from pegboard.gateway.clients.handshake import AskClient, HandshakeClient, Notify, OpenQuestions, forwarder_of
 from pegboard.gateway.clients.pending_calls import CallOwner, ModernClient, PendingCalls
 from pegboard.gateway.handlers.answers import server_error
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.core.state.call_plans import CallAnswer
     from pegboard.gateway.handlers.session_pool import SessionPool
+    from pegboard.gateway.handlers.task_names import TaskNames
     from pegboard.gateway.handlers.turns import SessionActivity, Turns
     from pegboard.gateway.protocol.board_port import BoardPort
     from pegboard.gateway.protocol.request_identity import RequestIdentity
@@ -68,6 +70,7 @@ class ToolCalls:
         tool_list: ToolListNotifier,
         pending: PendingCalls,
         questions: OpenQuestions,
+        tasks: TaskNames,
     ) -> None:
         self._board = board
         self._sessions = sessions
@@ -75,6 +78,7 @@ class ToolCalls:
         self._tool_list = tool_list
         self._questions = questions
         self._pending = pending
+        self._tasks = tasks
 
     async def close(self) -> None:
         """End every call that waits for its client."""
@@ -95,7 +99,16 @@ class ToolCalls:
             return await self._run_modern(session, activity, call)
         back, listener = call.back, self._tool_list.join(connection, request.caller, key)
         forwarder = forwarder_of(connection)
-        client = HandshakeClient(connection, request.caller, self._questions, forwarder, back.notify, back.ask)
+        task = call.params.get("task")
+        client = HandshakeClient(
+            connection,
+            request.caller,
+            self._questions,
+            forwarder,
+            back.notify,
+            back.ask,
+            task if isinstance(task, dict) else None,
+        )
         with activity:
             listener.calls += 1
             token = CALLING.set(listener)
@@ -139,7 +152,8 @@ class ToolCalls:
         error = answer.server_error
         if error is not None and error["code"] == URL_ELICITATION_REQUIRED:
             raise server_error(error)
-        return convert.result_of(answer.result, modern=call.request.modern)
+        result = convert.result_of(answer.result, modern=call.request.modern)
+        return self._tasks.begun(result, call.request.caller.principal, call.connection) if is_task(result) else result
 
 
 def _answered(

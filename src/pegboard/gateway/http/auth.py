@@ -117,6 +117,7 @@ class Authenticator:
         An agent that is not theirs looks like none (G2), a sub-app that their agent does not list, too (T9).
         """
         token = self.principal(authorization)
+        agent = (agent or "").removesuffix("/")  # an address with a slash at its end is the one without
         world = self.board.world
         name = agent or self.default_agent or world.default_agent()
         if name is None or name not in world.agents or not opens(token, name):

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pegboard.core.access.extensions import is_task
 from pegboard.core.model.leases import LeaseReason
 from pegboard.support.mcp_constants import ALWAYS_LOAD_KEY
 
@@ -54,6 +55,8 @@ def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
     """Return a result on the wire; structured content that is no object has no place before 2026-07-28."""
+    if result.more and is_task(result.more):
+        return {**result.more, **({"_meta": dict(result.meta)} if result.meta else {})}
     content = [dict(block) for block in result.content]  # any other mapping is written at a third of the speed
     wire: dict[str, Any] = {"content": content, "isError": result.is_error}
     structured = result.structured

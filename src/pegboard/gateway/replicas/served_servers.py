@@ -118,7 +118,10 @@ class AskingClient:
 
     def __init__(self, context: JsonObject, send: Callable[[JsonObject], None]) -> None:
         self.id = secrets.token_hex(16)
-        self._level: str | None = (context.get("client") or EMPTY).get("level")
+        client = context.get("client") or EMPTY
+        self._level: str | None = client.get("level")
+        self.declares: JsonObject = client.get("declares") or EMPTY
+        self.wanted_task: JsonObject | None = client.get("task")
         self._send = send
         self._open: dict[int, asyncio.Future[JsonObject]] = {}
         self._count = 0

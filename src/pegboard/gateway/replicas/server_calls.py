@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
 
+from pegboard.core.access.extensions import changes_nothing, is_extension
 from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.manifest_json import manifest_from_json
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
@@ -68,7 +69,9 @@ class ServerAtItsOwner:
 
     async def ask(self, method: str, params: JsonObject, context: CallContext) -> JsonObject:
         """Return the result of a request, unchanged."""
-        return await self._asked("ask", {"method": method, "params": params}, context, repeatable=True)
+        return await self._asked(
+            "ask", {"method": method, "params": params}, context, repeatable=_is_repeatable(method)
+        )
 
     async def restart(self) -> None:
         """Stop the server, and start it anew if it was in use."""
@@ -135,6 +138,10 @@ class ServerAtItsOwner:
             f"Server {self._server.name} went away with the replica that ran it.",
             hint="The call may have run, so it was not repeated. The next call starts the server again.",
         )
+
+
+def _is_repeatable(method: str) -> bool:
+    return not is_extension(method) or changes_nothing(method)
 
 
 async def _come_to(lines: AsyncIterator[Any], context: CallContext, answer: Any) -> Any:

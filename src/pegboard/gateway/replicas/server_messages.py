@@ -77,8 +77,12 @@ def context_to_json(context: CallContext) -> JsonObject:
         "owner": [*context.owner],
         "meta": context.meta,
         "progress": context.progress is not None,
-        "client": None if client is None else {"level": client.level},
+        "client": None if client is None else _client_to_json(client),
     }
+
+
+def _client_to_json(client: Client) -> JsonObject:
+    return {"level": client.level, "declares": client.declares, "task": client.wanted_task}
 
 
 def context_from_json(document: JsonObject, scope: str, progress: Progress, client: Client) -> CallContext:

@@ -61,7 +61,7 @@ async def serve(
     gateway = Gateway(board)
     if early.modern:
         for source in asking_sources(board):
-            source.meet_client(None)
+            source.meet_client(caller.client, None)
         for listed in early.listed.values():
             gateway.take_over(listed, None)
     else:

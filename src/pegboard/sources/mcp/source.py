@@ -7,12 +7,13 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard import ports
+from pegboard.core.access.extensions import declared
 from pegboard.core.access.instances import LoginOwner
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
@@ -117,15 +118,21 @@ class McpSource:
         """Let what servers ask outside of calls wait for the only client of this process (G9)."""
         self._settings.only_client = OnlyClient()
 
-    def meet_client(self, client: Client | None) -> None:
-        """Let that client answer; None where it can be asked during calls alone."""
-        if self._settings.only_client is not None:
-            self._settings.only_client.meet(client)
+    def introduce_client(self, name: str, capabilities: Mapping[str, Any], *, modern: bool) -> None:
+        """Note what a client can do: servers are told that have it for their only client."""
+        self._settings.client_called(name).introduce(capabilities, modern=modern)
 
-    def roots_changed(self) -> None:
-        """Tell the servers that run that the roots of that client have changed."""
-        if self._settings.only_client is not None:
-            self._settings.only_client.roots_changed()
+    def meet_client(self, name: str, client: Client | None) -> None:
+        """Let that client answer outside of calls; None where it can be asked during calls alone."""
+        self._settings.client_called(name).meet(client)
+
+    def forget_client(self, name: str) -> None:
+        """Note that the connection of a client has ended."""
+        self._settings.clients.pop(name, None)
+
+    def tell_servers(self, name: str, method: str, params: JsonObject) -> None:
+        """Pass a notification of that client on to those of its servers that run."""
+        self._settings.client_called(name).tell_servers(method, params)
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
@@ -192,6 +199,7 @@ class McpSource:
                 description=about.description or about.title if about is not None else None,
                 instructions=live.client.instructions,
                 offers=declared_by(live.client.server_capabilities),
+                declares=declared(live.capabilities),
                 package=await asyncio.to_thread(described_package, spec),
                 reached_by=live.reached_by,
                 excluded=live.dropped,
@@ -420,6 +428,7 @@ class McpSource:
             unassigned = None if owner is not None else self._pool.pop((spec.name, fingerprint, _UNASSIGNED), None)
             found = unassigned or self._connection(spec, fingerprint, owner)
             self._pool[key] = found
+            found.take_client(self._settings.client_of(scope))
             idle = None if scope == _SHARED else self._idle_after
             found.usage.stop_after(idle if spec.idle is None else spec.idle)
             if found.live is not None:

@@ -26,6 +26,7 @@ from pegboard.support.tasks import BackgroundTasks
 if TYPE_CHECKING:
     from pegboard.ports import ConnectionPhase, ConnectionState, Excluded, RefusedAccess
     from pegboard.ports.calls import Progress
+    from pegboard.sources.mcp.wire.only_client import OnlyClient
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, ShownLogin
     from pegboard.sources.mcp.wire.upstream_call import Call
 
@@ -47,7 +48,7 @@ class Connection:
     have been missed. ``one_at_a_time``: the server asks, and nothing says which call it asks for (G9).
     ``login`` is what its requests show, where the server may want a login (G11). ``reads`` reads the list of the tools
     and has it compared with the pins, where that is to be done before calls (A4). ``came_up`` is called each time that
-    it has been started.
+    it has been started. ``only_client`` is whom its server means outside of calls, where it is one client alone.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Connection:
         self.reading: asyncio.Task[None] | None = None
         self.came_up: Callable[[], None] | None = None
         self.closing = False
+        self.only_client = settings.only_client
         self.history = ConnectionHistory(spec, settings.mask, settings.monotonic)
         self._settings = settings
         self._changed = changed
@@ -79,6 +81,12 @@ class Connection:
         self._values = ServerValues(spec, settings) if spec.references else None
         self._retiring = BackgroundTasks()
         self.usage = ConnectionUsage(settings.monotonic, self._stop_unused)
+
+    def take_client(self, client: OnlyClient | None) -> None:
+        """Let the server mean this client outside of calls, where it is that of one client alone."""
+        self.only_client = client
+        if self._last is not None:
+            self._last.server_requests.take_client(client)
 
     # -- up and down -------------------------------------------------------------------------------
 
@@ -253,7 +261,7 @@ class Connection:
         )
         live.notify = partial(self._notify, live)
         live.server_requests.ambiguous = self._serialise
-        live.server_requests.only_client = self._settings.only_client
+        live.server_requests.only_client = self.only_client
         live.note_refused = partial(self._note_refused, live)
         live.login = self.login
         ready: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()

@@ -107,7 +107,7 @@ def _begin_logs(live: OpenConnection) -> None:
                 await live.client.session.send_request(request, types.EmptyResult)
 
     logs.set_level = set_level
-    live.server_requests.watch_roots()
+    live.server_requests.watch_client()
 
 
 async def listen(live: OpenConnection, changed: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pegboard.core.access.instances import client_in
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.connection.ways import Way
@@ -23,7 +24,8 @@ class SourceSettings:
     processes are started. ``start_timeout`` goes before the time that each server may take to start; ``patience`` is
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
-    be masked from then on. ``only_client`` is the one that has started this process, where there is no other.
+    be masked from then on. ``only_client`` is the one that has started this process, where there is no other; else
+    ``clients`` are those that may have connections of their own, by name.
     """
 
     mask: Callable[[str], str]
@@ -37,6 +39,7 @@ class SourceSettings:
     fast_path: bool = True
     asks: bool = True
     only_client: OnlyClient | None = None
+    clients: dict[str, OnlyClient] = field(default_factory=dict[str, OnlyClient])
     ways: dict[str, Way] = field(default_factory=dict[str, Way])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
@@ -44,6 +47,17 @@ class SourceSettings:
     def __post_init__(self) -> None:
         """Begin without a server that starts."""
         self.turns = StartTurns(self.spawns, self.needed)
+
+    def client_called(self, name: str) -> OnlyClient:
+        """Return a client by the name of its connection; in a process with one client, that one."""
+        return self.only_client or self.clients.setdefault(name, OnlyClient())
+
+    def client_of(self, scope: str) -> OnlyClient | None:
+        """Return whom the server of a connection means outside of calls, where it is one client alone (G9)."""
+        if self.only_client is not None:
+            return self.only_client
+        name = client_in(scope)
+        return self.clients.get(name) if name else None
 
     def start_limit(self, spec: ServerSpec) -> float:
         """Return how long the start of a server may take, in seconds."""

@@ -19,11 +19,11 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.open_connection import OpenConnection
+from pegboard.sources.mcp.wire.open_connection import OpenConnection, introduced
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, UseSdkError
 from pegboard.sources.mcp.wire.server_requests import MESSAGE
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
-from pegboard.support.mcp_constants import VERSION_KEY
+from pegboard.support.mcp_constants import CAPABILITIES_KEY, VERSION_KEY
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -159,11 +159,18 @@ class FastPath:
 
     def _request(self, number: int, call: Call) -> bytes:
         arguments, meta = call.arguments, self.live.server_requests.logs.meta(call)
-        about = {**meta, **self._envelope} if meta else self._envelope
+        about: Message = {**meta, **self._envelope} if meta else self._envelope
         if call.progress is not None:
             about = {**about, "progressToken": number}
         given = arguments if isinstance(arguments, dict) else dict(arguments)
         params: Message = {"name": call.name, "arguments": given}
+        client = call.client
+        if client is not None and (client.declares or client.wanted_task):
+            if self.modern:
+                own = introduced(self._envelope[CAPABILITIES_KEY], client.declares, modern=True)
+                about = {**about, CAPABILITIES_KEY: own}
+            elif client.wanted_task is not None:
+                params["task"] = dict(client.wanted_task)
         if about:
             params["_meta"] = about
         try:

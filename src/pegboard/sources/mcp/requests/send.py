@@ -12,9 +12,11 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
+from pegboard.core.access.extensions import is_task, with_task_ids
+from pegboard.core.access.listed_items import alias
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
-from pegboard.ports import Progress
+from pegboard.ports import Client, Progress
 from pegboard.sources.mcp.connection.failure_reasons import http_failure
 from pegboard.sources.mcp.requests.input_required import final_result
 from pegboard.sources.mcp.wire.convert import result_of
@@ -81,13 +83,19 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
             live.listed = None
         if requests.end(call):
             await call.finish_asking()
-    return result_of(raw)
+    return result_of(with_task_ids(raw, partial(alias, live.name)) if is_task(raw) else raw)
+
+
+def task_of(call: Call, live: OpenConnection) -> dict[str, Any]:
+    """Return what makes a task of a call, where its client wants one and the server is of the era that has it there."""
+    task = call.client.wanted_task if call.client is not None and not live.modern else None
+    return {} if task is None else {"task": dict(task)}
 
 
 async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> dict[str, Any]:
     meta = live.server_requests.logs.meta(call)
     about = {"_meta": dict(meta)} if meta else {}
-    params = {"name": call.name, "arguments": dict(call.arguments), **more, **about}
+    params = {"name": call.name, "arguments": dict(call.arguments), **task_of(call, live), **more, **about}
     request = types.Request[dict[str, Any], str](method="tools/call", params=params)
     ordered = None if call.progress is None else InOrder(call.progress)
 
@@ -99,12 +107,12 @@ async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> di
             CURRENT_CALL.reset(token)
 
     try:
-        raw, _ = await _ask(live, InFlight(), send)
+        raw, _ = await _ask(live, InFlight(client=call.client), send)
     except MCPError as error:
         if error.code != types.HEADER_MISMATCH:
             raise
         await list_tools(live)  # the server wants headers that follow from the listed schema
-        raw, _ = await _ask(live, InFlight(), send)
+        raw, _ = await _ask(live, InFlight(client=call.client), send)
     if ordered is not None:
         await ordered.drained()
     return raw
@@ -181,14 +189,31 @@ async def _ask(
     return in_flight.raw, result
 
 
-async def answer_to(live: OpenConnection, request: Any, progress: Progress | None = None) -> dict[str, Any]:
+async def ask_back(live: OpenConnection, request: Any, call: Call) -> dict[str, Any]:
+    """Return the raw result of a request of an extension, while its client may be asked back; raises as a call does."""
+    requests = live.server_requests
+    requests.begin_other(call)
+    token = CURRENT_CALL.set(call)
+    try:
+        return await answer_to(live, request, call.progress, call.client)
+    finally:
+        CURRENT_CALL.reset(token)
+        if call.passes_on:
+            await call.drained()
+        if requests.end(call):
+            await call.finish_asking()
+
+
+async def answer_to(
+    live: OpenConnection, request: Any, progress: Progress | None = None, client: Client | None = None
+) -> dict[str, Any]:
     """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
     ordered = None if progress is None else InOrder(progress)
 
     async def send() -> Any:
         return await live.client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
-    raw, _ = await _ask(live, InFlight(), send)
+    raw, _ = await _ask(live, InFlight(client=client), send)
     if ordered is not None:
         await ordered.drained()
     return raw

@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from pegboard.core.access.extensions import changes_nothing, with_task_ids
 from pegboard.core.access.instances import LoginOwner, without_passing_parts
-from pegboard.core.access.listed_items import CAPABILITY, KEYS, METHODS, PAGE_KEYS, ListKind
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, METHODS, PAGE_KEYS, ListKind, alias
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
@@ -24,6 +25,7 @@ from pegboard.sources.mcp import requests, wire
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.wire.open_connection import OpenConnection
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegboard.sources.mcp")
 
 _PARTS: Final = {"resources/read": "contents", "prompts/get": "messages", "completion/complete": "completion"}
+_WAITS: Final = "tasks/result"
+_WAITED: Final = 7 * 86_400.0
+"""How long a client may wait for what a task comes to, in seconds."""
 _FRESH: Final = 2.0
 """For how long a list counts whose changes its server does not announce, in seconds."""
 _SUBSCRIBED_WITHIN: Final = 1.0
@@ -217,12 +222,15 @@ class ServerLists:
         A server that completes nothing has no values for anything. Raises ``UpstreamTimeoutError``
         after ``spec.timeout`` seconds; asking twice changes nothing, so a restart is survived.
         """
+        if method not in _PARTS:
+            return await self._ask_extension(spec, method, params, context)
 
         async def work(live: OpenConnection) -> JsonObject:
             capabilities = live.client.server_capabilities
             if method == "completion/complete" and capabilities.completions is None:
                 return {"completion": {"values": []}}
-            raw = await requests.send.answer_to(live, _request(method, params, context), context.progress)
+            asked = _request(method, params, context)
+            raw = await requests.send.answer_to(live, asked, context.progress, context.client)
             if raw.get("resultType") == "input_required":
                 raise wire.request_outcomes.InvalidAnswerError("it asks for input that cannot be passed on")
             part = raw.get(_PARTS[method])
@@ -233,6 +241,29 @@ class ServerLists:
         async def answered(connection: Connection) -> JsonObject:
             self._hear(spec, connection)
             return await self._run(connection, spec, method, work, repeatable=True)
+
+        use = partial(self._connections.use, spec, context.scope, context.owner, answered)
+        ask = self._connections.where_it_runs
+        return await ask(spec, context.scope, use, lambda other: other.ask(method, params, context))
+
+    async def _ask_extension(
+        self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext
+    ) -> JsonObject:
+        """Return the result of a request of an extension, with the ids of tasks as others than its server know them.
+
+        What a task comes to is waited for as long as it takes.
+        """
+        if method == _WAITS and isinstance(spec, ServerSpec):
+            spec = replace(spec, timeout=_WAITED)
+
+        async def work(live: OpenConnection) -> JsonObject:
+            call = Call(method, params, None, context.progress, context.client)
+            raw = await requests.send.ask_back(live, _extension_request(method, params, context), call)
+            return Frozen(with_task_ids(raw, partial(alias, spec.name)))
+
+        async def answered(connection: Connection) -> JsonObject:
+            self._hear(spec, connection)
+            return await self._run(connection, spec, method, work, repeatable=changes_nothing(method))
 
         use = partial(self._connections.use, spec, context.scope, context.owner, answered)
         ask = self._connections.where_it_runs
@@ -340,6 +371,16 @@ def _request(method: str, params: JsonObject, context: CallContext) -> Any:
     meta = meta_for_upstream(context.meta)
     sent = {**params, "_meta": meta} if meta else dict(params)
     return models[method].model_validate({"method": method, "params": sent}, by_name=False)
+
+
+def _extension_request(method: str, params: JsonObject, context: CallContext) -> Any:
+    import mcp_types as types
+
+    class ExtensionRequest(types.Request[dict[str, Any], str]):
+        name_param = "taskId" if isinstance(params.get("taskId"), str) else None
+
+    meta = meta_for_upstream(context.meta)
+    return ExtensionRequest(method=method, params={**params, "_meta": meta} if meta else dict(params))
 
 
 async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[JsonObject]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from pegboard.core.access.extensions import is_task
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, SUBSCRIPTION_KEY, VERSION_KEY
 
@@ -36,6 +37,7 @@ def manifest_of(
     description: str | None,
     instructions: str | None,
     offers: frozenset[str] | None = None,
+    declares: JsonObject = EMPTY,
     package: str = "",
     reached_by: Mapping[str, str] = EMPTY,
     excluded: Mapping[str, str] = EMPTY,
@@ -47,6 +49,7 @@ def manifest_of(
         description=description or "",
         instructions=instructions or "",
         offers=offers,
+        declares=declares,
         package=package,
         reached_by=Frozen(reached_by),
         excluded=Frozen(excluded),
@@ -55,8 +58,11 @@ def manifest_of(
 
 
 def result_of(raw: Mapping[str, Any]) -> CallResult:
-    """Return the result of a call as its server gave it."""
+    """Return the result of a call as its server gave it; one that stands for a task has nothing but that."""
     meta = raw.get("_meta")
+    if is_task(raw):
+        task = {key: value for key, value in raw.items() if key != "_meta"}
+        return CallResult(meta=Frozen(meta) if isinstance(meta, dict) else EMPTY, more=Frozen(task))
     known = raw.keys() <= _OF_RESULT
     more = {} if known else {key: value for key, value in raw.items() if key not in _OF_RESULT}
     return CallResult(

@@ -13,16 +13,19 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard.core.access.pins import definition_text
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import Manifest, Tool, excluded_text
+from pegboard.core.model.tools import EMPTY, Manifest, Tool, excluded_text
 from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.support.mcp_constants import CAPABILITIES_KEY
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from pegboard.core.access.instances import LoginOwner
+    from pegboard.core.model.tools import JsonObject
+    from pegboard.ports import Client as CallClient
     from pegboard.ports import RefusedAccess
     from pegboard.sources.confinement import RefusalReader
 
@@ -92,6 +95,7 @@ class OpenConnection:
       ``http_initialized``: the server knows that it has begun; ``http_closes``: it has no sessions,
       and closes each connection after an answer.
       ``watch_server`` sees to it that the end of a server over HTTP without sessions is noticed.
+      ``capabilities`` are those of the server, as they stood on the wire.
     - ``fast_call`` makes a call around the SDK, and raises ``UseSdkError`` where it has to go by the SDK, as that of
       one of the ``header_tools``: arguments of theirs belong in headers.
     - ``notify`` takes the notifications about lists other than that of tools, ``on_progress`` the progress of calls
@@ -125,6 +129,7 @@ class OpenConnection:
         self.header_tools: set[str] = set()
         self.version = ""
         self.envelope: dict[str, Any] = {}
+        self.capabilities: Mapping[str, Any] = EMPTY
         self.era_question: int | str | None = None
         self.reached_by: Mapping[str, str] = {}
         self.set_aside: dict[Any, dict[str, Any]] = {}
@@ -197,6 +202,25 @@ class OpenConnection:
             return False
         self._alike[tool.name] = tool
         return True
+
+    def introduce_client(self, method: str, params: dict[str, Any] | None, client: CallClient | None) -> None:
+        """Write into a request what its client can do besides what Pegboard can do for it (G7, G9).
+
+        The connection begins with what is known of its only client; in the 2026 era each request has that of its own.
+        """
+        only = self.server_requests.only_client
+        match params:
+            case {"capabilities": {**capabilities}} if method == "initialize":
+                params["capabilities"] = introduced(capabilities, only.declares if only is not None else EMPTY)
+                if only is None and "roots" in capabilities:  # nobody says when they change
+                    params["capabilities"]["roots"] = {}
+            case {"_meta": {**meta}} if CAPABILITIES_KEY in meta:
+                declares = client.declares if client is not None else only.declares if only is not None else EMPTY
+                if declares:
+                    own = introduced(meta[CAPABILITIES_KEY], declares, modern=True)
+                    params["_meta"] = {**meta, CAPABILITIES_KEY: own}
+            case _:
+                pass
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -271,6 +295,12 @@ class OpenConnection:
         """Report a list, or an item of it, besides tools that is not listed."""
         log.warning("server %r: %s is excluded: %s", self.name, one_line(what, limit=200), reason)
         self.excluded[what] = reason
+
+
+def introduced(capabilities: Mapping[str, Any], declares: JsonObject, *, modern: bool = False) -> dict[str, Any]:
+    """Return the capabilities of a client as a server is told them, with what its client declares."""
+    more = {name: value for name, value in declares.items() if name == "extensions" or not modern}
+    return {**capabilities, **more}
 
 
 Work = Callable[[OpenConnection], Awaitable[Any]]

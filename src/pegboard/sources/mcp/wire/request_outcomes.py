@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Final
 
+from pegboard.ports import Client
+
 NO_MESSAGE: Final = "its answer is not a message of the protocol"
 TOO_DEEP: Final = "its answer is nested too deeply to be read"
 
@@ -13,13 +15,14 @@ class InFlight:
     """A request under way: whether it left, and the answer as it stood on the wire.
 
     ``number`` is the id that the SDK has given it. ``unread``: the server ended before it had read the
-    whole of it. ``refused``: the answer was an error.
+    whole of it. ``refused``: the answer was an error. ``client`` is on whose behalf it is made, where that is known.
     """
 
-    __slots__ = ("listing", "number", "raw", "refused", "sent", "unread")
+    __slots__ = ("client", "listing", "number", "raw", "refused", "sent", "unread")
 
-    def __init__(self, *, listing: bool = False) -> None:
+    def __init__(self, *, listing: bool = False, client: Client | None = None) -> None:
         self.listing = listing
+        self.client = client
         self.number: int | str | None = None
         self.sent = False
         self.unread = False

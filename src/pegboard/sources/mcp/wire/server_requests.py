@@ -23,6 +23,8 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from pegboard.core.access.extensions import TASK_METHODS, TASK_STATUS, related_task, with_related_task, with_task_ids
+from pegboard.core.access.listed_items import alias
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.sources.mcp.wire.only_client import OnlyClient
@@ -35,13 +37,14 @@ ASKED: Final = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "a request for its roots",
+    **dict.fromkeys(TASK_METHODS, "a request about its tasks"),
 }
 """The requests that a server may make of a client, and what they are called."""
 
 MESSAGE: Final = "notifications/message"
-_ROOTS: Final = "roots/list"
-_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
-PASSED_ON: Final = frozenset({MESSAGE, "notifications/elicitation/complete"})
+_OF_CLIENT: Final = frozenset({"roots/list", *TASK_METHODS})
+"""What is asked of a client whichever of its calls is under way."""
+PASSED_ON: Final = frozenset({MESSAGE, TASK_STATUS, "notifications/elicitation/complete"})
 """The notifications that go to the client of a call, beside progress."""
 
 _NONE_IN_FLIGHT = "No call is under way over this connection: Pegboard has nobody to ask."
@@ -58,7 +61,8 @@ ToServer = RequestAnswer | JSONRPCNotification
 class ServerRequests:
     """The requests of a server to the clients of the calls over one connection.
 
-    ``only_client`` is whom it means outside of calls, where there is one client alone.
+    ``calls`` are the calls of tools under way, ``others`` what else may be asked back, each with its client.
+    ``only_client`` is whom it means outside of calls, where there is one client alone; ``begun`` once it may be told.
     ``write`` sends it an answer, ``ambiguous`` is called where it asked while several calls were under way.
     ``logs`` takes what it logs.
     """
@@ -66,9 +70,11 @@ class ServerRequests:
     def __init__(self, name: str) -> None:
         self.name = name
         self.calls: set[Call] = set()
+        self.others: set[Call] = set()
         self.drained = asyncio.Event()
         self.drained.set()
         self.only_client: OnlyClient | None = None
+        self.begun = False
         self.write: Callable[[ToServer], Awaitable[None]] | None = None
         self.ambiguous: Callable[[], None] = _nothing
         self._tasks = BackgroundTasks()
@@ -79,8 +85,13 @@ class ServerRequests:
     def begin(self, call: Call) -> None:
         """Take a call that is being made."""
         self.calls.add(call)
-        if self.logs.supported:
+        if self.logs.supported or (call.client is not None and call.client.wanted_task is not None):
             self.logs.watch(call)
+
+    def begin_other(self, call: Call) -> None:
+        """Take another request that is being made, and that its client may be asked back about."""
+        self.others.add(call)
+        self.logs.watch(call)
 
     def end(self, call: Call) -> bool:
         """Forget a call that is over, and cancel what it still asks; return whether it asks anything."""
@@ -88,26 +99,40 @@ class ServerRequests:
         for task in call.tasks:
             task.cancel()
         self.calls.discard(call)
+        self.others.discard(call)
         if not self.calls and not self.drained.is_set():
             self.drained.set()
         return bool(call.tasks)
 
     def close(self) -> None:
         """Forget who listens and what is asked: the connection has ended."""
-        if self.only_client is not None:
-            self.only_client.watchers.discard(self._tell_roots_changed)
+        self._unwatch()
         for task in self._outside_calls:
             task.cancel()
         self.logs.close()
         self.drained.set()
 
-    def watch_roots(self) -> None:
-        """Tell the server from now on that the roots of the only client have changed."""
-        if self.only_client is not None and not self.logs.modern:
-            self.only_client.watchers.add(self._tell_roots_changed)
+    def take_client(self, client: OnlyClient | None) -> None:
+        """Let the server mean this client outside of calls from now on."""
+        watches = self.only_client is not None and self._tell_server in self.only_client.watchers
+        self._unwatch()
+        self.only_client = client
+        if watches or self.begun:
+            self.watch_client()
 
-    def _tell_roots_changed(self) -> None:
-        self._tasks.start(self._reply(JSONRPCNotification(jsonrpc="2.0", method=_ROOTS_CHANGED)))
+    def watch_client(self) -> None:
+        """Tell the server from now on what its only client says: that its roots have changed, how its tasks are."""
+        self.begun = True
+        if self.only_client is not None and not self.logs.modern:
+            self.only_client.watchers.add(self._tell_server)
+
+    def _unwatch(self) -> None:
+        if self.only_client is not None:
+            self.only_client.watchers.discard(self._tell_server)
+
+    def _tell_server(self, method: str, params: JsonObject) -> None:
+        given = dict(params) or None
+        self._tasks.start(self._reply(JSONRPCNotification(jsonrpc="2.0", method=method, params=given)))
 
     def takes(self, message: object, call: Call | None = None) -> bool:
         """Take a message that is not of the protocol's own running; return whether it was one.
@@ -119,7 +144,10 @@ class ServerRequests:
                 self._take_request(message, call)
                 return True
             case JSONRPCNotification(method=method) if method in PASSED_ON:
-                return self.logs.pass_on(method, message.params, call)
+                params = message.params
+                if method == TASK_STATUS and params is not None:
+                    params = with_task_ids(params, self._shown_task)
+                return self.logs.pass_on(method, params, call)
             case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as number}):
                 task = self._open.get(number)
                 if task is not None:
@@ -129,17 +157,21 @@ class ServerRequests:
                 return False
 
     def _take_request(self, request: JSONRPCRequest, call: Call | None) -> None:
-        if call is None or call not in self.calls:
-            call = next(iter(self.calls)) if len(self.calls) == 1 else None
-        only = self.only_client if not self.calls or request.method == _ROOTS else None
+        params = request.params or {}
+        if call is None or (call not in self.calls and call not in self.others):
+            call = self._meant(params)
+        only = self.only_client if not self.calls or request.method in _OF_CLIENT else None
+        related = related_task(params)
+        if related is not None:
+            params = with_related_task(params, self._shown_task)
         if call is not None:
-            asked, tasks = ask(call, request.method, request.params or {}), call.tasks
+            asked, tasks = ask(call, request.method, params), call.tasks
         elif only is not None:
-            asked, tasks = only.ask(request.method, request.params or {}), self._outside_calls
+            asked, tasks = only.ask(request.method, params), self._outside_calls
         else:
             self._refuse(request)
             return
-        task = asyncio.ensure_future(asked)
+        task = asyncio.ensure_future(asked if related is None else _about_task(asked, related))
         self._open[request.id] = task
         tasks.add(task)
 
@@ -151,6 +183,18 @@ class ServerRequests:
                 self._tasks.start(self._reply(_answer(request, task)))
 
         task.add_done_callback(done)
+
+    def _meant(self, params: JsonObject) -> Call | None:
+        """Return the call that a request belongs to: that of its task, else the one that is under way."""
+        related = related_task(params)
+        for other in self.others if related is not None else ():
+            if other.arguments.get("taskId") == related:
+                return other
+        under_way = self.calls or self.others
+        return next(iter(under_way)) if len(under_way) == 1 else None
+
+    def _shown_task(self, number: str) -> str:
+        return alias(self.name, number)
 
     def _refuse(self, request: JSONRPCRequest) -> None:
         """Answer a request that belongs to no call, or to nobody knows which."""
@@ -261,6 +305,11 @@ async def ask(call: Call, method: str, params: JsonObject) -> JsonObject:
         raise AskRefusedError(f"The client of this call does not take {ASKED[method]}.")
     with call.asking():
         return await call.client.ask(method, params)
+
+
+async def _about_task(asked: Awaitable[JsonObject], number: str) -> JsonObject:
+    """Return an answer about a task, with the id by which the server knows it."""
+    return with_related_task(await asked, lambda _: number)
 
 
 def _answer(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> RequestAnswer:

@@ -94,6 +94,8 @@ class TappedReader(_End):
         match message:
             case JSONRPCResponse():
                 self._see_era(message.id)
+                if not live.up and isinstance(message.result.get("capabilities"), dict):
+                    live.capabilities = message.result["capabilities"]
                 if live.set_aside and (result := live.set_aside.pop(message.id, None)) is not None:
                     message.result = result
                 if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
@@ -128,6 +130,8 @@ class TappedWriter(_End):
             meta: dict[str, Any] = (request.params or {}).get("_meta") or {}
             self._live.era_question = coerce_request_id(request.id)
             self._live.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
+        if request is not None:
+            self._live.introduce_client(request.method, request.params, in_flight.client if in_flight else None)
         await self._inner.send(item)
         if in_flight is not None:
             in_flight.sent = True
