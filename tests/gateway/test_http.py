@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from .clients import ERAS, HANDSHAKE, MODERN, connected, edit, gateway, modern_request, process, serve, until
+from .test_differential import hello, ready
 
 GARBAGE = [
     b"", b"{", b"null", b"[]", b"5", b"\xff\xfe", b'{"jsonrpc": "2.0"}', b"[" * 100_000,
@@ -144,3 +145,42 @@ async def test_what_to_paste_into_a_client_works(config: Path) -> None:
         assert str(config) in spawned(board)["args"]
         async with connected(url, HANDSHAKE) as pegboard:
             assert await pegboard.text("echo", text="x") == "x"
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("path", ["/", "/default", "/default/"])
+async def test_a_slash_at_the_end_of_an_address_makes_no_difference(config: Path, era: str, path: str) -> None:
+    """G1: it is answered as the address without one, not redirected: some clients lose the body of such a POST."""
+    async with gateway(config) as running, httpx2.AsyncClient(timeout=60) as http:
+        if era == MODERN:
+            body, headers = modern_request("tools/list")
+            answer = await http.post(running.url + path, json=body, headers=headers)
+            assert answer.status_code == 200
+            assert (
+                answer.json()["result"] == (await http.post(running.url, json=body, headers=headers)).json()["result"]
+            )
+            return
+        fixed = {"accept": "application/json, text/event-stream"}
+        opened = await http.post(running.url + path, json=hello(), headers=fixed)
+        assert opened.status_code == 200
+        fixed |= {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
+        assert (await http.post(running.url + path, json=ready(), headers=fixed)).status_code == 202
+        async with http.stream("GET", running.url + path, headers=fixed) as stream:
+            assert stream.status_code == 200
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "echo", "arguments": {"text": "x"}},
+        }
+        assert "error" not in (await http.post(running.url + path, json=call, headers=fixed)).text
+        assert (await http.delete(running.url + path, headers=fixed)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/nobody", "/nobody/", "//"])
+async def test_a_slash_makes_no_agent(config: Path, path: str) -> None:
+    """G2: what is no agent without it is none with it."""
+    body, headers = modern_request("tools/list")
+    async with gateway(config) as running, httpx2.AsyncClient() as http:
+        answer = await http.post(running.url + path, json=body, headers=headers)
+        assert answer.status_code == (200 if path == "//" else 404)

@@ -1,12 +1,18 @@
 """What a server asks outside of any call reaches the client, where there is only one (G7, G9)."""
 
+import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from .clients import HANDSHAKE, MODERN, until, way_in
 from .question_helpers import ANSWERS, FORM, ROOTS, SAMPLE, Person, client, configure
@@ -53,12 +59,12 @@ for line in sys.stdin:
 class Asking:
     """A server that asks between calls, and what it heard."""
 
-    def __init__(self, folder: Path, *requests: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, *requests: dict[str, Any], **more: Any) -> None:
         program, asked, self._heard = folder / "asking.py", folder / "asked.json", folder / "heard"
         program.write_text(SERVER)
         asked.write_text(json.dumps(requests))
         arguments = [str(program), str(asked), str(self._heard)]
-        self.config = configure(folder, {"command": sys.executable, "args": arguments})
+        self.config = configure(folder, {"command": sys.executable, "args": arguments, **more})
 
     def heard(self) -> dict[str, Any]:
         lines = self._heard.read_text().splitlines() if self._heard.exists() else []
@@ -100,6 +106,41 @@ async def test_a_client_that_has_no_answer_refuses_in_words(
         await connected.list_tools()
         await until(lambda: "q0" in server.heard())
     assert why in server.heard()["q0"]["error"]
+
+
+async def test_over_http_a_server_of_one_client_asks_that_client(tmp_path: Path) -> None:
+    """G7, G9: `instance: client`; each server means its own client, also when that says that its roots have changed."""
+    server, people = Asking(tmp_path, ROOTS, instance="client"), [Person(), Person()]
+    async with (
+        way_in("http", server.config) as target,
+        connected_person(target, people[0]) as one,
+        connected_person(target, people[1]) as other,
+    ):
+        await one.call_tool("up__look", {})
+        await until(lambda: people[0].asked == ["roots"])
+        assert people[1].asked == []
+        await other.call_tool("up__look", {})
+        await until(lambda: people[1].asked == ["roots"])
+        await other.session.send_notification(types.RootsListChangedNotification())
+        await until(lambda: "changed" in server.heard())
+        assert [person.asked for person in people] == [["roots"], ["roots", "roots"]]
+    assert server.heard() == {"q0": ANSWERS[3], "changed": ANSWERS[3]}
+
+
+@asynccontextmanager
+async def connected_person(url: str, person: Person) -> AsyncIterator[Client]:
+    """Connect a client over HTTP once its stream is open on which it can be asked between calls."""
+    hears = asyncio.Event()
+
+    async def opened(response: httpx2.Response) -> None:
+        if response.request.method == "GET":
+            hears.set()
+
+    async with httpx2.AsyncClient(timeout=60, event_hooks={"response": [opened]}) as http:
+        target = streamable_http_client(url, http_client=http)
+        async with client(target, HANDSHAKE, person) as speaker:
+            await asyncio.wait_for(hears.wait(), 30)
+            yield speaker
 
 
 async def test_over_http_nobody_is_meant_between_calls(tmp_path: Path) -> None:

@@ -454,6 +454,8 @@ class McpSource:
         found = self._pool.get(key)
         if found is None:
             found = self._pool[key] = self._connection(spec, fingerprint)
+            if spec.instance == "client":  # whose it will be shows by its first call: what it asks waits
+                found.only_client = found.only_client or OnlyClient()
         return found
 
     def _connection(self, spec: ServerSpec, fingerprint: str, owner: LoginOwner | None = None) -> Connection:

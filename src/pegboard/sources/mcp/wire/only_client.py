@@ -22,6 +22,7 @@ class OnlyClient:
         self.watchers: set[Callable[[str, JsonObject], None]] = set()
         self.declares: JsonObject = EMPTY
         self._client: Client | None = None
+        self._other: OnlyClient | None = None
         self._met = asyncio.Event()
 
     def introduce(self, capabilities: Mapping[str, Any], *, modern: bool) -> None:
@@ -33,9 +34,16 @@ class OnlyClient:
         self._client = client
         self._met.set()
 
+    def become(self, other: OnlyClient | None) -> None:
+        """Be this one from now on, also for what was asked before it was known who that is; None is nobody."""
+        self._other = other
+        self._met.set()
+
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Return what it answers; raises ``AskRefusedError``."""
         await self._met.wait()
+        if self._other is not None:
+            return await self._other.ask(method, params)
         if self._client is None:
             raise AskRefusedError("The client is of the newer era: it can be asked during calls alone.")
         return await self._client.ask(method, params)

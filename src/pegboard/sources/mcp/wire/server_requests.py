@@ -116,6 +116,8 @@ class ServerRequests:
         """Let the server mean this client outside of calls from now on."""
         watches = self.only_client is not None and self._tell_server in self.only_client.watchers
         self._unwatch()
+        if self.only_client is not None and self.only_client is not client:
+            self.only_client.become(client)
         self.only_client = client
         if watches or self.begun:
             self.watch_client()
