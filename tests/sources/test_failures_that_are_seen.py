@@ -91,6 +91,34 @@ def command(tmp_path: Path) -> Command:
     return run
 
 
+@pytest.mark.parametrize("era", ["--handshake", ""])
+def test_what_does_not_pass_is_named_by_check_and_measure(tmp_path: Path, era: str) -> None:
+    """G7: one line for each server that declares what no client is told of."""
+    program = [sys.executable, str(SERVERS / "extension_server.py"), *([era] if era else [])]
+    servers = {
+        "docs": {"command": program[0], "args": program[1:]},
+        "plain": {"command": program[0], "args": [*program[1:], "--plain"]},
+    }
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+
+    def run(*arguments: str) -> dict[str, Any]:
+        line = pegboard_command(*arguments, "--json")
+        return json.loads(
+            subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=env, check=False).stdout
+        )
+
+    (problem,) = [
+        one for one in run("check", "--probe", "--config", str(path))["problems"] if one["code"] == "not_passed"
+    ]
+    (row,) = [one for one in run("measure", str(path))["servers"] if one["message"]]
+    for text in (problem["message"], row["message"]):
+        assert "io.modelcontextprotocol/oauth-client-credentials, experimental: x-preview" in text
+        assert "skills" not in text
+    assert row["name"] == "docs"
+
+
 def test_what_is_excluded_stands_in_check_tools_and_surface(command: Command) -> None:
     """G8: with the true reason, also where another process has read the list."""
     found = json.loads(command("check", "--probe", "--json"))["problems"]
