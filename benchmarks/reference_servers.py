@@ -1,9 +1,10 @@
 """What eight published servers answer by themselves, behind Pegboard, and confined: ``python -m benchmarks
 reference_servers [NAME …] [--rounds 5] [--json]``.
 
-Each is asked for all that it lists and called several times: on its own, behind the gateway, and behind the gateway
-with each confinement that is tried. Every way has a project of its own with the same files. Printed is whether the
-answers are equal, or the first that differs, and how long a server takes until its tools are listed.
+Each is asked for all that it lists and called several times: on its own, behind the gateway by clients of both eras,
+and behind the gateway with each confinement that is tried. The clients have roots. Every way has a project of its own
+with the same files. Printed is whether the answers are equal, or the first that differs, and how long a server takes
+until its tools are listed.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ VARYING = (
 )
 DATES = {f"GIT_{who}_DATE": "1767225600 +0000" for who in ("AUTHOR", "COMMITTER")}
 WHO = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
+
+ERAS = ("legacy", "2026-07-28")
+"""The eras of the clients, as the SDK calls them; a server is asked by itself in the older, which all know."""
 
 Call = tuple[str, dict[str, Any]]
 """A tool, and its arguments; ``{project}`` and ``{port}`` in a text are filled in."""
@@ -272,15 +276,26 @@ def _bare(value: Any) -> Any:
 
 
 async def answers(
-    one: Reference, parameters: Any, project: Path, port: int, itself: Mapping[str, Any] | None = None
+    one: Reference,
+    parameters: Any,
+    project: Path,
+    port: int,
+    itself: Mapping[str, Any] | None = None,
+    era: str = "legacy",
 ) -> dict[str, Any]:
     """Return what a server says to everything that it is asked: what ``itself`` lists, where that is known."""
+    import mcp_types as types
     from mcp import Client
     from mcp.client.stdio import stdio_client
 
+    async def roots(_: object) -> Any:
+        folder = types.Root.model_validate({"uri": (project / "notes").as_uri(), "name": "notes"})
+        return types.ListRootsResult(roots=[folder])
+
     found: dict[str, Any] = {}
     with open(os.devnull, "w") as nowhere:  # noqa: ASYNC230, PTH123 - it is open as long as the server runs
-        async with Client(stdio_client(parameters, errlog=nowhere), mode="legacy") as client:
+        transport = stdio_client(parameters, errlog=nowhere)
+        async with Client(transport, mode=era, list_roots_callback=roots) as client:
             tools = (await _said(client.list_tools()))["tools"]
             known = {tool["name"] for tool in (itself["tools/list"] if itself else tools)}
             found["tools/list"] = sorted((t for t in tools if t["name"] in known), key=lambda tool: tool["name"])
@@ -341,14 +356,16 @@ async def compared(one: Reference, program: tuple[str, ...], folder: Path, port:
         command=server["command"], args=server["args"], env={**env, **server["env"]}, cwd=alone
     )
     itself = await answers(one, parameters, alone, port)
-    for at, confine in enumerate((None, *one.lines)):
+    ways = (*((None, era) for era in ERAS), *((confine, ERAS[0]) for confine in one.lines))
+    for at, (confine, era) in enumerate(ways):
         project = _project(folder / f"way{at}")
         _written(one, program, project, port, confine)
         command = [sys.executable, "-m", "pegboard", "serve", "--stdio", "--config", str(project / "pegboard.yaml")]
         behind = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=project)
-        differs = difference(itself, await answers(one, behind, project, port, itself))
+        differs = difference(itself, await answers(one, behind, project, port, itself, era))
         rows.append({
             "server": one.name,
+            "era": era,
             "confine": "not confined" if confine is None else json.dumps(confine),
             "answers": "equal" if not differs else f"differ: {differs}",
             "asked": len(itself),
