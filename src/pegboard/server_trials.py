@@ -155,6 +155,7 @@ class Finder:
             spawns=1,
             start_timeout=self.start,
             asks=False,
+            resolves=True,
             store=MemoryStore(),  # with one it is known what wants a login
         )
         source.keep_from(self.own_paths)

@@ -14,7 +14,7 @@ from pegboard.cli.edited_configuration import saved_edit, take_back, user_config
 from pegboard.cli.plain_in_files import Moved, filled_in, moved_secrets
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import StartPair, as_client_starts, compare_starts
-from pegboard.cli.written_servers import confined_lines, held_servers, may_read
+from pegboard.cli.written_servers import confined_lines, held_servers, install_packages, may_read
 from pegboard.config.acceptance import accept_text, accepting, require_accepted
 from pegboard.config.client_files.client import references_of
 from pegboard.config.clients import installing
@@ -280,7 +280,9 @@ async def _checked(
     }
     if given.dry_run or not given.check:
         listed = ", ".join(specs)
-        return (), [f"Not checked, since none was started: whether {listed} come up."] if listed else []
+        installed = [] if given.dry_run else [*install_packages(specs[name] for name in specs)]
+        unchecked = [f"Not checked, since none was started: whether {listed} come up."] if listed else []
+        return (), [*unchecked, *installed]
     inputs = [name for name, entry in plan.taken.servers.items() if references_of(entry).inputs and name in specs]
     asked = [name for name in inputs if specs[name].unavailable]
     by_client = {**compiled.specs, **{name: specs[name] for name in inputs}}

@@ -14,7 +14,7 @@ from pegboard.cli.exit_codes import DONE
 from pegboard.cli.options import JsonOption
 from pegboard.cli.plain_in_files import Moved, moved_secrets
 from pegboard.cli.rendering import Printer, plural
-from pegboard.cli.written_servers import confined_lines, held_servers, may_read
+from pegboard.cli.written_servers import confined_lines, held_servers, install_packages, may_read
 from pegboard.config.acceptance import accept_text, require_accepted
 from pegboard.config.client_files.client import ClientScope
 from pegboard.config.client_files.known import CLIENTS
@@ -28,7 +28,7 @@ from pegboard.errors import UsageError
 from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
-    from pegboard.problems import Problem
+    pass
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")
@@ -152,7 +152,10 @@ async def _write_start(printer: Printer, given: InstallOptions) -> int:
         kept.undo()
         raise
     accept_text(config)
-    problems = [*(taken.problems if taken else ()), *_problems(config)]
+    configuration, found = inspect(config, registered=registered())
+    specs = configuration.specs.values() if configuration is not None else ()
+    installed = [*install_packages(spec for spec in specs if spec.name in held.done)]
+    problems = [*(taken.problems if taken else ()), *found]
     servers = list(taken.servers) if taken else []
     if printer.as_json:
         printer.document(
@@ -169,7 +172,9 @@ async def _write_start(printer: Printer, given: InstallOptions) -> int:
         )
         return DONE
     excluded_lines = [f"{name} is excluded: {why}." for name, why in excluded.items()]
-    _show_start(printer, config, chosen, servers, backup, [*confined_lines(held), *kept.lines, *excluded_lines])
+    _show_start(
+        printer, config, chosen, servers, backup, [*confined_lines(held), *installed, *kept.lines, *excluded_lines]
+    )
     for problem in problems:
         printer.note(f"{problem.severity}: {problem}")
     return DONE
@@ -190,8 +195,3 @@ def _show_start(
         printer.say(f"What was there is kept as {backup}.")
     option = "" if config == TARGET else f" --config {config}"
     printer.say(f"Next: pegboard check{option}, then pegboard surface{option}, then pegboard serve{option}.")
-
-
-def _problems(path: Path) -> list[Problem]:
-    """Return what is to be put right in the file that was written."""
-    return inspect(path, registered=registered())[1]

@@ -154,6 +154,7 @@ class _Starter:
             learn=self.masker.learn,
             start_timeout=limit,
             asks=False,
+            resolves=True,
             store=MemoryStore(),  # with one it is known what wants a login
         )
         source.keep_from(lambda: self.own)

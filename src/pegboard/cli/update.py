@@ -19,8 +19,11 @@ from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.server_starts import Start
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.documents.value_edits import with_value
+from pegboard.config.schema.fetched import is_fetched
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
 from pegboard.mcp_extra import require
+from pegboard.sources.confinement import found_program
 
 EXAMPLE = "pegboard update git -- uvx mcp-server-git==2026.10.1"
 
@@ -56,16 +59,19 @@ def update(
     async def updated(printer: Printer) -> int:
         file = opened_configuration(path)
         old = file.server(name)
-        entry = changed_entry(old, target or (), env or (), header or (), description)
+        says = bool(target or env or header) or description is not None
+        newest = not says and _is_confined_package(old)
+        entry = old if newest else changed_entry(old, target or (), env or (), header or (), description)
         require("`pegboard update`")
         printer.masker = Masker(secrets_in({name: old}) | secrets_in({name: entry}))
         text = with_value(file.text, ("servers", name), entry, file=path.name)
         file.usable(text)
         start, by = None, system_user()
-        if any(old.get(key) != entry.get(key) for key in {*old, *entry} - {"description"}):
-            question, about = f"Change {name} in {path}?", [printer.masker.text(runs_line(entry))]
+        if newest or any(old.get(key) != entry.get(key) for key in {*old, *entry} - {"description"}):
+            question = f"Install the newest version of {name}?" if newest else f"Change {name} in {path}?"
+            about = [printer.masker.text(runs_line(entry))]
             by = await require_operator(file.tokens, "configure", question, about=about) or by
-            start = None if no_check else await started_once(printer, file, text, name, fails="changed")
+            start = None if no_check and not newest else await started_once(printer, file, text, name, fails="changed")
         kept = await moved_secrets({name: entry}, path, keyring=keyring, ask=not as_json, stays_in="")
         changed = kept.servers[name] != old
         if changed:
@@ -80,14 +86,30 @@ def update(
     return guarded(Options(as_json=as_json), updated)
 
 
+def _is_confined_package(entry: Mapping[str, Any]) -> bool:
+    """Return whether a server is confined, and a package of a runner: which version of it runs is decided here."""
+    return bool(entry.get("confine")) and is_fetched(entry)
+
+
+def _version(file: EditedConfiguration, name: str) -> str:
+    """Return which version of the package of a confined server is installed, or nothing."""
+    spec = file.usable(file.text).specs.get(name)
+    if not isinstance(spec, ServerSpec) or spec.confine is None:
+        return ""
+    found = found_program(spec.command or "", spec.args, scripts=spec.confine.scripts)
+    return "" if found is None else found.version
+
+
 def _reported(
     printer: Printer, file: EditedConfiguration, name: str, start: Start | None, kept: Moved, *, changed: bool
 ) -> int:
     agents: Sequence[str] = file.agents_with(name)
+    version = _version(file, name)
     document: Mapping[str, Any] = {
         "name": name,
         "config": str(file.path),
         "changed": changed,
+        "version": version,
         "agents": agents,
         "tools": tools_of(start),
         "needs_login": start is not None and start.wants_login,
@@ -99,6 +121,8 @@ def _reported(
     tools = tools_of(start)
     has = "" if tools is None else f", which has {plural(tools, 'tool')}"
     printer.say(f"{'Changed' if changed else 'Left as it is:'} {name} in {file.path}{has}.")
+    if version:
+        printer.say(f"Its package is installed in version {version}.")
     for line in kept.lines:
         printer.say(line)
     if start is not None and start.wants_login:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.fetched import is_fetched
 from pegboard.confined_servers import ConfinedServers, confined
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.errors import ToolUnavailableError
+from pegboard.mcp_extra import lacking
 
 
 def held_servers(
@@ -30,6 +33,24 @@ def confined_lines(held: ConfinedServers) -> list[str]:
         return held.lines
     offer = f"Fetched when they start, and run with all of your rights: {', '.join(free)}. --confine restricts them."
     return [*held.lines, offer]
+
+
+def install_packages(specs: Iterable[PluginSpec]) -> Iterator[str]:
+    """Install the packages of confined servers, and yield of each its version, or why it is not installed."""
+    if lacking():
+        return
+    from pegboard.sources.mcp.transports.server_process import newest_package
+
+    for spec in specs:
+        if isinstance(spec, ServerSpec) and not spec.unavailable:
+            try:
+                version = newest_package(spec)
+            except ToolUnavailableError as error:
+                yield f"{spec.name} is not installed, and does not start before it is: {error}"
+            else:
+                if version:
+                    newer = f"`pegboard update {spec.name}` looks for a newer one"
+                    yield f"{spec.name} is installed in version {version}; {newer}."
 
 
 def may_read(servers: Mapping[str, Any]) -> int:

@@ -303,6 +303,7 @@ def confinement(part: ConfineSection | None, folder: Path, own: Path | None = No
         read=tuple(str(base / _expanded(path)) for path in part.read),
         network=part.network,
         if_possible=part.if_possible,
+        scripts=part.scripts,
         folder=str(own.absolute() if own else base),
     )
 

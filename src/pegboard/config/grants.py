@@ -228,6 +228,8 @@ def _confined(to: Confinement) -> dict[str, Any]:
         value["network"] = sorted(set(to.network))
     if to.if_possible:
         value["if_possible"] = True
+    if to.scripts:
+        value["scripts"] = True
     return value
 
 
@@ -240,6 +242,7 @@ def confinement_of(value: Mapping[str, Any]) -> Confinement:
         read=tuple(value.get("read", ())),
         network=None if network is None else tuple(network),
         if_possible=value.get("if_possible", False),
+        scripts=value.get("scripts", False),
     )
 
 

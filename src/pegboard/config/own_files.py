@@ -106,6 +106,7 @@ class ConfiguredFiles:
         yield from _each("loadout", (*self.configuration.folders, user_folders.configuration(self.env)))
         yield user_folders.cache(), "cache"
         yield user_folders.state(), "state"
+        yield user_folders.packages(), "code"
         yield from _each("code", self._modules)
         if self._modules:
             yield from _each("code", {path.parent / "__pycache__" for path in self._modules})

@@ -26,6 +26,12 @@ def plugin_caches() -> Path:
     return own.with_name(f"{own.name}-plugins")
 
 
+def packages() -> Path:
+    """Return the folder of the packages of runners that confined plugins are started from, which none may change."""
+    own = cache()
+    return own.with_name(f"{own.name}-packages")
+
+
 def _on_linux(variable: str, usual: str) -> Path | None:
     """Return what platformdirs returns on Linux: importing it is a part of every start that is felt."""
     if sys.platform != "linux" or "ANDROID_DATA" in os.environ:

@@ -142,6 +142,9 @@ class ConfineSection(Section):
         "none, or the only TCP ports that it may use. [default: the network as it is, without Unix sockets]"
     )
     if_possible: Flag = _optional("Run it unconfined where the system cannot confine it.", default=False)
+    scripts: Flag = _optional(
+        "Let its package run its own scripts, unconfined, while it is installed (npx, uvx, pipx).", default=False
+    )
 
 
 ConfineValue = Annotated[ConfineSection | None, SwitchedOn]

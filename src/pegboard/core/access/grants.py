@@ -186,7 +186,7 @@ def _confined_narrower(before: dict[str, Any], after: dict[str, Any]) -> bool:
         return False
     had, has = before.get("network"), after.get("network")
     fits = had is None or (has is not None and set(has) <= set(had))
-    return fits and (before.get("if_possible", False) or not after.get("if_possible", False))
+    return fits and all(before.get(flag, False) or not after.get(flag, False) for flag in ("if_possible", "scripts"))
 
 
 def _paths(confined: dict[str, Any], part: str) -> set[str]:

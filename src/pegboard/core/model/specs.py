@@ -21,13 +21,15 @@ class Confinement:
 
     Paths are absolute, or :data:`OWN_FOLDER`, which is resolved when a policy is made of it. ``network`` None leaves
     the network as it was, ``()`` is none at all, else the TCP ports that may be used. ``if_possible`` runs the
-    plugin unconfined where the system cannot confine it. ``folder`` is what :data:`OWN_FOLDER` stands for.
+    plugin unconfined where the system cannot confine it; ``scripts`` lets code of its packages run, unconfined, while
+    they are installed. ``folder`` is what :data:`OWN_FOLDER` stands for.
     """
 
     write: tuple[str, ...] = (OWN_FOLDER,)
     read: tuple[str, ...] = ()
     network: tuple[int, ...] | None = None
     if_possible: bool = False
+    scripts: bool = False
     folder: str = ""
 
 

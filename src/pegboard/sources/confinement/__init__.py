@@ -21,15 +21,19 @@ from pegboard.sources.confinement.disk import SYSTEM
 from pegboard.sources.confinement.plan import ConfinedPlugin, plan
 from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.sources.confinement.refusals import RefusalReader
+from pegboard.sources.confinement.runner_packages import InstalledProgram, found_program, installed_program
 
 __all__ = [
     "SYSTEM",
     "ConfinedPlugin",
     "ConfinementPolicy",
+    "InstalledProgram",
     "RefusalReader",
     "available",
     "caches_of",
     "confined_command",
+    "found_program",
+    "installed_program",
     "line_for",
     "line_of",
     "made_temporary",

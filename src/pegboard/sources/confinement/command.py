@@ -24,17 +24,7 @@ from pegboard.sources.confinement.policy import ConfinementPolicy
 from pegboard.support import user_folders
 
 LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
-_CACHES: Final = {
-    "XDG_CACHE_HOME": "",
-    "npm_config_cache": "npm",
-    "UV_CACHE_DIR": "uv",
-    "UV_TOOL_DIR": "uv-tools",
-    "UV_PYTHON_INSTALL_DIR": "uv-python",
-    "PIPX_HOME": "pipx",
-    "PIPX_BIN_DIR": "pipx-bin",
-    "PIPX_MAN_DIR": "pipx-man",
-    "PIP_CACHE_DIR": "pip",
-}
+_CACHE: Final = "XDG_CACHE_HOME"
 _OF_GIT: Final = ("~/.gitconfig", "~/.config/git/config")
 _TEMPORARY: Final = ("TMPDIR", "TMP", "TEMP")
 _TO_SOCKETS: Final = frozenset(
@@ -158,9 +148,8 @@ def _resolved(path: str) -> str:
 def environment(env: Mapping[str, str], policy: ConfinementPolicy) -> dict[str, str]:
     """Return an environment with caches and temporary folder of the process's own, and no way to sockets."""
     kept = {name: value for name, value in env.items() if not points_to_socket(name, value)}
-    for variable, folder in _CACHES.items():
-        if not (variable in kept and policy.writes(os.path.realpath(kept[variable]))):
-            kept[variable] = os.path.join(policy.caches, folder) if folder else policy.caches  # noqa: PTH118
+    if not (_CACHE in kept and policy.writes(os.path.realpath(kept[_CACHE]))):
+        kept[_CACHE] = policy.caches
     if policy.temporary:
         kept |= dict.fromkeys(_TEMPORARY, policy.temporary)
     if policy.network and 53 in policy.network:
@@ -215,7 +204,7 @@ def line_of(more: Confinement) -> str:
     said += [f"read: [{', '.join(map(_scalar, more.read))}]"] if more.read else []
     if more.network is not None:
         said.append(f"network: {list(more.network) or 'none'}")
-    said += ["if_possible: true"] if more.if_possible else []
+    said += [f"{flag}: true" for flag in ("if_possible", "scripts") if getattr(more, flag)]
     return f"`confine: {{{', '.join(said)}}}`" if said else "`confine: true`"
 
 

@@ -29,6 +29,7 @@ from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.login.challenge import for_itself, login_hint, may_log_in
 from pegboard.sources.mcp.one_owner import OneOwner
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
+from pegboard.sources.mcp.transports.launch import Launches
 from pegboard.sources.mcp.wire.convert import manifest_of
 from pegboard.sources.mcp.wire.only_client import OnlyClient
 
@@ -60,7 +61,7 @@ class McpSource:
     one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
     answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
     awaited are checked every ``check_every`` seconds. ``store`` keeps the logins to servers over HTTP (G11); without
-    one nobody can log in.
+    one nobody can log in. ``resolves``: the packages of confined servers are looked for in their newest version.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class McpSource:
         check_every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
         store: SealedStore | None = None,
+        resolves: bool = False,
     ) -> None:
         masker = Masker()
         self._settings = SourceSettings(
@@ -88,6 +90,7 @@ class McpSource:
             monotonic=monotonic,
             asks=asks,
             fast_path=fast_path,
+            launches=Launches(resolves=resolves),
         )
         self._idle_after = idle_after
         self._pool: dict[PoolKey, Connection] = {}

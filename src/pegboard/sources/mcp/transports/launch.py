@@ -12,9 +12,11 @@ from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.confinement import (
     ConfinementPolicy,
+    InstalledProgram,
     RefusalReader,
     available,
     confined_command,
+    installed_program,
     made_temporary,
     policy_for,
     removed,
@@ -49,11 +51,14 @@ class Launches:
 
     ``own_paths`` returns the files of Pegboard's own, which nothing that is confined reaches; ``unconfined`` are the
     names of the servers that have been reported to run unconfined. ``started`` takes the number of each process.
+    ``resolves``: packages that are not pinned are looked for in their newest version, since somebody has just named
+    them.
     """
 
     own_paths: Callable[[], OwnPaths] = OwnPaths
     started: Callable[[int], None] | None = None
     unconfined: set[str] = field(default_factory=set[str])
+    resolves: bool = False
 
 
 def confined_launch(
@@ -61,8 +66,12 @@ def confined_launch(
     confinement: Confinement,
     env: Mapping[str, str],
     launches: Launches,
+    *,
+    outside: Mapping[str, str],
 ) -> Launch:
     """Return how a server is started confined; its folders are made. It asks the file system: not for the event loop.
+
+    The package of a runner is installed first, with the environment ``outside``.
 
     Raises:
         ToolUnavailableError: this system cannot confine it, or not to this.
@@ -78,6 +87,10 @@ def confined_launch(
             launches.unconfined.add(spec.name)
             log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
         return Launch(command=command, args=spec.args, env=env)
+    program = package_program(spec, confinement, outside, resolve=launches.resolves)
+    args, reads = spec.args, spec.reads
+    if program is not None:
+        command, args, reads = program.command, program.args, (*reads, program.folder)
     if confinement.network != ():
         _keep_from_gateways()
     temporary = made_temporary(spec.name)
@@ -87,19 +100,37 @@ def confined_launch(
             confinement,
             name=spec.name,
             command=command,
-            args=spec.args,
+            args=args,
             env=env,
             cwd=spec.cwd,
             own=own,
-            reads=spec.reads,
+            reads=reads,
             temporary=temporary,
         )
-        command, args, env = confined_command(command, spec.args, env, policy, cwd=spec.cwd)
+        command, args, env = confined_command(command, args, env, policy, cwd=spec.cwd)
     except BaseException:
         removed(temporary)
         raise
     reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=spec.cwd or os.getcwd())  # noqa: PTH109
     return Launch(command=command, args=args, env=env, policy=policy, refusals=reader)
+
+
+def package_program(
+    spec: ServerSpec, confinement: Confinement, outside: Mapping[str, str], *, resolve: bool
+) -> InstalledProgram | None:
+    """Return the program of the package of a confined server, installed with an environment; None where it has none.
+
+    Raises ``ToolUnavailableError``; ``resolve``: the newest version that it may be is looked for.
+    """
+    return installed_program(
+        spec.command or "",
+        spec.args,
+        outside,
+        name=spec.name,
+        scripts=confinement.scripts,
+        resolve=resolve,
+        limit=spec.start,
+    )
 
 
 def _keep_from_gateways() -> None:

@@ -16,7 +16,8 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.transports.launch import Launch, Launches, confined_launch
+from pegboard.sources.confinement import available, found_program
+from pegboard.sources.mcp.transports.launch import Launch, Launches, confined_launch, package_program
 from pegboard.sources.mcp.transports.npx_cache import remove_half_installed
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
@@ -33,6 +34,7 @@ _WAYS = (
     "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_TYPE", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
     "SSH_AUTH_SOCK", "GPG_TTY", "DOCKER_HOST", "DOCKER_CONTEXT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
+_OF_INSTALLERS = ("npm_config_", "NPM_CONFIG_", "UV_", "PIP_")  # where packages are looked for
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
 _MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
@@ -43,7 +45,10 @@ _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
 def environment(spec: ServerSpec) -> dict[str, str]:
     """Return the environment of a server: some variables of ours, fewer where it is confined, then its own."""
-    names = _INHERITED if spec.confine is not None else (*_INHERITED, *_WAYS)
+    return _environment(spec, _INHERITED if spec.confine is not None else (*_INHERITED, *_WAYS))
+
+
+def _environment(spec: ServerSpec, names: Iterable[str]) -> dict[str, str]:
     ours = {name: os.environ[name] for name in names if name in os.environ}
     return {**get_default_environment(), **ours, **spec.env}
 
@@ -52,17 +57,38 @@ def described_package(spec: ServerSpec) -> str:
     """Return how the package of a server is described, as far as that is found on this machine."""
     from pegboard.sources.mcp.transports.package_descriptions import package_description
 
+    if spec.confine is not None:
+        program = found_program(spec.command or "", spec.args, scripts=spec.confine.scripts)
+        if program is not None:
+            return package_description(program.command, program.args, environment(spec))
     return package_description(spec.command, spec.args, environment(spec))
 
 
 async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
     """Return how a server is started; what was left half installed of it has been removed."""
-    if spec.fetched:
-        remove_half_installed(spec.command, spec.args, environment(spec))
     if spec.confine is None:
+        if spec.fetched:
+            remove_half_installed(spec.command, spec.args, environment(spec))
         return Launch(command=spec.command or "", args=spec.args, env=environment(spec))
     given = (spec, spec.confine, environment(spec), launches)
-    return await asyncio.to_thread(confined_launch, *given)
+    return await asyncio.to_thread(confined_launch, *given, outside=_outside(spec))
+
+
+def _outside(spec: ServerSpec) -> dict[str, str]:
+    """Return the environment in which the package of a confined server is installed."""
+    installers = (name for name in os.environ if name.startswith(_OF_INSTALLERS))
+    return _environment(spec, (*_INHERITED, *_WAYS, *installers))
+
+
+def newest_package(spec: ServerSpec) -> str:
+    """Install the newest version of the package of a confined server, and return it; nothing where it has none.
+
+    Raises ``ToolUnavailableError`` where it cannot be installed.
+    """
+    if spec.confine is None or spec.command is None or available(spec.confine.network):
+        return ""
+    found = package_program(spec, spec.confine, _outside(spec), resolve=True)
+    return "" if found is None else found.version
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -122,7 +148,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         Raises ``OSError`` or ``ValueError`` where it cannot be started, ``ToolUnavailableError`` where not confined.
         """
         ends: dict[str, int] = {}
-        self._fetched = spec if spec.fetched else None
+        self._fetched = spec if spec.fetched and spec.confine is None else None
         launch = self._launch = await _launch(spec, launches)
         self.live.refusals = launch.refusals
         try:
