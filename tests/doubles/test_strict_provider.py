@@ -1,11 +1,13 @@
 """The strict provider refuses what providers refuse, so that an agent which passes here is not refused there."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 from anthropic import BadRequestError as AnthropicBadRequest
-from openai import APIStatusError, OpenAI
+from httpx import RemoteProtocolError
+from openai import APIConnectionError, APIStatusError, OpenAI
 
 from pegboard.testing import CutReply, RawReply, StrictProvider
 
@@ -135,3 +137,15 @@ def test_an_answer_can_be_no_provider_s() -> None:
     ):
         ask(provider, "chat", [HELLO], [])
     assert "Bad gateway" in failed.value.response.text
+
+
+def test_a_connection_can_be_lost_within_an_answer() -> None:
+    with (
+        StrictProvider(RawReply(body='{"id": "1", "choices": [', lost=True), "Hello.") as provider,
+        OpenAI(base_url=f"{provider.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        messages: Any = [HELLO]
+        ask = partial(client.chat.completions.create, model="gpt-5.4", messages=messages)
+        with pytest.raises((APIConnectionError, RemoteProtocolError)):
+            ask()
+        assert ask().choices[0].message.content == "Hello."

@@ -158,7 +158,7 @@ class LoopTalk:
         assert not isinstance(answer, Final)
         said = answer if isinstance(answer, str) else [(one.name, dict(one.arguments)) for one in answer]
         self._said = said
-        status, kind, data = self._provider.answer(request.url.path, request.headers, body)
+        status, kind, data, _ = self._provider.answer(request.url.path, request.headers, body)
         assert not self._provider.refusals
         return httpx2.Response(status, content=data, headers={"content-type": kind})
 

@@ -18,6 +18,7 @@ from agents import (
     FunctionToolResult,
     Tool,
 )
+from agents.exceptions import ModelBehaviorError
 from agents.tool_context import ToolContext
 from openai.types.responses import (
     Response,
@@ -44,6 +45,7 @@ from pegboard.frameworks.openai_agents.state import AgentState, AnyContext, Pass
 from pegboard.frameworks.runs import AnySession, StepRequest
 from pegboard.wire.kept_notes import HistoryReader, Said
 from pegboard.wire.passed_on import passed_on, tool_called
+from pegboard.wire.provider_forms import cut_by
 
 RUNNING: ContextVar[EquippedRun | None] = ContextVar("pegboard_running", default=None)
 """The run whose step this is."""
@@ -64,6 +66,8 @@ class EquippedRun:
     ) -> None:
         self.state = state
         self.step: StepRequest | None = None
+        self.ended_by: str | None = None
+        """Why the newest completion has ended, nothing where its stream did not say; None where no model tells."""
         self._run = runs.SessionRun(
             (lambda: session) if isinstance(session, AnySession) else session,
             lambda: (name, name),
@@ -176,7 +180,7 @@ class EquippedRun:
             items = with_notes(items, behind)
         elif step.note and not (is_kept(request) and step.note == self._sent):
             items.append(noted(step.note))
-        self._sent, self._done = step.note, []
+        self._sent, self._done, self.ended_by = step.note, [], None
         settings = request["model_settings"]
         if step.choice is not None and tools:
             settings = replace(settings, tool_choice=step.choice)
@@ -252,7 +256,7 @@ class EquippedRun:
         over = {handoff.tool_name for handoff in request["handoffs"]}
         calls = [item for item in output if item.type in GOES_ON and getattr(item, "name", "") not in over]
         content = any(item.type != "reasoning" and item not in calls for item in output)
-        if self._run.answered(content=content, calls=calls):
+        if self._run.answered(content=content, calls=calls, cut=cut_by(self.ended_by)):
             output[:] = [self._as_shown(request, item) if item in calls else item for item in output]
         else:
             output[:] = [item for item in output if item not in calls]
@@ -270,8 +274,7 @@ class EquippedRun:
         """Return an item of an answer; a call through ``call_tool`` is one of the tool that it names."""
         if item.type != "function_call" or getattr(item, "namespace", None):
             return item
-        own = {tool.name for tool in request["tools"] if not is_ours(tool)}
-        own |= {handoff.tool_name for handoff in request["handoffs"]}
+        own = names_of_own(request)
         passed = passed_on(item.name, runs.arguments_of(item.arguments), own)
         if passed is None:
             return item if item.name in own else self.state.with_arguments(item)
@@ -280,7 +283,13 @@ class EquippedRun:
         return made
 
     async def completed(self, request: Mapping[str, Any], response: Response) -> bool:
-        """Take the end of an answer that was streamed; return whether the model is to be asked once more."""
+        """Take the end of an answer that was streamed; return whether the model is to be asked once more.
+
+        Raises:
+            ModelBehaviorError: it is only half of one, which the SDK takes as whole.
+        """
+        if self.ended_by == "":
+            raise ModelBehaviorError("The provider's stream ended in the middle of the answer. None of its calls ran.")
         response.output = response.output or self._done
         self._done = []
         self.answered(request, response.output)
@@ -332,7 +341,7 @@ class EquippedRun:
 
     async def _needs_approval(self, name: str, context: AnyContext, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
         """Return whether a person approves a call first, who is asked by this (A1)."""
-        if await self._run.with_session(lambda session: session.runs_unasked(name)):
+        if self._run.cut or await self._run.with_session(lambda session: session.runs_unasked(name)):
             return False
         called, given = self.state.of_session(call_id, name, arguments)
         decision = await self._run.with_session(
@@ -356,8 +365,9 @@ class EquippedRun:
         call_id = context.tool_call_id
         self._called.add(call_id)
         arguments = runs.arguments_of(text)
-        if arguments is None:
-            return f"The arguments of '{name}' are not a JSON object. It was not called."
+        if self._run.cut or arguments is None:
+            self._not_run.add(call_id)
+            return self._run.cut or f"The arguments of '{name}' are not a JSON object. It was not called."
         approved = context.is_tool_approved(name, call_id) is True
         for_all = approved and call_id in self._answered and call_id not in self._asked
         asked = self._asked.pop(call_id, None)
@@ -394,3 +404,9 @@ class _ToolInvoker:
 def is_ours(tool: Any) -> bool:
     """Return whether a tool is one of a session."""
     return isinstance(tool, FunctionTool) and isinstance(tool.on_invoke_tool, _ToolInvoker)
+
+
+def names_of_own(request: Mapping[str, Any]) -> set[str]:
+    """Return the names of a request's tools and handoffs that are the agent's own."""
+    own = {tool.name for tool in request["tools"] if not is_ours(tool)}
+    return own | {handoff.tool_name for handoff in request["handoffs"]}

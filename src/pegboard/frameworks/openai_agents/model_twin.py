@@ -11,6 +11,7 @@ from agents import (
     ModelProvider,
     ModelResponse,
     MultiProvider,
+    OpenAIChatCompletionsModel,
     Usage,
 )
 from openai.types.responses import (
@@ -19,7 +20,8 @@ from openai.types.responses import (
 )
 
 from pegboard.frameworks import runs
-from pegboard.frameworks.openai_agents.equipped_run import RUNNING, EquippedRun
+from pegboard.frameworks.openai_agents.equipped_run import RUNNING, EquippedRun, names_of_own
+from pegboard.frameworks.openai_agents.held_events import HeldEvents
 from pegboard.frameworks.openai_agents.items import (
     events_of,
     request_of,
@@ -74,18 +76,55 @@ class SessionModel:
             yield event
         while again:
             again = False
+            held = HeldEvents(names_of_own(request))
             try:
                 async for event in own.stream_response(**request):
-                    if run is not None and isinstance(event, ResponseCompletedEvent):
-                        again = await run.completed(request, event.response)
-                    elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
-                        event.item = run.item_done(request, event.item)
-                    if not again:
+                    if run is None:
                         yield event
+                        continue
+                    if isinstance(event, ResponseCompletedEvent):
+                        again = await run.completed(request, event.response)
+                    elif isinstance(event, ResponseOutputItemDoneEvent):
+                        event.item = run.item_done(request, event.item)
+                    for one in () if again else held.released(event):
+                        yield one
             except Exception as error:
                 again = run is not None and await run.rejects(request, error)
                 if not again:
                     raise
+
+    async def _fetch_response(self, *args: Any, **given: Any) -> Any:
+        """Return what the provider's client has answered; of a completion it is noted why it has ended.
+
+        The SDK's models call this one, and tell nobody else whether a completion was cut.
+        """
+        run, made = _run_of(self.pegboard_host), await behind_twin(super())._fetch_response(*args, **given)  # noqa: SLF001
+        if run is None:
+            return made
+        if isinstance(made, tuple):
+            response, chunks = made
+            run.ended_by = ""
+            return response, _EndingChunks(chunks, run)
+        if choices := getattr(made, "choices", None):
+            run.ended_by = choices[0].finish_reason
+        return made
+
+
+class _EndingChunks:
+    """The chunks of a completion; it is noted why the last of them has ended it."""
+
+    def __init__(self, chunks: Any, run: EquippedRun) -> None:
+        self._chunks = chunks
+        self._run = run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chunks, name)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for chunk in self._chunks:
+            for choice in chunk.choices or ():
+                self._run.ended_by = choice.finish_reason or self._run.ended_by
+            yield chunk
 
 
 class _Named(Model):
@@ -129,6 +168,11 @@ def stepping(model: Any, host: AgentState, provider: ModelProvider | None) -> Mo
     """Return the twin of a model, or of one that is known by its name."""
     if not isinstance(model, Model):
         return _Named(model, host, provider)
+    if isinstance(model, OpenAIChatCompletionsModel) and not hasattr(model, "_fetch_response"):
+        runs.warn_once(
+            "This version of OpenAI Agents does not say why a completion has ended: calls of one that its limit of "
+            "tokens cut are not held back."
+        )
     made = copy(model) if isinstance(model, SessionModel) else runs.twin(model, SessionModel)
     made.pegboard_host = host
     return made

@@ -27,7 +27,7 @@ from pegboard.board.session import Session
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
-    passed_in,
+    named,
     renamed,
 )
 from pegboard.frameworks.pydantic_ai.models import (
@@ -98,21 +98,20 @@ class SessionTools(AbstractCapability[Any]):
         """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
         if self._toolset is not None:
             await self._toolset.take_decisions(ctx)
+            self._toolset.note_own(ctx)
             self._toolset.join_history(ctx.messages[-1], request_context.messages[-1])
         request_context.model = self._plain.get(id(without_wrappers(request_context.model)), request_context.model)
         return request_context
 
     def get_wrapper_model(self, model: Model) -> Model | None:
-        """Return a model for requests that are sent otherwise than the framework has them; None where none is.
+        """Return a model for requests that are sent otherwise than the framework has them.
 
-        They lack the tools that the provider does not take, and have calls through ``call_tool`` as they were made.
+        They lack the tools that the provider does not take, and have calls through ``call_tool`` as they were made;
+        in its answers these are calls of the tools that they name.
 
         A hook that prepares requests would make the framework copy every definition with every step.
         """
-        toolset = self._toolset
-        if toolset is None or not (toolset.rejected or toolset.passes_on):
-            return None
-        return AsSent(model, toolset.rejected)
+        return None if self._toolset is None else AsSent(model, self._toolset)
 
     async def on_model_request_error(
         self, ctx: AnyContext, *, request_context: ModelRequestContext, error: Exception
@@ -144,9 +143,8 @@ class SessionTools(AbstractCapability[Any]):
             if not isinstance(without_wrappers(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
             self._toolset.cut = cut_by(response.finish_reason)
-            response = self._toolset.named(ctx, self._toolset.settled(response, request_context))
+            response = self._toolset.settled(named(response, self._toolset.own), request_context)
             response = renamed(response, await self._toolset.bind_calls(ctx, response))
-            self._toolset.passes_on = self._toolset.passes_on or bool(passed_in(response))
         return response
 
     async def wrap_run(self, ctx: AnyContext, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002

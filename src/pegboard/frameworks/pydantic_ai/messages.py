@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final, cast, get_args
 
 from pydantic_ai import RunContext
@@ -34,7 +34,7 @@ from pegboard.frameworks.runs import (
     arguments_of,
     text_and_media,
 )
-from pegboard.wire.passed_on import PassedOn
+from pegboard.wire.passed_on import THROUGH, PassedOn, passed_on
 from pegboard.wire.result_blocks import RESULT_LIMIT
 
 AnyContext = RunContext[Any]
@@ -61,6 +61,33 @@ def _passed(about: Mapping[str, Any]) -> PassedOn | None:
     """Return how a call was made through ``call_tool``; None for one that only has another name for the agent."""
     known = {key: value for key, value in about.items() if key not in ("args", "shown")}
     return PassedOn(**known) if "via" in known else None
+
+
+def named(response: ModelResponse, own: Collection[str]) -> ModelResponse:
+    """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
+
+    So hooks, limits and approvals that go by a tool's name see that tool.
+
+    Args:
+        response: what the model answered.
+        own: names of tools that the agent runs itself.
+    """
+    passed: dict[str, Any] = {}
+    parts: list[ModelResponsePart] = []
+    for part in response.parts:
+        if isinstance(part, ToolCallPart) and part.tool_name in THROUGH:
+            one = passed_on(part.tool_name, arguments_in(part), own)
+            if one is not None:
+                passed[part.tool_call_id] = {**asdict(one), "args": part.args}
+                part = replace(cast("Any", part), tool_name=one.name, args=one.arguments)  # noqa: PLW2901
+        parts.append(part)
+    if not passed:
+        return response
+    return replace(
+        response,
+        parts=parts,
+        metadata={**(response.metadata or {}), PASSED_CALLS: {**passed_in(response), **passed}},
+    )
 
 
 def renamed(response: ModelResponse, names: Mapping[str, str]) -> ModelResponse:

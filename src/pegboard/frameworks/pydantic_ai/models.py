@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Final, TypeGuard
+from typing import Final, Protocol, TypeGuard
 
 from pydantic_ai.exceptions import (
     ModelHTTPError,
@@ -27,7 +27,9 @@ from pegboard.core.model.delivery import Host
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
     as_written,
+    named,
 )
+from pegboard.frameworks.pydantic_ai.named_parts import name_calls
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
 from pegboard.wire.rejections import rejection_of
 
@@ -97,15 +99,29 @@ def without_additions(model: Model) -> Model:
     return plain
 
 
-class AsSent(WrapperModel):
-    """A model whose requests lack the tools that its provider did not take, and have calls as the model made them."""
+class _OfStep(Protocol):
+    """What is known of the tools of a step: what the provider did not take, and which are the agent's own."""
 
-    def __init__(self, wrapped: Model, rejected: AbstractSet[str]) -> None:
+    @property
+    def rejected(self) -> AbstractSet[str]: ...
+    @property
+    def own(self) -> Collection[str]: ...
+
+
+class AsSent(WrapperModel):
+    """A model whose requests lack the tools that its provider did not take, and have calls as the model made them.
+
+    In its answers a call through ``call_tool`` is one of the tool that it names, whole or streamed.
+    """
+
+    def __init__(self, wrapped: Model, tools: _OfStep) -> None:
         super().__init__(wrapped)
-        self._rejected = rejected
+        self._tools = tools
 
     def _kept(self, known: ModelRequestParameters) -> ModelRequestParameters:
-        return replace(known, function_tools=[tool for tool in known.function_tools if tool.name not in self._rejected])
+        if not (rejected := self._tools.rejected):
+            return known
+        return replace(known, function_tools=[tool for tool in known.function_tools if tool.name not in rejected])
 
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
@@ -121,7 +137,9 @@ class AsSent(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """Return the answer to a request as it is sent."""
-        return await super().request([*map(as_written, messages)], model_settings, self._kept(model_request_parameters))
+        sent = [*map(as_written, messages)]
+        response = await super().request(sent, model_settings, self._kept(model_request_parameters))
+        return named(response, self._tools.own)
 
     @asynccontextmanager
     async def request_stream(
@@ -135,4 +153,4 @@ class AsSent(WrapperModel):
         known = self._kept(model_request_parameters)
         sent = [*map(as_written, messages)]
         async with super().request_stream(sent, model_settings, known, run_context) as stream:
-            yield stream
+            yield name_calls(stream, self._tools.own)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
@@ -23,7 +23,6 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
-    ModelResponsePart,
     TextPart,
     ToolCallPart,
     ToolReturn,
@@ -46,14 +45,11 @@ from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 from pegboard.frameworks.pydantic_ai.approvals import call_approved, may_wait, take_decided, waited_for
 from pegboard.frameworks.pydantic_ai.messages import (
-    PASSED_CALLS,
     AnyContext,
-    arguments_in,
     defining,
     is_written,
     of_session,
     open_calls,
-    passed_in,
     result_of,
     text_of,
 )
@@ -74,7 +70,6 @@ from pegboard.frameworks.runs import (
 )
 from pegboard.ports.framework_runs import FRAMEWORK_RUN, FrameworkRun
 from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken
-from pegboard.wire.passed_on import passed_on
 
 T = TypeVar("T")
 
@@ -109,8 +104,8 @@ class SessionToolset(AbstractToolset[Any]):
         """Tools beside the list, while hooks of the agent are asked about them."""
         self.outputs: frozenset[str] = frozenset()
         """The names of the agent's output tools, which win."""
-        self.passes_on = False
-        """Whether the history has calls through ``call_tool``."""
+        self.own: frozenset[str] = frozenset()
+        """The names of the agent's own tools at this step."""
         self.cut = ""
         """Why the model's newest answer is not whole, or nothing."""
         self._name = name
@@ -182,7 +177,6 @@ class SessionToolset(AbstractToolset[Any]):
         if self._adapted:
             await self.with_session(self._report_adapted, ctx)
         if first:
-            self.passes_on = any(passed_in(message) for message in ctx.messages)
             self._joining = joining(self._surface, ctx, listed if reveals else (), beside)
         waiting = open_calls(ctx) - listed.keys()
         if not waiting:
@@ -272,25 +266,10 @@ class SessionToolset(AbstractToolset[Any]):
             kept.append(TextPart(f"\n\n{self._going.closing()}" if response.text else self._going.closing()))
         return replace(response, parts=kept)
 
-    def named(self, ctx: AnyContext, response: ModelResponse) -> ModelResponse:
-        """Return an answer whose calls through ``call_tool`` are those of the tools that they name.
-
-        So hooks, limits and approvals that go by a tool's name see that tool.
-        """
+    def note_own(self, ctx: AnyContext) -> None:
+        """Note which tools of a step are the agent's own, which no call reaches through the session."""
         known = (ctx.tool_manager.tools if ctx.tool_manager is not None else None) or {}
-        own = {name for name, tool in known.items() if tool.tool_def.toolset_id != self._name}
-        passed: dict[str, Any] = {}
-        parts: list[ModelResponsePart] = []
-        for part in response.parts:
-            one = passed_on(part.tool_name, arguments_in(part), own) if isinstance(part, ToolCallPart) else None
-            if one is None or not isinstance(part, ToolCallPart):
-                parts.append(part)
-                continue
-            passed[part.tool_call_id] = {**asdict(one), "args": part.args}
-            parts.append(replace(cast("Any", part), tool_name=one.name, args=one.arguments))
-        if not passed:
-            return response
-        return replace(response, parts=parts, metadata={**(response.metadata or {}), PASSED_CALLS: passed})
+        self.own = frozenset(name for name, tool in known.items() if tool.tool_def.toolset_id != self._name)
 
     async def bind_calls(self, ctx: AnyContext, response: ModelResponse) -> Mapping[str, str]:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9).

@@ -48,11 +48,19 @@ class CutReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
-    """What is answered as it stands, in no provider's form: the page of a proxy, half of a stream."""
+    """What is answered as it stands, in no provider's form: the page of a proxy, half of a stream.
+
+    Attributes:
+        body: the text.
+        content_type: its type.
+        status: the status of HTTP.
+        lost: whether the connection is lost behind the body, which says that there is more of it.
+    """
 
     body: str
     content_type: str = "application/json"
     status: int = 200
+    lost: bool = False
 
 
 ModelAnswer = str | Calls | ProviderRefusal | CutReply | RawReply

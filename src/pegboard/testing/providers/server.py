@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 from pegboard.testing.providers.anthropic_rules import anthropic_refusal
 from pegboard.testing.providers.chat_rules import chat_refusal
 from pegboard.testing.providers.gemini_rules import gemini_refusal
-from pegboard.testing.providers.replies import ModelAnswer, ProviderRefusal, form_of, response
+from pegboard.testing.providers.replies import ModelAnswer, ProviderRefusal, RawReply, form_of, response
 from pegboard.testing.providers.responses_rules import responses_refusal
 
 ScriptedModel = Callable[[Mapping[str, Any]], ModelAnswer]
@@ -68,12 +68,13 @@ class StrictProvider:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 headers = {key.lower(): value for key, value in self.headers.items()}
-                status, kind, data = provider.answer(self.path, headers, body)
+                status, kind, data, lost = provider.answer(self.path, headers, body)
                 self.send_response(status)
                 self.send_header("content-type", kind)
-                self.send_header("content-length", str(len(data)))
+                self.send_header("content-length", str(len(data) + lost))
                 self.end_headers()
                 self.wfile.write(data)
+                self.close_connection = self.close_connection or lost
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -88,8 +89,8 @@ class StrictProvider:
         self._thread.join()
         self._http.server_close()
 
-    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> tuple[int, str, bytes]:
-        """Return the status, type and body of the answer to a request, which is kept."""
+    def answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> tuple[int, str, bytes, bool]:
+        """Return the status, type and body of the answer to a request, which is kept; and whether its rest is lost."""
         form = form_of(path, body)
         with self._lock:
             self.bodies.append(body)
@@ -102,7 +103,7 @@ class StrictProvider:
             said = self._model(body) if refused is None else refused
             status, kind, data = response(path, body, said, number)
             self._ids |= {f"{beginning}_{number}" for beginning in ("resp", "msg")}
-        return status, kind, data
+        return status, kind, data, isinstance(said, RawReply) and said.lost
 
     def _refusal(self, form: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> ProviderRefusal | None:
         match form:
