@@ -113,8 +113,8 @@ async def test_over_http_a_server_of_one_client_asks_that_client(tmp_path: Path)
     server, people = Asking(tmp_path, ROOTS, instance="client"), [Person(), Person()]
     async with (
         way_in("http", server.config) as target,
-        connected_person(target, people[0]) as one,
-        connected_person(target, people[1]) as other,
+        connected_person(str(target), people[0]) as one,
+        connected_person(str(target), people[1]) as other,
     ):
         await one.call_tool("up__look", {})
         await until(lambda: people[0].asked == ["roots"])

@@ -13,8 +13,7 @@ import pytest
 from mcp_helpers import call, text
 from package_registry import Registry, registry, source_package, wheel
 
-from pegboard.core.model.specs import Confinement
-from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource

@@ -17,7 +17,6 @@ from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.board.resources import reads
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.resources.reach import ReachedServer, reached_servers
-from pegboard.board.resources.wanted_logins import saying_where
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.extensions import changes_nothing, has_method, with_addresses
@@ -61,7 +60,7 @@ async def ask(
         return await server.ask(snapshot.info.key, method, given, context)
 
     try:
-        async with saying_where(services, servers):
+        async with reads.saying_where(services, servers):
             result = await _answer(lists, snapshot, servers, method, params, asked)
     except PegboardError as error:
         reads.note(services, snapshot, "read", subject, failure_of(error), started)
