@@ -186,6 +186,105 @@ async def test_a_gateway_of_another_configuration_that_runs_already_demands_the_
         assert (await from_inside(board, running.base, {"a tool": asking()}))["a tool"] == "done: 401"
 
 
+LIVES_ON = """
+    import os, socket, time
+    if os.fork() == 0:
+        os.setsid()
+        for name in (0, 1, 2):
+            os.dup2(os.open(os.devnull, os.O_RDWR), name)
+        while not os.path.exists({end!r}):
+            time.sleep(0.02)
+        os._exit(0)
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Write a configuration of which nothing is confined."""
+    (folder := tmp_path / "other").mkdir()
+    (folder / "key_tools.py").write_text(KEYS)
+    (folder / "pegboard.yaml").write_text(OTHER)
+    return folder / "pegboard.yaml"
+
+
+async def answered(url: str, **more: str) -> int:
+    """Return the status of a request without a token."""
+    body, headers = modern_request("tools/list")
+    async with httpx2.AsyncClient() as http:
+        return (await http.post(url, json=body, headers=headers | more)).status_code
+
+
+async def test_another_gateway_demands_the_token_for_as_long_as_something_confined_runs(
+    config: Path, other: Path, tmp_path: Path
+) -> None:
+    """A7, G2: a child that lives on counts, and once it has ended a gateway without tokens is what it was."""
+    end = tmp_path / "inside" / "end"
+    async with gateway(other) as running:
+        async with Pegboard.open(config) as board:
+            assert await answered(running.url) == 200
+            await from_inside(board, running.base, {"lives on": LIVES_ON.format(end=str(end))})
+            assert await answered(running.url) == 401
+        assert await answered(running.url) == 401
+        async with gateway(other) as later:
+            assert await answered(later.url) == 401
+            end.write_text("")
+            async with asyncio.timeout(60):
+                while await answered(running.url) == 401:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+            assert await answered(later.url) == 200
+        assert token_file().exists()
+        async with Pegboard.open(config) as board:  # what is started later counts again, by the same token
+            assert (await from_inside(board, running.base, {"a tool": asking()}))["a tool"] == "done: 401"
+            assert await answered(running.url) == 401
+            assert await answered(running.url, Authorization=f"Bearer {token_file().read_text().strip()}") == 200
+
+
+async def test_no_confined_process_makes_itself_unseen(config: Path, other: Path) -> None:
+    """A7: not by times of the token, limits, another user, a name or a namespace, nor as one that nobody looks into."""
+    hides = f"""
+        import ctypes, os, resource
+        libc = ctypes.CDLL(None)
+        status = os.stat({str(token_file())!r})
+        os.utime({str(token_file())!r}, ns=(1, 1))
+        libc.prctl(4, 0, 0, 0, 0)
+        libc.prctl(15, b"[kworker]", 0, 0, 0)
+        for code in (lambda: resource.setrlimit(10, (1 << 40, 1 << 40)), lambda: os.setuid(65534), os.setsid):
+            try:
+                code()
+            except (OSError, ValueError):
+                pass
+        libc.unshare(0x10000000)
+        try:
+            resource.setrlimit(10, (1 << 40, 1 << 40))
+        except (OSError, ValueError):
+            pass
+    """
+    async with gateway(other) as running, Pegboard.open(config) as board:
+        assert await answered(running.url) == 200
+        attempts = {
+            "first": asking(),
+            "hides": hides,
+            "in a child": f"import os\nif os.fork() == 0:\n    os._exit(0)\n{asking()}",
+        }
+        found = await from_inside(board, running.base, attempts)  # the first one has imported all that a request needs
+        assert found["hides"].startswith("done")
+        assert found["in a child"] == "done: 401"
+        assert (await from_inside(board, running.base, {"later": asking()}))["later"] == "done: 401"
+
+
+async def test_what_reaches_other_ports_alone_makes_no_gateway_demand_a_token(tmp_path: Path, other: Path) -> None:
+    """A7, G2: the kernel keeps it from this one; one whose ports have that of the gateway is kept out by the token."""
+    config = written(tmp_path, ", network: [9]")
+    async with gateway(config) as own, gateway(other) as running, Pegboard.open(config) as board:
+        tried = await from_inside(board, running.base, {"a tool": asking(), "own": asking()})
+        assert all("refused" in how for how in tried.values()), tried
+        assert [await answered(each.url) for each in (own, running)] == [200, 200]
+        config = written(tmp_path, f", network: [{running.base.rpartition(':')[2]}]")
+        async with Pegboard.open(config) as reaching:
+            assert (await from_inside(reaching, running.base, {"a tool": asking()}))["a tool"] == "done: 401"
+            assert await answered(running.url) == 401
+
+
 async def test_an_edit_that_confines_something_demands_the_token_before_that_starts(tmp_path: Path) -> None:
     """A7: what is confined by an edit reaches the gateway that runs no more than any other."""
     config = written(tmp_path, ", network: none")

@@ -17,7 +17,7 @@ from pegboard.config.documents.document import display_path
 from pegboard.configuration_source import choose
 from pegboard.console.entry.running_consoles import PATIENCE, RunningConsole, running_consoles
 from pegboard.errors import PegboardError, UsageError
-from pegboard.support.user_token import token_file
+from pegboard.support.user_token import UserToken
 
 EXAMPLE = "pegboard console --no-browser"
 
@@ -40,12 +40,15 @@ def console(
         code = _code(chosen)
         url = chosen.url if code is None else f"{chosen.url}?code={code}"
         if as_json:
-            printer.document({**{k: v for k, v in asdict(chosen).items() if k != "secret"}, "url": url})
+            printer.document(
+                {**{k: v for k, v in asdict(chosen).items() if k not in ("secret", "hides_codes")}, "url": url}
+            )
             return DONE
         printer.say(url)
         if code is None:
             printer.note("Sign in with a token that has `console: true`.")
-        if not no_browser and code is not None and token_file().exists():
+        hidden = chosen.hides_codes or UserToken(chosen.port).demanded()
+        if not no_browser and code is not None and hidden:
             why = "what is confined could read its code in the command line of a browser"
             printer.note(f"pegboard: open the address yourself: {why}.")
         elif not no_browser and not _opened(url):

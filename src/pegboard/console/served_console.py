@@ -8,10 +8,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.running_consoles import RunningConsole
-from pegboard.support.user_token import token_file
+from pegboard.core.model.specs import any_reaches
+from pegboard.support.user_token import UserToken
 
 if TYPE_CHECKING:
     from pegboard.console.app import ConsoleApp
@@ -45,13 +47,14 @@ class ServedConsole:
         ``gateway`` is where the protocol is served. Where the file cannot be written, only the line says it.
         """
         url = gateway.removesuffix("/mcp") + PREFIXES[0]
+        hides_codes = self._hides_codes(url)
         with suppress(OSError):
-            running = self._running(url)
+            running = self._running(url, hides_codes=hides_codes)
             self.address = running.url
             self._file = running.save()
-        return f"Console: {url}{self._how()}"
+        return f"Console: {url}{self._how(hides_codes=hides_codes)}"
 
-    def _running(self, url: str) -> RunningConsole:
+    def _running(self, url: str, *, hides_codes: bool) -> RunningConsole:
         for anywhere, here in _ANYWHERE.items():
             url = url.replace(f"//{anywhere}:", f"//{here}:", 1)
         return RunningConsole(
@@ -60,10 +63,17 @@ class ServedConsole:
             pid=os.getpid(),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             secret=self._access.secret,
+            hides_codes=hides_codes,
         )
 
-    def _how(self) -> str:
-        if self._access.by_code and token_file().exists():  # what is confined may read where this line is kept
+    def _hides_codes(self, url: str) -> bool:
+        """Return whether something confined could use a code that it reads in an output or a command line."""
+        own = UserToken(urlsplit(url).port or 80)
+        reached = any_reaches((spec.confine for spec in self._board.configuration.specs.values()), own.port)
+        return own.demanded(by_itself=reached)
+
+    def _how(self, *, hides_codes: bool) -> str:
+        if self._access.by_code and hides_codes:  # what is confined may read where this line is kept
             return " (`pegboard console` opens it)"
         if self._access.by_code:
             return f"?code={self._access.codes.new()}"

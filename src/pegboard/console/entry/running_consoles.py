@@ -21,13 +21,17 @@ PATIENCE: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningConsole:
-    """A console that is served; whoever has the ``secret`` may ask it for a one-time code."""
+    """A console that is served; whoever has the ``secret`` may ask it for a one-time code.
+
+    ``hides_codes``: something that its gateway starts is confined, and could use a code that it reads somewhere.
+    """
 
     url: str
     configuration: str
     pid: int
     started_at: str
     secret: str = field(repr=False)
+    hides_codes: bool = False
 
     @property
     def port(self) -> int:
@@ -85,7 +89,8 @@ def _console(content: Any) -> RunningConsole | None:
             "started_at": str() as started_at,
             "secret": str() as secret,
         }:
-            return RunningConsole(url=url, configuration=configuration, pid=pid, started_at=started_at, secret=secret)
+            given = {"url": url, "configuration": configuration, "started_at": started_at, "secret": secret}
+            return RunningConsole(**given, pid=pid, hides_codes=content.get("hides_codes") is True)
         case _:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -31,6 +31,15 @@ class Confinement:
     if_possible: bool = False
     scripts: bool = False
     folder: str = ""
+
+    def reaches(self, port: int) -> bool:
+        """Return whether its process may connect to a port of this machine."""
+        return self.network is None or port in self.network
+
+
+def any_reaches(confinements: Iterable[Confinement | None], port: int) -> bool:
+    """Return whether one of the plugins that are confined may connect to a port of this machine."""
+    return any(each is not None and each.reaches(port) for each in confinements)
 
 
 CONFINE_DEFAULT: Final = Confinement()

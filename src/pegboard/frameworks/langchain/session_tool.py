@@ -51,7 +51,7 @@ def failure(message: ToolMessage, error: BaseException | None) -> Exception:
         error: what the tool's code raised, where that is known.
     """
     shown = _shown(error, message.text, ())
-    vars(shown)[_MESSAGE] = message
+    setattr(shown, _MESSAGE, message)
     return shown
 
 
@@ -75,7 +75,7 @@ def failed(error: BaseException) -> ToolMessage:
         )
         return message
     shown = _shown(error, message.text, (_ToolInvocationError,))
-    vars(shown)["message"] = message.content
+    shown.message = message.content  # type: ignore[attr-defined]
     raise shown from error
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.naming import label_problem
+from pegboard.core.model.specs import any_reaches
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
@@ -38,11 +39,14 @@ def require_tokens(board: BoardPort, host: str) -> None:
         )
 
 
-def demand_user_token(board: BoardPort, host: str) -> None:
-    """Make the token of the user where something that is confined has network, and the gateway has no other (A7)."""
-    configuration = board.configuration
-    confined = (spec.confine for spec in configuration.specs.values() if spec.confine is not None)
-    if configuration.tokens or not is_loopback(host) or all(confine.network == () for confine in confined):
+def starts_what_reaches(board: BoardPort, port: int) -> bool:
+    """Return whether a gateway has something confined in its configuration that could connect to its port."""
+    return any_reaches((spec.confine for spec in board.configuration.specs.values()), port)
+
+
+def demand_user_token(board: BoardPort, host: str, port: int) -> None:
+    """Make the token of the user where something that is confined reaches the gateway, which has no other (A7)."""
+    if board.configuration.tokens or not is_loopback(host) or not starts_what_reaches(board, port):
         return
     try:
         make_token()
@@ -100,9 +104,9 @@ class Authenticator:
         """Return the token of a request, or None where none are in use; raises ``Refusal``."""
         tokens = self.board.configuration.tokens
         if not tokens and is_loopback(self.host):
-            if self.user_token.admits(authorization):
+            if self.user_token.admits(authorization, lambda: starts_what_reaches(self.board, self.user_token.port)):
                 return None
-            where = f" The token is in {self.user_token.file}: something confined of this user has network."
+            where = f" The token is in {self.user_token.file}: something confined of this user has network, and runs."
             raise _unauthenticated(authorization, where)
         token = owner_of(authorization, tokens)
         if token is None:

@@ -33,6 +33,7 @@ from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.owners import owning_servers
 from pegboard.gateway.replicas.peers import among_replicas, require_address
 from pegboard.support.hosts import is_loopback
+from pegboard.support.user_token import UserToken
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App
@@ -136,14 +137,16 @@ async def _serving(
 ) -> AsyncGenerator[tuple[str, asyncio.Event, Drain]]:
     """Serve while the context lasts; yields the URL, what is set where the app cannot be loaded, and how to drain."""
     require_tokens(board, host)
-    demand_user_token(board, host)
     if (chosen := chosen_agent(board, agent)) is not None:
         open_sub_app(board.world, chosen, sub_app)
     with contextlib.closing(bind(host, port)) as listening:
-        url = url_of(host, listening.getsockname()[1])
+        bound_to = listening.getsockname()[1]
+        demand_user_token(board, host, bound_to)
+        url = url_of(host, bound_to)
         authenticator = Authenticator(
-            board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
-        )
+            board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app,
+            user_token=UserToken(bound_to),
+        )  # fmt: skip
         own = require_address(address) if address is not None else reached_at(url)
         async with among_replicas(board.services.store, own) as peers, owning_servers(board.services, peers) as owners:
             failed, drain = asyncio.Event(), Drain()

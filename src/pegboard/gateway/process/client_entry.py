@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pegboard.core.model.naming import some_of
+from pegboard.core.model.specs import any_reaches
 from pegboard.support.installed import lasting_command
 from pegboard.support.user_token import UserToken
 
@@ -28,10 +29,12 @@ def announce(
         "type": "http",
         "url": url if default else f"{url}/{quote(next(iter(others), ''), safe='')}",
     }
-    own = UserToken()
-    if board.configuration.tokens or own.demanded:
+    own = UserToken(urlsplit(url).port or 80)
+    reached = any_reaches((spec.confine for spec in board.configuration.specs.values()), own.port)
+    demanded = not board.configuration.tokens and own.demanded(by_itself=reached)
+    if board.configuration.tokens or demanded:
         remote["headers"] = {"Authorization": "Bearer <token>"}
-    if own.demanded and not board.configuration.tokens:
+    if demanded:
         why = "something confined of this user has network, and does not use the gateway itself"
         parts.append(f"Clients over HTTP need the token in {own.file}: {why}")
     parts += [

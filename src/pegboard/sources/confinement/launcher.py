@@ -2,7 +2,8 @@
 
 The standard library alone, and as little of it as will do: every start of a confined plugin waits for it. What is
 set here holds for the program and all that it starts, and nothing takes it back. POLICY is JSON: ``write``, ``read``,
-``list_only`` and ``devices`` are paths without links, ``network`` is null or a list of TCP ports.
+``list_only`` and ``devices`` are paths without links, ``network`` is null or a list of TCP ports, ``token`` a file that
+is touched where there is a network, so that gateways look who runs.
 
 Landlock rules files, TCP ports, signals; the filter on system calls rules the sockets that Landlock knows nothing of,
 what goes around either of them, and what a process may do to other processes of its user.
@@ -50,6 +51,7 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _SEQPACKET, _KIND = 1, 5, 0xF
+_HIGHEST_PORT, _FILE_LOCKS = 65535, 10
 _FAST_OPEN: Final = 0x20000000
 
 
@@ -131,6 +133,8 @@ def confine(policy: dict[str, Any]) -> None:
     if libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _failure("no_new_privs")
     _drop_capabilities(libc)
+    if policy["network"] != []:
+        _mark(libc, policy)
     _rule_files_and_ports(policy)
     steps = _steps(machine, policy["network"])
     code = b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -155,6 +159,17 @@ def _drop_capabilities(libc: Any) -> None:
     kept = [word & (low if index < 3 else high) for index, word in enumerate(struct.unpack("=6I", held.raw))]
     if libc.capset(header, struct.pack("=6I", *kept)) != 0:
         raise _failure("capset")
+
+
+def _mark(libc: Any, policy: dict[str, Any]) -> None:
+    """Let gateways see that this process could reach them: by a limit that means nothing else, and no one can raise.
+
+    It is what is left of the ports above the highest one that it reaches. The file is touched once that is so.
+    """
+    left = _HIGHEST_PORT - max(policy["network"] or [_HIGHEST_PORT])
+    if libc.setrlimit(_FILE_LOCKS, struct.pack("@2L", left, left)) != 0:
+        raise _failure("setrlimit")
+    os.utime(policy["token"])
 
 
 def _rule_files_and_ports(policy: dict[str, Any]) -> None:

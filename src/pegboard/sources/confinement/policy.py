@@ -19,7 +19,8 @@ class ConfinementPolicy:
     ``write`` can be read, changed and run, ``read`` read and run; the entries of ``list_only`` can be listed, nothing
     else. ``split_folders`` hold files of Pegboard's own: each of their other entries is granted separately, and nothing
     new can be made directly in them. ``refused_paths`` were asked for and are not granted. ``caches`` and ``temporary``
-    are folders of the process's own, ``temporary`` for this one start.
+    are folders of the process's own, ``temporary`` for this one start. ``token`` is the file that tells the gateways of
+    the user of each start with network.
     """
 
     write: tuple[str, ...]
@@ -31,6 +32,7 @@ class ConfinementPolicy:
     refused_paths: tuple[str, ...] = ()
     caches: str = ""
     temporary: str = ""
+    token: str = ""
 
     def text(self) -> str:
         """Return the policy as the argument of the launcher; raises ``ToolUnavailableError`` where it is too long."""
@@ -40,6 +42,7 @@ class ConfinementPolicy:
             "list_only": self.list_only,
             "devices": self.devices,
             "network": self.network,
+            "token": self.token,
         }
         text = json.dumps(found)
         if len(text) <= _LONGEST:

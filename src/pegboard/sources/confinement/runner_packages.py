@@ -57,7 +57,7 @@ class InstalledProgram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Installation:
+class _PackageInstallation:
     """One request for packages, and how the programs that install them are run.
 
     ``limit`` is how many seconds an installation may take, ``scripts`` whether code of the packages may run in it.
@@ -106,7 +106,7 @@ def installed_program(
     asked = runner_command(command, args)
     if asked is None:
         return None
-    one = _Installation(asked=asked, env=env, scripts=scripts, limit=limit, name=name)
+    one = _PackageInstallation(asked=asked, env=env, scripts=scripts, limit=limit, name=name)
     found = None if resolve and not asked.pinned else _resolved(one)
     if found is None:
         if not (asked.pinned or resolve):
@@ -125,14 +125,14 @@ def found_program(command: str, args: Sequence[str], *, scripts: bool = False) -
         asked = runner_command(command, args)
         if asked is None:
             return None
-        one = _Installation(asked=asked, env={}, scripts=scripts, limit=0, name="")
+        one = _PackageInstallation(asked=asked, env={}, scripts=scripts, limit=0, name="")
         found = _resolved(one)
         return None if found is None else _program(one, found)
     except ToolUnavailableError:
         return None
 
 
-def _resolved(one: _Installation) -> Path | None:
+def _resolved(one: _PackageInstallation) -> Path | None:
     """Return the folder that a request was resolved to, None where it is not whole."""
     try:
         folder = user_folders.packages().absolute() / str(json.loads(one.request.read_bytes())["folder"])
@@ -143,7 +143,7 @@ def _resolved(one: _Installation) -> Path | None:
     return folder if (folder / _DONE).is_file() else None
 
 
-def _install(one: _Installation) -> Path:
+def _install(one: _PackageInstallation) -> Path:
     """Look for the newest versions that are asked for, install them where they are not yet, and keep what was found."""
     top = user_folders.packages().absolute()
     (top / _REQUESTS).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -187,12 +187,12 @@ def _alone(request: Path) -> Generator[None]:
 # -- Node ------------------------------------------------------------------------------------------
 
 
-def _npm(one: _Installation, folder: Path, *words: str) -> None:
+def _npm(one: _PackageInstallation, folder: Path, *words: str) -> None:
     scripts = f"--ignore-scripts={'false' if one.scripts else 'true'}"
     _run(one, "npm", [*words, *_QUIET, scripts, "--package-lock=true", *one.asked.options], folder)
 
 
-def _resolve_npm(one: _Installation, staging: Path) -> tuple[str, str]:
+def _resolve_npm(one: _PackageInstallation, staging: Path) -> tuple[str, str]:
     """Write the lock file of a request; return the name and version of the package whose program is started."""
     (staging / "package.json").write_text('{"name": "packages", "private": true}\n', encoding="utf-8")
     fresh = () if one.asked.pinned else ("--prefer-online",)
@@ -203,7 +203,7 @@ def _resolve_npm(one: _Installation, staging: Path) -> tuple[str, str]:
     return name, str(locked.get(f"node_modules/{name}", {}).get("version", "0"))
 
 
-def _install_npm(one: _Installation, staging: Path, folder: Path) -> None:
+def _install_npm(one: _PackageInstallation, staging: Path, folder: Path) -> None:
     folder.mkdir(mode=0o700)
     for file in ("package.json", _LOCK["npm"]):
         shutil.copy(staging / file, folder / file)
@@ -213,7 +213,7 @@ def _install_npm(one: _Installation, staging: Path, folder: Path) -> None:
 # -- Python ----------------------------------------------------------------------------------------
 
 
-def _resolve_uv(one: _Installation, staging: Path) -> tuple[str, str]:
+def _resolve_uv(one: _PackageInstallation, staging: Path) -> tuple[str, str]:
     """Write the requirements of a request with their digests; return name and version of the first package."""
     asked = staging / "asked.txt"
     asked.write_text("".join(f"{each}\n" for each in one.asked.packages), encoding="utf-8")
@@ -230,7 +230,7 @@ def _resolve_uv(one: _Installation, staging: Path) -> tuple[str, str]:
     return name, found.get(name, "0")
 
 
-def _install_uv(one: _Installation, staging: Path, folder: Path) -> None:
+def _install_uv(one: _PackageInstallation, staging: Path, folder: Path) -> None:
     options = list(zip(one.asked.options[::2], one.asked.options[1::2], strict=True))
     python = next((value for option, value in options if option == "--python"), "")
     by = ("--python", python) if python else ()
@@ -241,7 +241,7 @@ def _install_uv(one: _Installation, staging: Path, folder: Path) -> None:
     _run(one, "uv", ["pip", "sync", "--quiet", *into, *_no_build(one), *given, str(lock)], staging)
 
 
-def _no_build(one: _Installation) -> list[str]:
+def _no_build(one: _PackageInstallation) -> list[str]:
     return [] if one.scripts else ["--no-build"]
 
 
@@ -252,7 +252,7 @@ def _normal(name: str) -> str:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _run(one: _Installation, program: str, words: Sequence[str], folder: Path) -> None:
+def _run(one: _PackageInstallation, program: str, words: Sequence[str], folder: Path) -> None:
     """Run a program that installs; raises ``ToolUnavailableError`` with what it says where it fails."""
     named = ", ".join(one.asked.packages)
     found = shutil.which(program, path=one.env.get("PATH"))
@@ -285,7 +285,7 @@ def _run(one: _Installation, program: str, words: Sequence[str], folder: Path) -
         raise _failed(one, program, printed.decode(errors="replace"))
 
 
-def _failed(one: _Installation, program: str, printed: str) -> ToolUnavailableError:
+def _failed(one: _PackageInstallation, program: str, printed: str) -> ToolUnavailableError:
     lines = (_PREFIX.sub("", line) for line in printed.splitlines() if not _NOISE.match(line))
     said = [line.strip() for line in lines if line.strip() and not line.startswith("    at ")]
     reason = " ".join(said[:_MOST_SAID])[:_LONGEST_REASON].strip().rstrip(".") or "it says nothing"
@@ -299,7 +299,7 @@ def _failed(one: _Installation, program: str, printed: str) -> ToolUnavailableEr
     )
 
 
-def _program(one: _Installation, folder: Path) -> InstalledProgram:
+def _program(one: _PackageInstallation, folder: Path) -> InstalledProgram:
     """Return the program of a request in a folder of packages."""
     try:
         version = str(json.loads((folder / _DONE).read_bytes())["version"])
@@ -318,7 +318,7 @@ def _program(one: _Installation, folder: Path) -> InstalledProgram:
     return InstalledProgram(command=str(path), args=one.asked.args, folder=str(folder), version=version)
 
 
-def _programs(one: _Installation, folder: Path) -> dict[str, Path]:
+def _programs(one: _PackageInstallation, folder: Path) -> dict[str, Path]:
     place = folder / "node_modules" / ".bin" if one.asked.installer == "npm" else folder / "bin"
     try:
         found = sorted(place.iterdir())
@@ -327,7 +327,7 @@ def _programs(one: _Installation, folder: Path) -> dict[str, Path]:
     return {file.name: file for file in found if file.exists() and not _NO_PROGRAMS.fullmatch(file.name)}
 
 
-def _only(one: _Installation, folder: Path, programs: Mapping[str, Path]) -> Path | None:
+def _only(one: _PackageInstallation, folder: Path, programs: Mapping[str, Path]) -> Path | None:
     """Return the program that npx starts of a package: its only one, else the one with the name of the package."""
     try:
         name = one.asked.name or json.loads((folder / _DONE).read_bytes())["name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import Confinement, ServerSpec
@@ -91,8 +91,7 @@ def confined_launch(
     args, reads = spec.args, spec.reads
     if program is not None:
         command, args, reads = program.command, program.args, (*reads, program.folder)
-    if confinement.network != ():
-        _keep_from_gateways()
+    token = _kept_from_gateways() if confinement.network != () else ""
     temporary = made_temporary(spec.name)
     try:
         own = launches.own_paths()
@@ -107,6 +106,7 @@ def confined_launch(
             reads=reads,
             temporary=temporary,
         )
+        policy = replace(policy, token=token)
         command, args, env = confined_command(command, args, env, policy, cwd=spec.cwd)
     except BaseException:
         removed(temporary)
@@ -133,10 +133,10 @@ def package_program(
     )
 
 
-def _keep_from_gateways() -> None:
-    """Let no gateway of this user be used without a token, before a process starts that could use one."""
+def _kept_from_gateways() -> str:
+    """Return the file of the token that gateways of this user demand while a process runs that could use one."""
     try:
-        make_token()
+        return str(make_token())
     except OSError as error:
         raise ToolUnavailableError(
             f"it is confined and has network, and the token that keeps it out of the gateway cannot be made: {error}",
