@@ -94,7 +94,8 @@ def keep(durable: str) -> None:
         return run(command, (*options, "--no-sync") if command == "initdb" else options, **how)
 
     packaged.__dict__["pgexec"] = without_waiting
-    folder = Path(tempfile.mkdtemp(prefix="pegboard-pg-"))
+    # In memory where the tests write there: four servers of 60 MB wait for a busy disk at their start and at their end.
+    folder = Path(tempfile.mkdtemp(prefix="pegboard-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     try:
         server = packaged.get_server(folder / "data", cleanup_mode=None, start=False)
         with server._lock:  # noqa: SLF001 - two of a run begin at once

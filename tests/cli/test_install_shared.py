@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from command_support import Run, command_of, put, servers_in
-from test_install_starts import PROMPTING, began, program, programs, running
+from test_install_starts import PROMPTING, all_ended, began, program, programs, running
 
 from pegboard.config.client_files.known import CLIENTS
 
@@ -235,22 +235,27 @@ def test_permission_rules_of_claude_code_are_named_with_what_they_become(run: Ru
 
 # -- started ---------------------------------------------------------------------------------------
 
+NOTED = "(began.parent / 'asked').touch()\n"
+"""What a server does once it was asked something: whoever started it knows its process then."""
+
 
 def test_nothing_that_was_started_outlives_an_installation_that_is_killed(folder: Path, programs: Path) -> None:
     """Also what does not end with its input."""
-    deaf = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{PROMPTING}"
+    asked = programs / "asked"
+    deaf = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); sys.stdin.readline()\n{NOTED}{PROMPTING}"
     put(str(CURSOR), json.dumps({"mcpServers": {"deaf": {"command": program(programs, "deaf", deaf)}}}))
     before = CURSOR.read_bytes()
     command = [sys.executable, "-m", "pegboard", "init", "--install", "cursor"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
     deadline = time.monotonic() + 60
-    while not began(programs) and time.monotonic() < deadline:
+    while not asked.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     process.kill()
     process.stderr.read()  # it ends with the last process that has it: the watch, and the server
     process.wait()
-    assert (len(began(programs)), running(programs), CURSOR.read_bytes()) == (1, [], before)
+    assert all_ended(programs)
+    assert (len(began(programs)), CURSOR.read_bytes()) == (1, before)
     assert not CONFIG.exists()
 
 

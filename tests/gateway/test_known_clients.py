@@ -77,8 +77,15 @@ async def test_the_command_shows_the_list_that_a_client_gets(
     assert (own["agent"], [tool["name"] for tool in own["tools"]]) == ("other", ["git__git_log"])
 
 
-@pytest.mark.parametrize(("era", "transport"), [(MODERN, "http"), (HANDSHAKE, "http"), (HANDSHAKE, "stdio")])
-@pytest.mark.parametrize("declared", ["cursor-vscode", "claude-code", "my own"])
+@pytest.mark.parametrize(
+    ("declared", "era", "transport"),
+    [
+        ("cursor-vscode", MODERN, "http"),
+        ("cursor-vscode", HANDSHAKE, "stdio"),
+        ("claude-code", HANDSHAKE, "http"),
+        ("my own", HANDSHAKE, "stdio"),
+    ],
+)
 async def test_what_was_saved_is_against_what_the_client_would_have_sent(
     tmp_path: Path, declared: str, era: str, transport: str
 ) -> None:

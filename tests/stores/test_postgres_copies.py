@@ -1,5 +1,6 @@
 """A database copied out and put in: every record, in one reading, all or nothing, from and to a file as well."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -20,6 +21,7 @@ from pegboard.ports.store_copies import CopiedRecord
 from pegboard.stores.sql import PostgresStore, SqliteStore
 from pegboard.stores.sql.copies import KINDS
 from pegboard.stores.sql.postgres_copies import PostgresCopies
+from pegboard.stores.sql.schema import TABLES
 from pegboard.stores.sql.sqlite_copies import SqliteCopies
 from pegboard.support.installed import install_line
 from postgres_server import PostgresServer
@@ -197,3 +199,27 @@ async def test_a_server_that_is_not_reached_is_said(url: str) -> None:
     with pytest.raises(StoreError) as caught:
         await PostgresCopies(away).check()
     assert caught.value.code == "store_unavailable"
+
+
+@pytest.mark.parametrize("first", ["rekey", "import"])
+async def test_s2_what_the_server_undoes_for_the_sake_of_another_writer_is_tried_again(
+    postgres: PostgresServer, url: str, first: str
+) -> None:
+    """S2, G11: a writer that has one table wants another, which is held: the server ends the waiting of one of both."""
+    store = PostgresStore(url)
+    await store.open()
+    await store.aclose()
+    copies, schema = PostgresCopies(url), url.rpartition("schema=")[2]
+    lines = await copied(copies)
+    early, late = ([f"{schema}.{name}" for name in TABLES][at] for at in (0, -1))
+    async with await psycopg.AsyncConnection.connect(postgres.conninfo) as other:
+        await other.execute("SET deadlock_timeout = '60s'")  # the server ends what looks first
+        await other.execute(f"LOCK TABLE {late} IN ROW EXCLUSIVE MODE".encode())
+        started = asyncio.create_task(copies.rekey() if first == "rekey" else put_in(copies, lines))
+        query = f"SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '{late}'::regclass"
+        async with asyncio.timeout(30):
+            while not await asyncio.to_thread(rows, postgres, url, query):
+                await asyncio.sleep(0.01)
+            await other.execute(f"LOCK TABLE {early} IN ROW EXCLUSIVE MODE".encode())
+            await other.commit()
+            await started

@@ -241,8 +241,11 @@ class ScriptedClient:
     async def _opening(self) -> JsonObject:
         client = self._client
         if client.protocol_version == MODERN:
-            found = await client.session.send_discover(MODERN)
-            capabilities, instructions = found["capabilities"], found.get("instructions")
+            import mcp_types as types
+
+            # As any other request: the client's own way of asking this gives up on a cold start after ten seconds.
+            found = await client.session.send_request(types.DiscoverRequest(), types.DiscoverResult)
+            capabilities, instructions = _wire(found.capabilities), found.instructions
         else:
             capabilities, instructions = _wire(client.server_capabilities), client.instructions
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -11,9 +12,10 @@ from pegboard.stores.sql.copies import SqlCopies
 from pegboard.stores.sql.database import Row
 from pegboard.stores.sql.notifications import PostgresConnection
 from pegboard.stores.sql.postgres_database import PostgresDatabase, with_rows
-from pegboard.stores.sql.refusals import explained, require_packages
+from pegboard.stores.sql.refusals import explained, require_packages, runs_again
 from pegboard.stores.sql.schema import TABLES
 from pegboard.stores.sql.sealing_keys import SealingKeys
+from pegboard.support.backoff import Backoff
 
 AT_ONCE: Final = 500
 """How many rows make a batch."""
@@ -62,10 +64,23 @@ class PostgresCopyConnection:
         await self.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     async def begin_writing(self) -> None:
-        """Begin a transaction while no other writes."""
-        await self.rows("BEGIN")
-        await self.rows("SET LOCAL lock_timeout = '30s'")
-        await self.rows(f"LOCK TABLE {', '.join(f'main.{name}' for name in TABLES)} IN EXCLUSIVE MODE")
+        """Begin a transaction while no other writes; again where it was undone for the sake of one that did."""
+        import psycopg
+
+        deadline = time.monotonic() + PATIENCE
+        backoff = Backoff(first=0.01, longest=0.5, jitter=0.5)
+        while True:
+            await self.rows("BEGIN")
+            await self.rows(f"SET LOCAL lock_timeout = '{PATIENCE:g}s'")
+            try:
+                await self.rows(f"LOCK TABLE {', '.join(f'main.{name}' for name in TABLES)} IN EXCLUSIVE MODE")
+            except psycopg.Error as error:
+                if not runs_again(error) or time.monotonic() >= deadline:
+                    raise
+                await self.rows("ROLLBACK")
+                await backoff.wait()
+            else:
+                return
 
     async def commit(self) -> None:
         """End the transaction."""
