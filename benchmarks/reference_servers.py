@@ -55,6 +55,9 @@ WHO = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
 ERAS = ("legacy", "2026-07-28")
 """The eras of the clients, as the SDK calls them; a server is asked by itself in the older, which all know."""
 
+LATEST = 60.0
+"""How long the tools of a server are waited for, in seconds."""
+
 Call = tuple[str, dict[str, Any]]
 """A tool, and its arguments; ``{project}`` and ``{port}`` in a text are filled in."""
 
@@ -296,7 +299,7 @@ async def answers(
     with open(os.devnull, "w") as nowhere:  # noqa: ASYNC230, PTH123 - it is open as long as the server runs
         transport = stdio_client(parameters, errlog=nowhere)
         async with Client(transport, mode=era, list_roots_callback=roots) as client:
-            tools = (await _said(client.list_tools()))["tools"]
+            tools = await _tools(client, {tool["name"] for tool in itself["tools/list"]} if itself else set())
             known = {tool["name"] for tool in (itself["tools/list"] if itself else tools)}
             found["tools/list"] = sorted((t for t in tools if t["name"] in known), key=lambda tool: tool["name"])
             offered = client.server_capabilities
@@ -308,6 +311,16 @@ async def answers(
                 given = _filled(arguments, project=project, port=port)
                 found[f"tools/call {at} {tool}"] = await _said(client.call_tool(tool, given))
     return json.loads(_plain(json.dumps(found), project, port))
+
+
+async def _tools(client: Any, known: set[str]) -> list[dict[str, Any]]:
+    """Return the tools that are listed, once they are those that are known: a first list goes without a slow server."""
+    began = time.monotonic()
+    while True:
+        tools = (await _said(client.list_tools(cache_mode="refresh")))["tools"]
+        if known <= {tool["name"] for tool in tools} or time.monotonic() - began > LATEST:
+            return tools
+        await asyncio.sleep(0.1)
 
 
 async def _prompts(client: Any) -> dict[str, Any]:
