@@ -159,3 +159,25 @@ def test_any_text_is_read(text: str, schema: dict[str, object]) -> None:
     for finding in read_definition(tool, others=OTHERS):
         assert finding.excerpt.isprintable()
         assert finding.place.isprintable()
+
+
+LIKE_OTHERS = (
+    *("send_mail", "send-mail", "sendMail", "send_mails", "send_mai1", "s\u0435nd_mail", "mail__send_mail"),
+    *("mail_send_mail", "create_notes", "se\u0430rch", "search\u200b"),
+)
+
+
+@pytest.mark.parametrize("name", LIKE_OTHERS, ids=ascii)
+def test_a_tool_that_is_named_like_one_of_another_server_is_reported(name: str) -> None:
+    """A4: the same name, another spelling of it, letters that look the same, with the server in front."""
+    others = OtherNames.of({"mail": ["mail__send_mail", "mail__search"], "notes": ["create_note"]}, own=["sums", name])
+    first = read_definition(Tool(plugin="sums", name=name), others=others)[0]
+    assert (first.code, first.place) == ("other_tool", "/name:0")
+    assert first.text.startswith("is named like tool ")
+
+
+@pytest.mark.parametrize("name", ["search", "research", "mail", "send", "make_note", "send_mail_merge"])
+def test_a_plain_word_and_a_name_of_its_own_are_not_reported(name: str) -> None:
+    """A4: several servers search."""
+    others = OtherNames.of({"mail": ["send_mail", "search"], "notes": ["create_note"]}, own=["sums", name])
+    assert read_definition(Tool(plugin="sums", name=name), others=others) == ()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from typing import Final
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.support.visible_text import visible, without_long_runs
+from pegboard.support.visible_text import UNSEEN, visible, without_long_runs
 
 LIMIT: Final = 8_000
 """How many characters a diff has at most."""
 _CONTEXT: Final = 3
 _MOST_COMPARED: Final = 1_000
 """How many lines are compared one by one: the time grows with their square."""
-_BLANKS: Final = re.compile(r"(?!^)(?:\\[bfnrt]|\\u00[01].|\s){20,}")
-"""Many blanks, or control characters as JSON writes them: text may stand behind them. Indentation is none of them."""
+_BLANKS: Final = re.compile(rf"(?!^)(?:\\[bfnrt]|\\u00[01].|\s|[{UNSEEN}]){{20,}}")
+"""Many blanks and what nobody sees, or control characters as JSON writes them: text may stand behind them. Indentation
+is none of them."""
 _PIECE: Final = re.compile(rf"{_BLANKS.pattern}|.{{0,79}}?(?:[.!?] |\\n)|.{{80,159}}? |.{{1,160}}")
 """A part of a long line: a sentence, or some words."""
 
@@ -59,13 +60,21 @@ def _count_shared(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    room, shown = LIMIT - 40, list[str]()
+    """Return lines as they can be seen; of too many the first and the last: text may stand at the end of many."""
+    found = list(_fitting(lines, LIMIT))
+    if len(found) == len(lines):
+        return "\n".join(found)
+    first = list(_fitting(lines, LIMIT // 2 - 40))
+    last = [*_fitting(lines[: len(first) - 1 : -1], LIMIT // 2)][::-1]
+    return "\n".join([*first, f"… {len(lines) - len(first) - len(last):,} more lines …", *last])
+
+
+def _fitting(lines: Iterable[str], room: int) -> Iterator[str]:
     for line in (f"{line[:1]}{_seen(line[1:])}" for line in lines):
         room -= len(line) + 1
         if room < 0:
-            return "\n".join([*shown, f"… {len(lines) - len(shown):,} more lines"])
-        shown.append(line)
-    return "\n".join(shown)
+            return
+        yield line
 
 
 def _seen(line: str) -> str:
