@@ -1,5 +1,6 @@
 """What the shared tests need of a framework: a driver that builds its agent and reports what the model got."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -167,3 +168,17 @@ async def in_turn(driver: Driver, talk: Talk, *steps: Answer) -> list[ModelCall]
         return list((await talk.run("Go on.", *steps)).calls)
     runs = [await talk.run("Go on.", step) for step in (*steps, "done")]
     return [ran.calls[0] for ran in runs]
+
+
+def parts(body: Mapping[str, Any]) -> list[Any]:
+    """Return the history of a request, in any form."""
+    return list(body.get("messages") or body["input"])
+
+
+def definitions_of(name: str, body: Mapping[str, Any]) -> int:
+    """Return how often a request shows a model how to call a tool."""
+    shown = [tool for tool in body.get("tools", ()) if not tool.get("defer_loading")]
+    text = json.dumps([shown, parts(body)]).replace("\\", "")
+    named = (f'"name": "{name}"', f'"name":"{name}"', f'"tool_name": "{name}"')
+    calls = text.count(f'"name": "{name}", "input"')
+    return sum(map(text.count, named)) - calls

@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
-from agents import Agent, OpenAIResponsesModel, RunContextWrapper, Runner, RunState, Usage, set_tracing_disabled
+from agents import (
+    Agent,
+    Model,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunContextWrapper,
+    Runner,
+    RunState,
+    Usage,
+    set_tracing_disabled,
+)
 from agents.testing import ModelCall as Request
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from framework_drivers import Call, Final, Form, ModelCall, Ran, Script, Step, Wish
@@ -64,7 +74,7 @@ class OpenAIAgentsTalk:
     ) -> None:
         self._model = ScriptedModel(default_usage=Usage(requests=1))
         self._deps = deps
-        model = self._model if url is None else gpt(url)
+        model = self._model if url is None else model_of_form("responses", url)
         self.agent = equip(Agent(name="Talker", model=model, output_type=Counted if structured else None), session)
         self.items: list[Any] = []
         self._state: Any = None
@@ -112,8 +122,10 @@ class OpenAIAgentsTalk:
         return Ran(calls=calls, answer=str(result.final_output), requests=requests)
 
 
-def gpt(url: str) -> OpenAIResponsesModel:
-    return OpenAIResponsesModel("gpt-5.4", AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
+def model_of_form(form: str, url: str) -> Model:
+    """Return the SDK's own model of OpenAI, over Responses or Chat Completions."""
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    return (OpenAIResponsesModel if form == "responses" else OpenAIChatCompletionsModel)("gpt-5.4", client)
 
 
 def scripted(script: Script) -> ScriptedModel:

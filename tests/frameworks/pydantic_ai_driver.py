@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from framework_drivers import Call, Final, Form, ModelCall, Ran, Script, Step, Wish
+from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import (
@@ -22,7 +23,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from pegboard import Pegboard, Session
@@ -85,7 +88,7 @@ class PydanticTalk:
             if isinstance(part, ToolCallPart)
         ]
         self.agent: Agent[Any, Any] = Agent(
-            scripted(lambda: self._script) if url is None else claude(url),
+            scripted(lambda: self._script) if url is None else model_of_form("anthropic", url),
             output_type=[Counted if structured else str, DeferredToolRequests],
             capabilities=[SessionTools(session)],
         )
@@ -126,8 +129,13 @@ class PydanticTalk:
         return Ran(calls=calls, answer=output, requests=requests)
 
 
-def claude(url: str) -> Model:
-    return AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(base_url=url, api_key="none"))
+def model_of_form(form: str, url: str, *, claude: str = "claude-sonnet-4-5") -> Model:
+    """Return the framework's own model of a provider: Anthropic's, or OpenAI's over Responses or Chat Completions."""
+    if form == "anthropic":
+        return AnthropicModel(claude, provider=AnthropicProvider(base_url=url, api_key="none"))
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    kind: Any = OpenAIResponsesModel if form == "responses" else OpenAIChatModel
+    return kind("gpt-5.4", provider=OpenAIProvider(openai_client=client))
 
 
 def scripted(script: Callable[[], Script]) -> FunctionModel:

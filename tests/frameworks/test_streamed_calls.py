@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from agents import Agent as OpenAIAgent
-from agents import Model, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
-from openai import AsyncOpenAI
+from agents import Runner, function_tool
+from openai_agents_driver import model_of_form as openai_model
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
@@ -19,13 +19,8 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
 )
-from pydantic_ai.models import Model as PydanticModel
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.models.openai import OpenAIResponsesModel as PydanticResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai_driver import model_of_form as pydantic_model
 
 from pegboard import Host, Pegboard, Session
 from pegboard.frameworks.openai_agents import equip
@@ -66,11 +61,6 @@ def paid() -> list[int]:
 
 def through(amount: int, **more: Any) -> tuple[str, Any]:
     return "call_tool", {"name": "pay", "arguments": {"amount": amount}, **more}
-
-
-def openai_model(form: str, url: str) -> Model:
-    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-    return (OpenAIResponsesModel if form == "responses" else OpenAIChatCompletionsModel)("gpt-5.4", client)
 
 
 async def raw_events(agent: Any, message: str = "Pay.") -> list[Any]:
@@ -183,14 +173,6 @@ async def test_text_beside_a_held_call_is_not_delayed(session: Session) -> None:
 
 
 # -- pydantic-ai
-
-
-def pydantic_model(form: str, url: str) -> PydanticModel:
-    if form == "anthropic":
-        return AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(base_url=url, api_key="none"))
-    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-    made: Any = PydanticResponsesModel if form == "responses" else OpenAIChatModel
-    return made("gpt-5.4", provider=OpenAIProvider(openai_client=client))
 
 
 async def part_events(agent: Agent[Any, Any], way: str) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agents.exceptions import ModelBehaviorError
-from framework_drivers import Driver
+from framework_drivers import Driver, definitions_of, parts
 from framework_tools import RAN
 from loop_talk import FORMS, Form, talk
 from openai import AsyncOpenAI
@@ -26,10 +26,6 @@ NEEDS = [
     ("notes", "note_add", {"text": "eggs"}, "note_add"),
 ]
 """What each turn needs: what is loaded, the tool that is called, its arguments, what has run then."""
-
-
-def parts(body: Mapping[str, Any]) -> list[Any]:
-    return list(body.get("messages") or body["input"])
 
 
 def listed(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -251,12 +247,3 @@ async def test_a_loop_defines_again_what_its_host_dropped(board: Pegboard, form:
 
     found = [definitions_of("note_add", body) for body in going.server.bodies]
     assert (going.server.refusals, found) == ([], [0, 1, 1, 1])
-
-
-def definitions_of(name: str, body: Mapping[str, Any]) -> int:
-    """Return how often a request shows a model how to call a tool."""
-    shown = [tool for tool in body.get("tools", ()) if not tool.get("defer_loading")]
-    text = json.dumps([shown, parts(body)]).replace("\\", "")
-    named = (f'"name": "{name}"', f'"name":"{name}"', f'"tool_name": "{name}"')
-    calls = text.count(f'"name": "{name}", "input"')
-    return sum(map(text.count, named)) - calls

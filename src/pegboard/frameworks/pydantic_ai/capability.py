@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ProcessHistory, WrapRunHandler
 from pydantic_ai.exceptions import (
     RetryModelRequest,
 )
@@ -32,6 +32,7 @@ from pegboard.frameworks.pydantic_ai.messages import (
 )
 from pegboard.frameworks.pydantic_ai.models import (
     AsSent,
+    cut_of,
     rejects_additions,
     without_additions,
     without_wrappers,
@@ -41,7 +42,6 @@ from pegboard.frameworks.pydantic_ai.wrapping import with_session_behind
 from pegboard.frameworks.runs import (
     AnySession,
 )
-from pegboard.wire.provider_forms import cut_by
 
 OpenSession = Callable[[AnyContext], Awaitable[AnySession]]
 
@@ -72,6 +72,10 @@ class SessionTools(AbstractCapability[Any]):
         session = self.session if isinstance(self.session, AnySession) else await self.session(ctx)
         return replace(self, session=session)
 
+    def get_ordering(self) -> CapabilityOrdering:
+        """Return where this one stands: it reads a history that others have shortened for the request."""
+        return CapabilityOrdering(wrapped_by=[ProcessHistory])
+
     def get_toolset(self) -> SessionToolset | None:
         """Return the tools where the framework is to hide them until the capability is loaded, else None."""
         return self._toolset if self.defer_loading else None
@@ -99,7 +103,7 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             await self._toolset.take_decisions(ctx)
             self._toolset.note_own(ctx)
-            self._toolset.join_history(ctx.messages[-1], request_context.messages[-1])
+            self._toolset.join_history(ctx, request_context.messages)
         request_context.model = self._plain.get(id(without_wrappers(request_context.model)), request_context.model)
         return request_context
 
@@ -142,7 +146,7 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             if not isinstance(without_wrappers(request_context.model), FunctionModel | TestModel):
                 self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
-            self._toolset.cut = cut_by(response.finish_reason)
+            self._toolset.cut = cut_of(request_context.model, response)
             response = self._toolset.settled(named(response, self._toolset.own), request_context)
             response = renamed(response, await self._toolset.bind_calls(ctx, response))
         return response

@@ -26,11 +26,13 @@ from pydantic_ai.settings import ModelSettings
 from pegboard.core.model.delivery import Host
 from pegboard.frameworks.pydantic_ai.messages import (
     AnyContext,
+    arguments_in,
     as_written,
     named,
 )
 from pegboard.frameworks.pydantic_ai.named_parts import name_calls
 from pegboard.wire.acceptable_schemas import SchemaProvider, provider_of
+from pegboard.wire.provider_forms import UNFINISHED, cut_by
 from pegboard.wire.rejections import rejection_of
 
 _FORMS: Final = {"AnthropicModel": "anthropic", "OpenAIResponsesModel": "responses", "OpenAIChatModel": "chat"}
@@ -83,6 +85,29 @@ def host_for_run(model: object, plain: Mapping[int, Model]) -> Host | None:
         return None
     reveals = all(_adds(one) and id(one) not in plain for one in known)
     return Host(delivery=("native", "result") if reveals else ("result",))
+
+
+def cut_of(model: object, response: ModelResponse) -> str:
+    """Return why an answer is not whole, so that none of its calls runs; else nothing.
+
+    A stream that breaks without an error has no reason for its end. Some servers of Chat Completions never give one, so
+    that there a call says it whose arguments are no JSON.
+
+    Args:
+        model: the model that has answered.
+        response: what it has answered.
+    """
+    if cut := cut_by(response.finish_reason):
+        return cut
+    bare = without_wrappers(model)
+    if not response.tool_calls or not isinstance(bare, Model) or isinstance(bare, FunctionModel | TestModel):
+        return ""
+    if _form_of(bare) in ("anthropic", "responses"):
+        whole = response.finish_reason is not None
+    else:
+        readable = all(arguments_in(call) is not None for call in response.tool_calls)
+        whole = readable or "finish_reason" in (response.provider_details or {})
+    return "" if whole else cut_by(UNFINISHED)
 
 
 def rejects_additions(model: object, error: Exception) -> TypeGuard[Model]:

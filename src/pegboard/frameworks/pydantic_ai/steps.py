@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai.messages import (
+    ModelMessage,
     ModelRequestPart,
     ModelResponse,
     ToolAvailabilityDeltaPart,
@@ -71,28 +72,43 @@ def _taken(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
     return [tool for tool in tools if tool.wire not in rejected] if rejected else tools
 
 
-def joining(
-    surface: Surface, ctx: AnyContext, listed: Collection[str], beside: Sequence[Tool]
-) -> list[ModelRequestPart]:
-    """Return what the first request of a run adds to the history: the tools that no list and no history has yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What is loaded at a step, of which the history says what no list does.
 
-    ``listed`` are those of which the history may reveal some, ``beside`` what is loaded and stands in no list.
+    Attributes:
+        surface: what the session gives to the step.
+        listed: the tools of which the history may reveal some.
+        beside: what is loaded and stands in no list.
+        reveals: whether the history is to reveal those of ``listed`` that are loaded: at the first step of a run, since
+            the framework reveals what joins later.
     """
-    anticipated = surface.anticipated if surface.ahead else ()
-    if not listed and not anticipated and not beside:
-        return []
-    if not listed:
-        known = all_defined_in((*ahead_before(ctx.messages), *defining(ctx.messages)))
-        calls = [call for one in ctx.messages if isinstance(one, ModelResponse) for call in one.tool_calls]
+
+    surface: Surface
+    listed: Collection[str]
+    beside: Sequence[Tool]
+    reveals: bool
+
+    def parts(self, ctx: AnyContext, messages: Sequence[ModelMessage]) -> list[ModelRequestPart]:
+        """Return what a request adds to its history: what is defined nowhere in it, as after it was shortened."""
+        if self.listed:
+            return self._revealed(ctx) if self.reveals else []
+        anticipated = self.surface.anticipated if self.surface.ahead else ()
+        if not anticipated and not self.beside:
+            return []
+        known = all_defined_in((*ahead_before(messages), *defining(messages)))
+        calls = [call for one in messages if isinstance(one, ModelResponse) for call in one.tool_calls]
         called = {tool_called(call.tool_name, arguments_in(call)) for call in calls}
         new = {one.wire: one for one in not_defined(anticipated, known)}
-        new |= {one.wire: one for one in not_defined(beside, known, called)}
+        new |= {one.wire: one for one in not_defined(self.beside, known, called)}
         ahead = definitions_ahead(new.values())
         return [UserPromptPart(ahead)] if ahead else []
-    leased = {entry.tool.id for entry in surface.tools if entry.because[0] in LEASED}
-    joined = (one.tool for one in surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
-    new = [tool.wire for tool in joined if tool.wire in listed and tool.wire not in ctx.discovered_tool_names]
-    return [ToolAvailabilityDeltaPart(tools_added=new)] if new else []
+
+    def _revealed(self, ctx: AnyContext) -> list[ModelRequestPart]:
+        leased = {entry.tool.id for entry in self.surface.tools if entry.because[0] in LEASED}
+        joined = (one.tool for one in self.surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
+        new = [tool.wire for tool in joined if tool.wire in self.listed and tool.wire not in ctx.discovered_tool_names]
+        return [ToolAvailabilityDeltaPart(tools_added=new)] if new else []
 
 
 def definition_of(tool: Tool, toolset: str | None) -> ToolDefinition:

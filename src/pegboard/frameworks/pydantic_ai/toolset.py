@@ -21,7 +21,6 @@ from pydantic_ai.messages import (
     InstructionPart,
     ModelMessage,
     ModelRequest,
-    ModelRequestPart,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -57,7 +56,7 @@ from pegboard.frameworks.pydantic_ai.models import (
     host_for_run,
     providers_of,
 )
-from pegboard.frameworks.pydantic_ai.steps import StepInputs, definition_of, definitions, joining, why_misnamed
+from pegboard.frameworks.pydantic_ai.steps import Joining, StepInputs, definition_of, definitions, why_misnamed
 from pegboard.frameworks.runs import (
     AnySession,
     Reported,
@@ -110,7 +109,7 @@ class SessionToolset(AbstractToolset[Any]):
         """Why the model's newest answer is not whole, or nothing."""
         self._name = name
         self._surface: Surface | None = None
-        self._joining: list[ModelRequestPart] = []
+        self._joining: Joining | None = None
         self._undecided = True
         self._going = Continuation(limit=limit)
         self._listed: dict[str, tuple[Tool, ToolsetTool[Any]]] = {}
@@ -176,8 +175,7 @@ class SessionToolset(AbstractToolset[Any]):
         listed = {tool.wire: self._given(tool, retries) for tool in tools}
         if self._adapted:
             await self.with_session(self._report_adapted, ctx)
-        if first:
-            self._joining = joining(self._surface, ctx, listed if reveals else (), beside)
+        self._joining = Joining(surface=self._surface, listed=listed if reveals else (), beside=beside, reveals=first)
         waiting = open_calls(ctx) - listed.keys()
         if not waiting:
             return listed
@@ -195,12 +193,19 @@ class SessionToolset(AbstractToolset[Any]):
         self.rejected.update(names)
         return bool(names)
 
-    def join_history(self, kept: ModelMessage, sent: ModelMessage) -> None:
-        """Put what is loaded ahead at the end of the history, where it changes nothing that is cached (S5, D4)."""
-        joining, self._joining = self._joining, []
-        for request in (kept,) if kept is sent else (kept, sent):
-            if joining and isinstance(request, ModelRequest):
-                request.parts = [*request.parts, *joining]
+    def join_history(self, ctx: AnyContext, sent: Sequence[ModelMessage]) -> None:
+        """Put what is loaded and no list and no history has at the end of the history, where no cache breaks (S5, D4).
+
+        Args:
+            ctx: the run's, with the history that is kept.
+            sent: the history as this request has it, once what shortens it has done so.
+        """
+        joining, self._joining = self._joining, None
+        new = joining.parts(ctx, sent) if joining is not None else ()
+        kept = ctx.messages[-1]
+        for request in (kept,) if kept is sent[-1] else (kept, sent[-1]):
+            if new and isinstance(request, ModelRequest):
+                request.parts = [*request.parts, *new]
 
     def _given(self, tool: Tool, retries: int) -> ToolsetTool[Any]:
         """Return a tool as the framework has it: the same object as long as its definition is the same."""
