@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -10,6 +10,7 @@ from pegboard.core.model.written_arguments import parsed_arguments
 from pegboard.wire.notes import is_note, note_marks, tagged
 from pegboard.wire.provider_forms import (
     PARSED,
+    UNFINISHED,
     HistoryChange,
     HistoryMark,
     Message,
@@ -65,13 +66,13 @@ class OpenAIChat:
         kept: dict[str, Any] = dict(without_added(message, _OF_REPLIES))
         if isinstance(message.get("audio"), Mapping) and "id" in message["audio"]:
             kept["audio"] = {"id": message["audio"]["id"]}
-        cut = cut_by(choices[0].get("finish_reason"))
+        calls = tuple(map(_call, written))
+        cut = cut_by(choices[0].get("finish_reason") or _broken(calls))
         if written:
             sent_back = [_sent_back(call, whole=not cut) for call in written]
             kept = {"content": None, **kept, "tool_calls": sent_back}
         text = texts_in(message.get("content")) or str(message.get("refusal") or "")
         empty = not written and not text
-        calls = tuple(map(_call, written))
         return Reply(messages=() if empty else ({"role": "assistant", **kept},), calls=calls, text=text, cut=cut)
 
     def text(self, text: str) -> list[Message]:
@@ -136,6 +137,11 @@ def _chosen(choice: ToolChoice | None) -> dict[str, Any]:
         return {"tool_choice": choice.mode}
     tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
     return {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}}
+
+
+def _broken(calls: Iterable[ModelCall]) -> str:
+    """Return whether a stream broke, of a reply that does not say why it ended, as some servers never do."""
+    return UNFINISHED if any(call.arguments is None for call in calls) else ""
 
 
 def _call(call: JsonObject) -> ModelCall:

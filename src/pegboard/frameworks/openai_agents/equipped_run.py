@@ -288,9 +288,9 @@ class EquippedRun:
         Raises:
             ModelBehaviorError: it is only half of one, which the SDK takes as whole.
         """
-        if self.ended_by == "":
-            raise ModelBehaviorError("The provider's stream ended in the middle of the answer. None of its calls ran.")
         response.output = response.output or self._done
+        if self.ended_by == "" and not all(map(_is_readable, response.output)):
+            raise ModelBehaviorError("The provider's stream ended in the middle of the answer. None of its calls ran.")
         self._done = []
         self.answered(request, response.output)
         again = self.asks_again()
@@ -404,6 +404,11 @@ class _ToolInvoker:
 def is_ours(tool: Any) -> bool:
     """Return whether a tool is one of a session."""
     return isinstance(tool, FunctionTool) and isinstance(tool.on_invoke_tool, _ToolInvoker)
+
+
+def _is_readable(item: Any) -> bool:
+    """Return whether an item of an answer is no call, or one with whole arguments."""
+    return item.type != "function_call" or runs.arguments_of(item.arguments) is not None
 
 
 def names_of_own(request: Mapping[str, Any]) -> set[str]:

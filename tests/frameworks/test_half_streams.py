@@ -1,0 +1,156 @@
+"""A provider's stream that breaks within a call: no call of it runs, the user reads one error, the next run works."""
+
+import contextlib
+import json
+from typing import Any
+
+import openai_agents_driver
+import pydantic_ai_driver
+import pytest
+from agents import Agent as OpenAIAgent
+from agents import Runner
+from framework_tools import RAN
+from loop_talk import CHAT, OLDER_ANTHROPIC, RESPONSES, Form, talk
+from pydantic_ai import Agent
+
+from pegboard import Pegboard, Session
+from pegboard.frameworks.openai_agents import equip
+from pegboard.frameworks.pydantic_ai import SessionTools
+from pegboard.testing import ModelAnswer, RawReply, ScriptedModel, StrictProvider
+
+WHOLE = json.dumps({"name": "note_add", "arguments": {"text": "eggs"}})
+CALLS = {
+    "half a call": [WHOLE[:-9]],
+    "a call, then half of one": [WHOLE, WHOLE[:-9]],
+    "a call without its end": [WHOLE],
+}
+"""What there is of the arguments of the calls, in order."""
+
+
+def streamed(form: str, calls: list[str]) -> str:
+    """Return what a provider has sent of an answer when its stream breaks."""
+    events: list[dict[str, Any]] = []
+    match form:
+        case "anthropic":
+            message: Any = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+                            "stop_reason": None, "stop_sequence": None,
+                            "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
+            events.append({"type": "message_start", "message": message})
+            for place, written in enumerate(calls):
+                block = {"type": "tool_use", "id": f"t{place}", "name": "call_tool", "input": {}}
+                delta = {"type": "input_json_delta", "partial_json": written}
+                events.append({"type": "content_block_start", "index": place, "content_block": block})
+                events.append({"type": "content_block_delta", "index": place, "delta": delta})
+                events += [{"type": "content_block_stop", "index": place}] if place < len(calls) - 1 else []
+        case "responses":
+            about: Any = {"id": "r", "object": "response", "created_at": 1, "status": "in_progress", "model": "m",
+                          "output": [], "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}  # fmt: skip
+            events.append({"type": "response.created", "response": about})
+            for place, written in enumerate(calls):
+                item = {"type": "function_call", "id": f"f{place}", "call_id": f"c{place}", "name": "call_tool"}
+                at = {"output_index": place, "item_id": f"f{place}"}
+                begun = {**item, "arguments": "", "status": "in_progress"}
+                events.append({"type": "response.output_item.added", "output_index": place, "item": begun})
+                events.append({"type": "response.function_call_arguments.delta", **at, "delta": written})
+                if place < len(calls) - 1:
+                    done = {**item, "arguments": written, "status": "completed"}
+                    events.append({"type": "response.output_item.done", "output_index": place, "item": done})
+            events = [{**one, "sequence_number": n} for n, one in enumerate(events)]
+        case _:
+            for place, written in enumerate(calls):
+                function = {"name": "call_tool", "arguments": written}
+                call = {"index": place, "id": f"c{place}", "type": "function", "function": function}
+                delta = {"role": "assistant", "tool_calls": [call]}
+                choice = {"index": 0, "finish_reason": None, "delta": delta}
+                events.append({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+                               "choices": [choice]})  # fmt: skip
+    return "".join(f"event: {one.get('type', '')}\ndata: {json.dumps(one)}\n\n" for one in events)
+
+
+def broken(form: str, calls: list[str], lost: bool) -> ScriptedModel:
+    """Return a model whose first answer breaks; then it answers "Done."."""
+    left: list[ModelAnswer] = [
+        RawReply(body=streamed(form, calls), content_type="text/event-stream", lost=lost),
+    ]
+    return lambda _: left.pop() if left else "Done."
+
+
+@pytest.fixture
+async def session(board: Pegboard) -> Session:
+    RAN.clear()
+    session = await board.session(agent="assistant", session_id="s")
+    await session.load("notes")
+    return session
+
+
+@pytest.fixture(params=["lost", "ended"])
+def lost(request: pytest.FixtureRequest) -> bool:
+    return request.param == "lost"
+
+
+@pytest.fixture(params=CALLS)
+def calls(request: pytest.FixtureRequest) -> list[str]:
+    return CALLS[request.param]
+
+
+def may_run(form: str, calls: list[str], lost: bool) -> bool:
+    """Return whether nothing tells that the stream broke: some servers of Chat Completions never say why one ends."""
+    return form == "chat" and not lost and calls == [WHOLE]
+
+
+@pytest.mark.parametrize("form", ["responses", "chat"])
+async def test_openai_agents_ends_the_run(session: Session, form: str, calls: list[str], lost: bool) -> None:
+    """X2: also where the server only closes, which the SDK takes as the end of a completion."""
+    with StrictProvider(model=broken(form, calls, lost)) as server:
+        agent: Any = equip(OpenAIAgent(name="A", model=openai_agents_driver.model_of_form(form, server.url)), session)
+        streaming = Runner.run_streamed(agent, "Note eggs.")
+        failed: list[Exception] = []
+        try:
+            assert [event async for event in streaming.stream_events()]
+        except Exception as error:
+            failed.append(error)
+        assert [str(one).count("\n") for one in failed] == ([] if may_run(form, calls, lost) else [0])
+        assert (await Runner.run(agent, "Again.")).final_output == "Done."
+
+    assert (RAN, server.refusals) == (["note_add"] if may_run(form, calls, lost) else [], [])
+
+
+@pytest.mark.parametrize("form", ["anthropic", "responses", "chat"])
+async def test_pydantic_ai_ends_the_run_or_has_the_model_make_its_calls_again(
+    session: Session, form: str, calls: list[str], lost: bool
+) -> None:
+    """X2: the client raises where the connection is lost; else the model reads of each call that it has not run.
+
+    What is no JSON the framework answers itself.
+    """
+
+    async def handles(_: Any, stream: Any) -> None:
+        _ = [event async for event in stream]
+
+    with StrictProvider(model=broken(form, calls, lost)) as server:
+        agent = Agent(pydantic_ai_driver.model_of_form(form, server.url), capabilities=[SessionTools(session)])
+        if lost:
+            with pytest.raises(Exception, match=r"(?i)stream|connection|body|closed|incomplete") as failed:
+                await agent.run("Note eggs.", event_stream_handler=handles)
+            assert "\n" not in str(failed.value)
+        else:
+            done = await agent.run("Note eggs.", event_stream_handler=handles)
+            ran = may_run(form, calls, lost)
+            said = json.dumps(server.bodies[-1]).count("None of them has run")
+            assert (done.output, said) == ("Done.", 0 if ran else calls.count(WHOLE))
+        assert (await agent.run("Again.")).output == "Done."
+
+    assert (RAN, server.refusals) == (["note_add"] if may_run(form, calls, lost) else [], [])
+
+
+@pytest.mark.parametrize("form", [OLDER_ANTHROPIC, RESPONSES, CHAT], ids=str)
+async def test_a_loop_runs_no_call(session: Session, form: Form, calls: list[str], lost: bool) -> None:
+    """X2: the client's error is the host's, or the loop says what there was; the turn can be asked for again."""
+    async with talk(session, form, broken(form.form, calls, lost)) as going:
+        with contextlib.suppress(Exception):
+            await going.say("Note eggs.", stream=True)
+        if not going.loop.done:
+            await going.go_on()
+        assert going.loop.text == "Done."
+
+    assert (RAN, going.server.refusals) == (["note_add"] if may_run(form.form, calls, lost) else [], [])
