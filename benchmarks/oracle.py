@@ -16,11 +16,11 @@ from functools import cache
 
 from benchmarks.stitched import Recording, Turn
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.read_only import is_destructive
 from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.by_message import RANKED, sentences, with_anticipated
 from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
-from pegboard.core.model.destructive import is_destructive
 from pegboard.core.model.leases import IDLE_TURNS, UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import JsonObject, Tool, serialised

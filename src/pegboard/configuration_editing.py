@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
-from pegboard.config.documents.rendered_values import as_json, in_lines
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
+from pegboard.config.documents.written import as_json, in_lines
 from pegboard.config.saving import read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_support import Run, misfits
 
-from pegboard.cli.installation import MOST_APART, installation_json, installation_lines, looked_over
+from pegboard.cli.doctor import MOST_APART, installation_json, installation_lines, looked_over
 from pegboard.ports.replicas import Replica
 from pegboard.ports.store_copies import StoreCheck
 from pegboard.stores.sql import SqliteStore

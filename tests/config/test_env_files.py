@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pegboard.config.client_files.server_files import read
 from pegboard.config.clients.compiled_servers import servers_of
-from pegboard.config.documents.env_files import variables
+from pegboard.config.documents.expansion import variables
 from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
 

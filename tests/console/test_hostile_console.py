@@ -11,7 +11,7 @@ import pytest
 from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.console.entry.own_requests import HEADERS
-from pegboard.console.updates import page_stream
+from pegboard.console.updates import changes
 
 from .addresses import ADDRESSES, CHANGING, STREAMS, label, visitor
 from .conftest import MAILER
@@ -130,7 +130,7 @@ async def test_other_methods_change_nothing_and_end(config: Path, method: str) -
 
 async def test_there_are_only_so_many_streams_however_they_come(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many at once as a browser farm asks for; when they vanish, there is room again."""
-    monkeypatch.setattr(page_stream, "MOST", 20)
+    monkeypatch.setattr(changes, "MOST", 20)
     headers = {"authorization": f"Bearer {ROOT}"}
     async with Pegboard.open(config) as board, serving(board) as (app, _), site(app) as origin:
         limits = httpx2.Limits(max_connections=100)
@@ -149,7 +149,7 @@ async def test_there_are_only_so_many_streams_however_they_come(config: Path, mo
 
 async def test_streams_of_one_operator_leave_room_for_another(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """G2: whoever opens them without end gets so many, and a page of somebody else opens."""
-    monkeypatch.setattr(page_stream, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(changes, "MOST_OF_ONE", 3)
     async with Pegboard.open(config) as board, serving(board) as (app, _), site(app) as origin:
         bob, root = ({"authorization": f"Bearer {token}"} for token in (BOB, ROOT))
         async with httpx2.AsyncClient(base_url=origin, timeout=60) as client:

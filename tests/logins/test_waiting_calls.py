@@ -8,7 +8,7 @@ import pytest
 from authorization.site import LoginSite
 from logins.conftest import Person
 from pegboard import Pegboard
-from pegboard.board.observability.awaiting_login import AwaitingCall, CallsAwaitingLogin
+from pegboard.board.services import AwaitingCall, CallsAwaitingLogin
 from pegboard.board.session import Session
 from pegboard.core.access.logins import AwaitedLogin
 from pegboard.core.model.delivery import GATEWAY

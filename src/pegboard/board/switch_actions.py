@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pegboard.board.granting_switches import GRANTS, first_granted_more, may_not_grant
-from pegboard.board.permissions import ask_and_require_switch, require_name
+from pegboard.board.permissions import GRANTS, ask_and_require_switch, first_granted_more, may_not_grant, require_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.switches import NOTHING_PAUSED, is_paused, other_spellings

@@ -21,10 +21,9 @@ from pegboard.config.clients import installing
 from pegboard.config.clients.claude_rules import claude_rules, denied
 from pegboard.config.clients.compiled_servers import WRONG, servers_of
 from pegboard.config.clients.generated import Taken, taken_from, write
-from pegboard.config.clients.installing import no_configuration
+from pegboard.config.clients.installing import before_pegboard, no_configuration
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.clients.merging import DEFAULT, MergedServers, merged
-from pegboard.config.clients.removing import before_pegboard
 from pegboard.config.inspection import inspect
 from pegboard.config.location import Machine
 from pegboard.config.saving import create_whole, read_whole

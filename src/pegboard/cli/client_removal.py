@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pegboard.cli.client_answers import answer, heading, save_client_file
 from pegboard.config.clients import installing
+from pegboard.config.clients.installing import removal
 from pegboard.config.clients.kept_copies import remove_for_client
-from pegboard.config.clients.removing import removal
 from pegboard.config.location import Machine
 
 if TYPE_CHECKING:

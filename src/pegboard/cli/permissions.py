@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.board.granting_switches import grants_more
+from pegboard.board.permissions import grants_more
 from pegboard.board.switch_actions import carry_out, planned
 from pegboard.cli.common import Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.exit_codes import DONE

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.documents.document import Expanded, PathKey, YamlWord, is_mapping
-from pegboard.config.documents.env_files import read_variables
-from pegboard.config.documents.expansion import as_written
+from pegboard.config.documents.expansion import as_written, read_variables
 from pegboard.config.location import SQLITE
 from pegboard.config.schema.fetched import may_be_installed_first
 from pegboard.config.schema.sections import (

@@ -13,8 +13,7 @@ from pegboard.config.additions import Addition, joined, with_additions, with_set
 from pegboard.config.check.agent_checks import check_agent, check_models, check_reach
 from pegboard.config.check.isolation_checks import check_confined, check_globals
 from pegboard.config.check.loadout_checks import check_loadouts
-from pegboard.config.check.member_checks import DEFAULTS, check_members
-from pegboard.config.check.member_names import MemberNames
+from pegboard.config.check.member_names import DEFAULTS, MemberNames, check_members
 from pegboard.config.check.plugin_checks import Misfit, check_overrides, check_plugins
 from pegboard.config.check.text_checks import check_texts
 from pegboard.config.check.toolkit_checks import check_toolkits

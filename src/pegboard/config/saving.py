@@ -16,7 +16,7 @@ from typing import Final
 
 from pegboard.config.documents.document import LARGEST_FILE, UnreadableError, display_path, read_text
 from pegboard.errors import ConfigError
-from pegboard.support.durable import sync_folder
+from pegboard.support.own_folder import sync_folder
 
 _MARK: Final = b"\xef\xbb\xbf"
 

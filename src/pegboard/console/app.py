@@ -29,8 +29,7 @@ from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
 from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
-from pegboard.console.updates.changes import COUNTED, Changes
-from pegboard.console.updates.page_stream import Streams
+from pegboard.console.updates.changes import COUNTED, Changes, Streams
 from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
 from pegboard.operators.adding_servers import AddingServers

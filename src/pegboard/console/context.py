@@ -14,7 +14,7 @@ from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.exports import Exports
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import Templates
-from pegboard.console.updates.page_stream import Streams
+from pegboard.console.updates.changes import Streams
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.principals.bearer_tokens import Right

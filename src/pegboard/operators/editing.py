@@ -16,8 +16,13 @@ from pegboard.core.model.naming import SUGGESTS
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
-from pegboard.operators.editable import ConfigurationChange, EditableConfiguration, EditJudgement, WrittenText
-from pegboard.operators.edited_agents import edited_agents
+from pegboard.operators.editable import (
+    ConfigurationChange,
+    EditableConfiguration,
+    EditJudgement,
+    WrittenText,
+    edited_agents,
+)
 from pegboard.operators.kept_for_operators import KeptForOperators
 from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 from pegboard.operators.merged_text import merged_text

@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
-from pegboard.board.granting_switches import grants_more
 from pegboard.board.meta_tools import command_context, runnable_host_tools
-from pegboard.board.permissions import require_switch
+from pegboard.board.permissions import grants_more, require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled

@@ -48,3 +48,13 @@ def remove_unused(folder: Path) -> None:
     for empty in (folder / SECRETS, folder):
         with suppress(OSError):
             empty.rmdir()
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the names in a folder outlive a loss of power; where folders cannot be opened the system sees to it."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

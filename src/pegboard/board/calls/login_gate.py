@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from pegboard.board.calls.call_request import CallRequest
-from pegboard.board.observability.awaiting_login import AwaitingCall
+from pegboard.board.services import AwaitingCall
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.instances import LoginOwner, login_owner
 from pegboard.core.access.logins import AwaitedLogin, LoginNeed, PendingLogin, login_command

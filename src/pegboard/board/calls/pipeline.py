@@ -20,7 +20,7 @@ from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
 from pegboard.core.access.instances import login_owner, pool_scope
-from pegboard.core.model.destructive import is_destructive
+from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Tool, joined_text, text_result

@@ -8,8 +8,7 @@ from typing import Any, cast
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.approval_gate import ended
 from pegboard.board.calls.call_request import CallRequest
-from pegboard.board.observability.awaiting_login import AwaitingCall
-from pegboard.board.services import Services
+from pegboard.board.services import AwaitingCall, Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, cast
 
-from pegboard.config.check.member_checks import ESSENTIAL, TOOLS, alike, check_members
-from pegboard.config.check.member_names import Meaning, MemberNames
+from pegboard.config.check.member_names import ESSENTIAL, TOOLS, Meaning, MemberNames, alike, check_members
 from pegboard.config.compile import UncheckedConfig, boolean
 from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.sections import AgentSection

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pegboard.config.check.member_checks import check_members
-from pegboard.config.check.member_names import MemberNames
+from pegboard.config.check.member_names import MemberNames, check_members
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey
 from pegboard.config.problem_codes import error, warning

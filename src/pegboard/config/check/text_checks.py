@@ -10,7 +10,7 @@ from typing import Final
 from pegboard.config.check.member_names import MemberNames
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import PathKey, is_mapping
-from pegboard.config.documents.env_files import ENV_FILE
+from pegboard.config.documents.expansion import ENV_FILE
 from pegboard.config.location import SQLITE
 from pegboard.config.problem_codes import error
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault

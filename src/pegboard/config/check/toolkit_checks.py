@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pegboard.config.check.member_checks import check_member
-from pegboard.config.check.member_names import MemberNames
+from pegboard.config.check.member_names import MemberNames, check_member
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list
 from pegboard.config.problem_codes import error, warning

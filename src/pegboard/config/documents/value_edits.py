@@ -9,8 +9,15 @@ from typing import Any, Final
 
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import Document, Node, UnreadableError, is_list, is_mapping
-from pegboard.config.documents.rendered_values import as_json, in_line, in_lines, member_lines
-from pegboard.config.documents.written import WrittenValue, written_json, written_yaml
+from pegboard.config.documents.written import (
+    WrittenValue,
+    as_json,
+    in_line,
+    in_lines,
+    member_lines,
+    written_json,
+    written_yaml,
+)
 from pegboard.errors import ConfigError
 
 Path = Sequence[str]

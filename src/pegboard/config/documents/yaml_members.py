@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 import yaml
 
 from pegboard.config.documents.json_edits import Raw
-from pegboard.config.documents.rendered_values import in_line, member_lines
 from pegboard.config.documents.value_edits import with_value
+from pegboard.config.documents.written import in_line, member_lines
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STEP: Final = 2

@@ -19,9 +19,8 @@ from pegboard.console.api import (
     session_endpoints,
     switch_endpoints,
 )
-from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
+from pegboard.console.api.endpoint import JSON, Endpoint, adapter, body_of, query_of, signature_of
 from pegboard.console.api.openapi_document import openapi
-from pegboard.console.api.request_values import body_of, query_of
 from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.operator_request import OperatorRequest

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pegboard.core.access.permissions import CompiledPermissions, own_fault
+from pegboard.core.access.read_only import is_destructive
 from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.destructive import is_destructive
 from pegboard.core.model.leases import Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.selectors import Entry

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pegboard.errors import StoreError
 from pegboard.ports.store_copies import SealedState
 from pegboard.stores.sql.sealing import SealedRow, Sealing, SealingKey
-from pegboard.support.durable import sync_folder
+from pegboard.support.own_folder import sync_folder
 from pegboard.system_keyring import SERVICE, KeyringError, asked
 
 VARIABLE: Final = "PEGBOARD_KEY"
