@@ -160,8 +160,8 @@ def test_what_is_served_has_the_server_at_once(run: Run) -> None:
 
 
 UPDATED = {
-    "name": str, "config": str, "changed": bool, "agents": [str], "tools": (int, type(None)), "needs_login": bool,
-    "keyring": [str],
+    "name": str, "config": str, "changed": bool, "version": str, "agents": [str], "tools": (int, type(None)),
+    "needs_login": bool, "keyring": [str],
 }  # fmt: skip
 KEPT = """\
 # mine

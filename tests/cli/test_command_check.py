@@ -413,8 +413,8 @@ def test_a_load_that_is_refused_says_what_helps_however_long_that_is(run: Run, f
 def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_line(
     run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    "A7: a folder among its arguments, a socket in its environment; and that Pegboard's own files lie in its folder."
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    "A7: a file among its arguments, a socket in its environment; and that Pegboard's own files lie in its folder."
+    (elsewhere := tmp_path_factory.mktemp("elsewhere") / "notes.txt").touch()
     server: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER), str(elsewhere)], "confine": True}
     server["env"] = {"DOCKER_HOST": "unix:///var/run/docker.sock"}
     put("pegboard.yaml", json.dumps({"store": "memory:", "servers": {"files": server}}))

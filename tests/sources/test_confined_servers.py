@@ -504,10 +504,9 @@ async def test_a_published_server_answers_confined_as_it_does_by_itself(
 
 
 async def test_caches_of_two_servers_are_apart(source: McpSource, inside: Path) -> None:
-    "A7: each plugin has caches of its own, for npm, uv and pip too."
-    names = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "PIP_CACHE_DIR", "TMPDIR")
-    found = await reached(source, reaching(inside), {n: f"import os; answer = os.environ[{n!r}]" for n in names})
+    "A7: each plugin has a folder for caches of its own."
+    found = await reached(source, reaching(inside), {"it": "import os; answer = os.environ['XDG_CACHE_HOME']"})
     folder = caches_of("reaching", str(inside))
-    assert [found[name] for name in names[:4]] == [f"done: {folder}{end}" for end in ("", "/npm", "/uv", "/pip")]
+    assert found["it"] == f"done: {folder}"
     assert caches_of("another", str(inside)) != folder
     assert CONFINE_DEFAULT.write == (".",)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.documents.document import is_mapping
@@ -13,6 +14,8 @@ from pegboard.confined_servers import ConfinedServers, confined
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.mcp_extra import lacking
+
+_AT_ONCE: Final = 4
 
 
 def held_servers(
@@ -39,18 +42,21 @@ def install_packages(specs: Iterable[PluginSpec]) -> Iterator[str]:
     """Install the packages of confined servers, and yield of each its version, or why it is not installed."""
     if lacking():
         return
+    servers = [spec for spec in specs if isinstance(spec, ServerSpec) and not spec.unavailable]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from filter(None, pool.map(_installed, servers))
+
+
+def _installed(spec: ServerSpec) -> str:
+    """Install the package of a confined server, and return its version, or why it is not installed."""
     from pegboard.sources.mcp.transports.server_process import newest_package
 
-    for spec in specs:
-        if isinstance(spec, ServerSpec) and not spec.unavailable:
-            try:
-                version = newest_package(spec)
-            except ToolUnavailableError as error:
-                yield f"{spec.name} is not installed, and does not start before it is: {error}"
-            else:
-                if version:
-                    newer = f"`pegboard update {spec.name}` looks for a newer one"
-                    yield f"{spec.name} is installed in version {version}; {newer}."
+    try:
+        version = newest_package(spec)
+    except ToolUnavailableError as error:
+        return f"{spec.name} is not installed, and does not start before it is: {error}"
+    newer = f"`pegboard update {spec.name}` looks for a newer one"
+    return f"{spec.name} is installed in version {version}; {newer}." if version else ""
 
 
 def may_read(servers: Mapping[str, Any]) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +51,7 @@ from pegboard.core.model.specs import (
 from pegboard.core.model.toolkits import HOST_TOOLS, META_TOOLS, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
+from pegboard.support import user_folders
 from pegboard.support.own_folder import store_of
 
 NO_REFERENCES: Final[Mapping[tuple[PathKey, ...], Sequence[str | Reference]]] = {}
@@ -126,7 +129,7 @@ def compiled(
     settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
         said = _settings(name, part, validated, "plugins")
-        said["confine"] = confinement(part.confine, folder)
+        said["confine"] = confinement(name, part.confine, folder)
         if part.python is None:
             settings[name] = PluginSettings(**said)
         else:
@@ -206,7 +209,7 @@ def _server(
     fetched = not remote and may_be_installed_first(part.command, part.args)
     return ServerSpec(
         **_settings(name, part, validated, "servers"),
-        confine=None if remote else confinement(part.confine, folder, own=cwd),
+        confine=None if remote else confinement(name, part.confine, folder, own=cwd),
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
@@ -289,22 +292,31 @@ def _expanded(path: str) -> Path:
         return Path(path)
 
 
-def confinement(part: ConfineSection | None, folder: Path, own: Path | None = None) -> Confinement | None:
+def confinement(name: str, part: ConfineSection | None, folder: Path, own: Path | None = None) -> Confinement | None:
     """Return what a plugin is confined to (A7), None where the file does not say that it is.
 
     Paths start in ``folder``, that of the file; ``own`` is the folder of the plugin, where it has another one.
+    Under a configuration of no project that is a folder for the data of this plugin alone.
     """
     if part is None:
         return None
     base = folder.absolute()
+    of_plugin = own or (own_data_of(name, base) if user_folders.is_of_user(base) else base)
     return Confinement(
         write=CONFINE_DEFAULT.write if part.write is None else tuple(str(base / _expanded(p)) for p in part.write),
         read=tuple(str(base / _expanded(path)) for path in part.read),
         network=part.network,
         if_possible=part.if_possible,
         scripts=part.scripts,
-        folder=str(own.absolute() if own else base),
+        folder=str(of_plugin.absolute()),
     )
+
+
+def own_data_of(name: str, folder: Path) -> Path:
+    """Return the folder for the data of a confined plugin: apart for each name and each configuration's folder."""
+    digest = hashlib.sha256(f"{name}\0{folder.absolute()}".encode()).hexdigest()[:12]
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:40]
+    return user_folders.plugin_data().absolute() / f"{plain}-{digest}"
 
 
 def _settings(

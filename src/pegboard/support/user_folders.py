@@ -26,6 +26,20 @@ def plugin_caches() -> Path:
     return own.with_name(f"{own.name}-plugins")
 
 
+def plugin_data() -> Path:
+    """Return the folder of what confined plugins keep that belong to no project: beside that of Pegboard's own data."""
+    base = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")  # noqa: PTH111
+    return Path(base) / f"{_NAME}-plugins"
+
+
+def is_of_user(folder: Path) -> bool:
+    """Return whether a configuration in a folder is the user's own, of no project: in their home or its settings."""
+    home, place = Path.home(), folder.absolute()
+    if home.is_relative_to(place) or place.is_relative_to(configuration(os.environ)):
+        return True
+    return place.is_relative_to(home) and place.relative_to(home).parts[0].startswith(".")
+
+
 def packages() -> Path:
     """Return the folder of the packages of runners that confined plugins are started from, which none may change."""
     own = cache()

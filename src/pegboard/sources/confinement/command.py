@@ -86,6 +86,10 @@ def policy_for(
     code = (*reads, *script_files((command, *args), cwd, folder))
     roots = [each for each in roots if not holds(each, os.path.realpath(folder))]
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    known = own or OwnPaths()
+    if OWN_FOLDER in confinement.write:
+        named = _folders_named(args, cwd or folder, known)
+        confinement = replace(confinement, write=(*confinement.write, *named))
     subject = ConfinedPlugin(
         name=name,
         folder=folder,
@@ -96,7 +100,22 @@ def policy_for(
         caches=str(caches_of(name, folder)),
         temporary=temporary,
     )
-    return plan(confinement, subject, RealDisk(), own or OwnPaths(), SYSTEM)
+    return plan(confinement, subject, RealDisk(), known, SYSTEM)
+
+
+def _folders_named(args: Sequence[str], base: str, own: OwnPaths) -> Iterator[str]:
+    """Yield the folders that arguments name, but for the user's, the system's, Pegboard's own, and those of code."""
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    for text in args:
+        for named in dict.fromkeys((text, text.partition("=")[2])):
+            path = os.path.join(base, os.path.expanduser(named))  # noqa: PTH111, PTH118
+            if os.sep not in named or "\0" in named or not os.path.isdir(path):  # noqa: PTH112
+                continue
+            found = os.path.realpath(path)
+            of_system = any(f"{found}/".startswith(f"{each}/") for each in SYSTEM)
+            above_home = f"{home}/".startswith(f"{found.rstrip('/')}/")
+            if not (of_system or above_home or own.kind(found) or any(own.started_in(found))):
+                yield path
 
 
 def caches_of(name: str, folder: str) -> Path:

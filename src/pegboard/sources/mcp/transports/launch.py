@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pegboard.core.access.named_paths import OwnPaths
 from pegboard.core.model.specs import Confinement, ServerSpec
@@ -21,6 +22,7 @@ from pegboard.sources.confinement import (
     policy_for,
     removed,
 )
+from pegboard.support import user_folders
 from pegboard.support.user_token import make_token
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -30,7 +32,7 @@ log = logging.getLogger("pegboard.sources.mcp")
 class Launch:
     """What is started; ``policy`` is what it may reach, None where it is not confined.
 
-    ``refusals`` reads what it says it was refused.
+    ``refusals`` reads what it says it was refused; ``cwd`` is the folder that it is started in.
     """
 
     command: str
@@ -38,6 +40,7 @@ class Launch:
     env: Mapping[str, str]
     policy: ConfinementPolicy | None = None
     refusals: RefusalReader | None = None
+    cwd: str | None = None
 
     def end(self) -> None:
         """Remove what was made for this start, once its process has ended."""
@@ -86,12 +89,14 @@ def confined_launch(
         if spec.name not in launches.unconfined:
             launches.unconfined.add(spec.name)
             log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
-        return Launch(command=command, args=spec.args, env=env)
+        return Launch(command=command, args=spec.args, env=env, cwd=spec.cwd)
     program = package_program(spec, confinement, outside, resolve=launches.resolves)
     args, reads = spec.args, spec.reads
     if program is not None:
         command, args, reads = program.command, program.args, (*reads, program.folder)
     token = _kept_from_gateways() if confinement.network != () else ""
+    made = _made_data_folder(confinement)
+    cwd = spec.cwd or made
     temporary = made_temporary(spec.name)
     try:
         own = launches.own_paths()
@@ -101,18 +106,27 @@ def confined_launch(
             command=command,
             args=args,
             env=env,
-            cwd=spec.cwd,
+            cwd=cwd,
             own=own,
             reads=reads,
             temporary=temporary,
         )
         policy = replace(policy, token=token)
-        command, args, env = confined_command(command, args, env, policy, cwd=spec.cwd)
+        command, args, env = confined_command(command, args, env, policy, cwd=cwd)
     except BaseException:
         removed(temporary)
         raise
-    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=spec.cwd or os.getcwd())  # noqa: PTH109
-    return Launch(command=command, args=args, env=env, policy=policy, refusals=reader)
+    reader = RefusalReader(policy=policy, confinement=confinement, own=own, folder=cwd or os.getcwd())  # noqa: PTH109
+    return Launch(command=command, args=args, env=env, policy=policy, refusals=reader, cwd=cwd)
+
+
+def _made_data_folder(confinement: Confinement) -> str | None:
+    """Make the folder for the data of a server that belongs to no project, and return it; None for any other one."""
+    folder = Path(confinement.folder)
+    if not folder.is_relative_to(user_folders.plugin_data().absolute()):
+        return None
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return str(folder)
 
 
 def package_program(

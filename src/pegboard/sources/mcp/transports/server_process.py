@@ -69,7 +69,7 @@ async def _launch(spec: ServerSpec, launches: Launches) -> Launch:
     if spec.confine is None:
         if spec.fetched:
             remove_half_installed(spec.command, spec.args, environment(spec))
-        return Launch(command=spec.command or "", args=spec.args, env=environment(spec))
+        return Launch(command=spec.command or "", args=spec.args, env=environment(spec), cwd=spec.cwd)
     given = (spec, spec.confine, environment(spec), launches)
     return await asyncio.to_thread(confined_launch, *given, outside=_outside(spec))
 
@@ -161,7 +161,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 stdin=ends.get("stdin", asyncio.subprocess.PIPE),
                 stdout=ends.get("stdout", asyncio.subprocess.PIPE),
                 env=launch.env,
-                cwd=spec.cwd,
+                cwd=launch.cwd,
                 start_new_session=True,
             )
             if launches.started is not None:
