@@ -10,6 +10,7 @@ import pytest
 from command_support import Run, misfits, put
 
 from pegboard import Pegboard
+from pegboard.cli.exit_codes import USAGE
 from pegboard.operators.bill import BillQuery, BillReader
 from pegboard.support.own_folder import folder_of
 
@@ -225,6 +226,7 @@ def test_t8_a_probe_reports_requirements_that_nothing_can_meet(
     assert [problem["message"] for problem in problems if problem["code"] == "unknown_tool"] == reported
 
 
+NOTE = 'def noted() -> str:\n    """Note it."""\n    return ""\n'
 OTHER_NOTE = 'def add_note() -> str:\n    """Another."""\n    return ""\n'
 
 
@@ -433,6 +435,82 @@ def test_what_a_confined_server_is_given_and_could_not_reach_is_said_with_the_li
     assert [p for p in run("check", "--json").json["problems"] if p["code"] == "out_of_reach"] == []
 
 
+@pytest.mark.parametrize("plugin", ["shell", "mine"])
+def test_a_confined_plugin_whose_folder_has_pegboards_own_files_is_noted_of(
+    run: Run, folder: Path, plugin: str
+) -> None:
+    """A7: as of a server: it would fail in words of its own. With a folder of its own there is nothing to note."""
+    put("mine.py", NOTE)
+    about = {"mine": "python: mine, "}.get(plugin, "")
+    for confine, noted in (("true", True), ("{write: [sub]}", False)):
+        (folder / "sub").mkdir(exist_ok=True)
+        put(
+            "pegboard.yaml",
+            f"plugins: {{{plugin}: {{{about}confine: {confine}}}}}\nagents: {{a: {{tools: [{plugin}]}}}}\n",
+        )
+        lines = run("check").out.splitlines()
+        assert [f"note: plugin '{plugin}' is confined" in line for line in lines].count(True) == noted
+
+
+MAKING = """
+from pathlib import Path
+
+class Charts:
+    def __init__(self, out: str = "charts/new") -> None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        self.out = Path(out)
+
+    def draw(self) -> str:
+        "Draw it."
+        (self.out / "made").mkdir()
+        return "drawn"
+
+
+class Logged:
+    def __init__(self) -> None:
+        Path("logged").mkdir(exist_ok=True)
+        Path("logged/file").write_text("kept")
+
+    def log(self) -> str:
+        "Log it."
+        return "logged"
+"""
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "check --probe", "tools", "surface", "explain draw", "session load late", "permissions show"]
+)
+def test_what_a_constructor_makes_is_gone_after_a_command_that_calls_nothing(
+    run: Run, folder: Path, command: str
+) -> None:
+    """P6: its empty folders, in whichever depth; a file of it stays, and so does a folder that was there before."""
+    put("making.py", MAKING)
+    put(
+        "pegboard.yaml",
+        "plugins: {early: {python: 'making:Charts'}, late: {python: 'making:Charts', prefix: late}}\n"
+        "agents: {a: {tools: [early, {late: {out: other}}], discoverable: ['*'], dialect: pegboard}}\n",
+    )
+    (folder / "before").mkdir()
+    assert run(*command.split()).code == 0
+    made = {path.name for path in folder.iterdir() if path.is_dir()} - {"user-state", "user-config", "__pycache__"}
+    assert made == {"before"}
+
+
+def test_what_a_constructor_writes_stays_and_so_does_what_a_call_makes(run: Run, folder: Path) -> None:
+    """P6: nothing that somebody wrote is removed."""
+    put("making.py", MAKING)
+    put(
+        "pegboard.yaml",
+        "plugins: {charts: {python: 'making:Charts'}, logged: {python: 'making:Logged'}}\n"
+        "agents: {a: {tools: [charts, logged]}}\n",
+    )
+    assert run("check").code == 0
+    assert (folder / "logged" / "file").read_text() == "kept"
+    assert not (folder / "charts").exists()
+    assert run("call", "draw").out == "drawn\n"
+    assert (folder / "charts" / "new" / "made").is_dir()
+
+
 FIVE = """
 loadouts: {nothing: {}}
 toolkits:
@@ -479,9 +557,13 @@ def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run
     assert (told["seen"], {p["code"] for p in told["problems"]}) == (1, set(known) - {"unconfined"})
     assert "Did you mean 'unconfined'?" in run("check", "--seen", "unconfind").out
     put("pegboard.yaml", "agents:\n  ada: {tools: [cvs]}\n")
-    refused = run("check", "--seen", "unknown_tool")
-    assert refused.code != 0
-    assert "unknown_tool" in refused.err
+    for arguments in (("--seen", "unknown_tool"), ("--seen", "unconfined", "--seen", "unknown_tool", "--json")):
+        refused = run("check", *arguments)
+        assert refused.code == USAGE
+        written = refused.json["error"]["message"] if "--json" in arguments else refused.err
+        assert written.startswith(("'unknown_tool' is an error", "pegboard: 'unknown_tool' is an error"))
+        assert "pegboard.yaml:2:17: agents.ada.tools: 'cvs'" in written
+        assert "ok" not in refused.out.split()
 
 
 def test_the_dialect_of_agents_that_state_none_is_said_in_one_line_with_its_reason(run: Run, folder: Path) -> None:

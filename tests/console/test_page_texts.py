@@ -94,6 +94,11 @@ async def test_a_preview_and_the_page_of_a_session_say_which_tokens_they_count()
         found = await describe_session(board.services, CatalogCounting(board.services), session.key)
         assert found is not None
         assert before == str(sum(tool.tokens for tool in found.loaded if tool.plugin == "sums"))
+        together = await text(root, "/console/matrix/set?kind=switch&name=sums&value=off")
+        assert re.findall(r"([\d,]+) → 0 tokens of loaded tools, without meta-tools and texts", together) == [before]
+        sums = board.services.prices([one for one in await board.tools("assistant") if one.plugin == "sums"])
+        await board.permissions.set("assistant", "add", False)
+        assert f"{sums:,} tokens of their tools, on or off" in await text(root, "/console/agent?agent=assistant")
 
 
 async def test_every_page_says_how_much_needs_somebody_to_look() -> None:

@@ -51,7 +51,7 @@ def call(
                 answer = await on.call(tool, parsed, progress=progress)
         return _show(answer, printer)
 
-    return run(options, called)
+    return run(options, called, calls=True)
 
 
 def _raising(error: UsageError) -> Any:

@@ -39,6 +39,7 @@ from pegboard.operators.pins import OperatorPins
 from pegboard.problems import Problem
 from pegboard.sources.lazy import local_sources
 from pegboard.support.installed import install_hint
+from pegboard.support.made_folders import without_made_folders
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -172,7 +173,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
             hint="Write sqlite:///FILE to store what servers' tools are.",
         )
     try:
-        with warnings_to(printer):
+        with warnings_to(printer), without_made_folders():
             found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
             unfounded = await plugin_problems.unfounded_conditions(configuration)
             absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))

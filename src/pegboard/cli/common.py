@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Container, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +25,7 @@ from pegboard.errors import (
     agent_required,
 )
 from pegboard.problems import Problem
+from pegboard.support.made_folders import without_made_folders
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -68,11 +69,12 @@ def run(
     cached: bool = False,
     idle: float | None = None,
     asks: bool = True,
+    calls: bool = False,
 ) -> int:
     """Open the board, do something with it, and return the exit code.
 
-    ``needs_mcp`` is what needs the extra ``mcp``, if anything does; ``asks`` is as in ``guarded``; see
-    ``Pegboard.open`` for the others.
+    ``needs_mcp`` is what needs the extra ``mcp``, if anything does; ``asks`` is as in ``guarded``; ``calls`` says that
+    tools are called, so that folders which are made stay; see ``Pegboard.open`` for the others.
     """
 
     async def opened(printer: Printer) -> int:
@@ -80,7 +82,7 @@ def run(
             mcp_extra.require(needs_mcp)
         from pegboard.assembly import Pegboard
 
-        with warnings_to(printer):
+        with warnings_to(printer), nullcontext() if calls else without_made_folders():
             async with Pegboard.open(
                 options.config, watch=watch, fast_path=fast_path, cached=cached, idle=idle
             ) as board:

@@ -18,16 +18,15 @@ from pegboard.cli.confinement_trials import TrialResult, tried
 from pegboard.cli.exit_codes import DONE, FAILED, NEEDS_LOGIN, UNAVAILABLE, of_error
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.person import require_operator
-from pegboard.cli.plugin_problems import own_paths, policy_of
+from pegboard.cli.plugin_problems import own_paths, policy_of, started_as
 from pegboard.cli.rendering import Printer, plural
 from pegboard.cli.store_lines import check_json, sealed_line, size_text
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.specs import PluginSpec
 from pegboard.errors import StoreError, ToolUnavailableError, UsageError
 from pegboard.operators.servers import ServerState, printed_lines, server_state
 from pegboard.sources.confinement import SYSTEM, ConfinementPolicy, available
-from pegboard.sources.plugin_process.process_spec import process_spec
 from pegboard.support.version import full_version
 
 if TYPE_CHECKING:
@@ -240,19 +239,12 @@ async def _diagnosed(board: Pegboard, printer: Printer, name: str) -> Diagnosis:
 
 def _policy(board: Pegboard, spec: PluginSpec) -> tuple[ConfinementPolicy | None, str]:
     """Return what the process of a plugin may reach; else why it is not confined."""
-    import os
-
     if spec.confine is None:
         return None, "the file does not say that it is to be"
     if reason := available(spec.confine.network):
         return None, reason
     try:
-        started = (
-            spec
-            if isinstance(spec, ServerSpec)
-            else process_spec(spec, {}, name=spec.name, env=os.environ, idle=None, keeps=False)
-        )
-        policy = policy_of(started, spec.confine, own_paths(board.configuration))
+        policy = policy_of(started_as(spec), spec.confine, own_paths(board.configuration))
     except ToolUnavailableError as refused:
         return None, refused.message
     return policy, ""

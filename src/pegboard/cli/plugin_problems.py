@@ -12,11 +12,12 @@ from pegboard.config.own_files import ConfiguredFiles, store_file
 from pegboard.core.access.settings.predicates import fault_of_error
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 from pegboard.errors import OverrideError, ToolUnavailableError
 from pegboard.problems import Problem
 from pegboard.sources.confinement import line_for, named_paths, points_to_socket, policy_for
 from pegboard.sources.lazy import LazyHooks
+from pegboard.sources.plugin_process.process_spec import process_spec
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -79,15 +80,19 @@ def notes(board: Board) -> Iterator[str]:
 
 
 def out_of_reach(configuration: Configuration) -> tuple[list[Problem], list[str]]:
-    """Return what confined servers are given by their settings and could not reach, and what else is to be known."""
+    """Return what confined plugins are given and could not reach, and what else is to be known of them."""
     problems: list[Problem] = []
     besides: list[str] = []
-    confined = [s for s in configuration.specs.values() if isinstance(s, ServerSpec) and s.confine is not None]
+    confined = [spec for spec in configuration.specs.values() if spec.confine is not None]
     if not confined:
         return problems, besides
     own = own_paths(configuration)
     for spec in confined:
-        for message, hint in _unreached(spec, own, besides):
+        try:
+            started = started_as(spec)
+        except ToolUnavailableError:  # it is said where the plugin is asked
+            continue
+        for message, hint in _unreached(started, spec.name, own, besides):
             found = Problem(severity="warning", code="out_of_reach", message=message, hint=hint, place=spec.place)
             problems.append(found)
     return problems, besides
@@ -98,6 +103,13 @@ def own_paths(configuration: Configuration) -> OwnPaths:
     store = store_file(configuration.store)
     stores = (store,) if store else ()
     return ConfiguredFiles(configuration=configuration, env=os.environ, stores=stores).kept_from_confined
+
+
+def started_as(spec: PluginSpec) -> ServerSpec:
+    """Return the process of what is confined, as a server; raises ``ToolUnavailableError`` where there can be none."""
+    if isinstance(spec, ServerSpec):
+        return spec
+    return process_spec(spec, {}, name=spec.name, env=os.environ, idle=None, keeps=False)
 
 
 def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> ConfinementPolicy:
@@ -114,27 +126,28 @@ def policy_of(spec: ServerSpec, confinement: Confinement, own: OwnPaths) -> Conf
     )
 
 
-def _unreached(spec: ServerSpec, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what a confined server would not get, and the line that gives it."""
+def _unreached(spec: ServerSpec, name: str, own: OwnPaths, besides: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a confined process would not get, and the line that gives it."""
     assert spec.confine is not None
+    subject = f"{spec.noun} '{name}'"
     try:
         policy = policy_of(spec, spec.confine, own)
     except ToolUnavailableError as refused:
-        yield f"server '{spec.name}' is not available: {refused.message}.", refused.hint
+        yield f"{subject} is not available: {refused.message}.", refused.hint
         return
     if policy.refused_paths:
-        message = f"server '{spec.name}' is confined, and its folder is all of the user's: it gets none of it."
+        message = f"{subject} is confined, and its folder is all of the user's: it gets none of it."
         yield message, "Name what it needs: `confine: {write: [folder]}`, or give it a `cwd`."
     if policy.split_folders:
         folder = policy.split_folders[0]
         besides.append(
-            f"server '{spec.name}' is confined, and Pegboard's own files lie in '{folder}': it can change "
+            f"{subject} is confined, and Pegboard's own files lie in '{folder}': it can change "
             "what else is there, and make nothing new beside it."
         )
     for what, path in named_paths(spec.args, spec.env, spec.cwd or ""):
         if not policy.reads(path):
-            message = f"server '{spec.name}' is confined, and its {what} names '{path}', which it could not reach."
+            message = f"{subject} is confined, and its {what} names '{path}', which it could not reach."
             yield message, f"Write {line_for(spec.confine, 'write', path)}, or `read` in place of `write`."
     for variable, value in spec.env.items():
         if points_to_socket(variable, value):
-            yield f"server '{spec.name}' is confined, and does not get `{variable}`, which leads to a socket.", ""
+            yield f"{subject} is confined, and does not get `{variable}`, which leads to a socket.", ""

@@ -115,7 +115,7 @@ def serve_with(options: ServeOptions) -> int:
         _accept_found(options)
         fast = False if options.no_fast_path else None
         asks = not options.stdio  # with stdio the terminal is the client's
-        return run(common, partial(_serve, options), fast_path=fast, asks=asks, **_OPENED)
+        return run(common, partial(_serve, options), fast_path=fast, asks=asks, calls=True, **_OPENED)
     finally:
         gc.enable()
 

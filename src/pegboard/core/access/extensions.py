@@ -158,7 +158,8 @@ def is_task(result: Mapping[str, Any]) -> bool:
     """Return whether the result of a call stands for a task, in either era."""
     if result.get("resultType") == "task":
         return isinstance(result.get("taskId"), str)
-    return "content" not in result and isinstance(result.get("task"), Mapping)
+    task = result.get("task")
+    return "content" not in result and isinstance(task, Mapping) and isinstance(task.get("taskId"), str)
 
 
 def with_task_ids(result: JsonObject, shown: Callable[[str], str]) -> dict[str, Any]:
