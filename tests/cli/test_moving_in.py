@@ -12,7 +12,7 @@ from pegboard.console.templating import picture_of
 
 TEAM = """
 toolkits:
-  data: {description: Data, tools: [csv, pandas]}
+  data: {description: Data, tools: [csv, pandas, visualization]}
   coding: {description: Code, tools: [python]}
   paper: {description: Files, tools: [file, openweather]}
 agents:
@@ -55,8 +55,19 @@ def test_a_mindroom_operator_moves_in(run: Run, folder: Path, monkeypatch: pytes
     assert sorted(warned) == ["csv", "pandas", "python", "shell"]
     assert len([line for line in run("check").out.splitlines() if "dialect" in line]) == 1
     out = run("check", "--seen", "unconfined").out
-    assert "toolkits.coding: Agent 'coder': Toolkit 'coding' cannot be loaded" in out
+    (clash,) = [line for line in out.splitlines() if "Toolkit 'coding' cannot be loaded" in line]
+    assert "toolkits.coding: Agent 'coder': " in clash
+    assert all(part in clash for part in ("'file/read_file'", "list_files", "prefix: python"))
     assert "4 warnings seen" in out
+    probed = run("check", "--probe", "--seen", "unconfined", "--seen", "name_clash").out
+    assert "OPENWEATHER_API_KEY" in probed
+    assert not list(folder.glob("charts*"))
+    rows = [row for row in run("tools", "--json").json if row["plugin"] == "openweather"]
+    assert [row["available"] for row in rows] == [False]
+    assert run("surface", "--agent", "analyst", "--json").json["tokens"]["saved"] is not None
+    reasons = run("explain", "read_file", "--agent", "coder", "--json").json["reasons"]
+    (said,) = [reason for reason in reasons if reason["code"] == "same_name"]
+    assert all(part in said["text"] for part in ("'file/read_file'", "'python/read_file'", "means 'file/read_file'"))
     asyncio.run(_team_works())
     put("pegboard.yaml", TEAM.replace("agents:", "plugins: {python: {prefix: py}}\nagents:"))
     assert run("check", "--strict", "--seen", "unconfined", "--seen", "unavailable").code == 0
