@@ -3,7 +3,8 @@
 For each of the twelve clients, and each scope that it has, a home of its own gets a file of that client with the
 servers. `pegboard init --install` starts each server as the client does and through Pegboard; `--uninstall` gives the
 file back. Printed is how many tools a server has both ways, or that it stays, and whether the file came back byte for
-byte. ``--servers NAME …`` takes only these. The packages come from the registries, into one cache for all.
+byte. ``--servers NAME …`` takes only these. With ``--confine`` Pegboard starts them confined, in a project (Claude Code's
+`.mcp.json`) and at user level, and each is called once where it does some work, unless clients are named. The packages come from the registries, into one cache for all.
 """
 
 from __future__ import annotations
@@ -39,6 +40,21 @@ SERVERS: dict[str, tuple[str, ...]] = {
     "fetch": ("uvx", "mcp-server-fetch==2026.10.24"),
     "sqlite": ("uvx", "--with", "mcp<2", "mcp-server-sqlite", "--db-path", "{project}/data.db"),
 }
+
+WORK: dict[str, tuple[str, dict[str, Any]]] = {
+    "everything": ("everything__get-sum", {"a": 2, "b": 40}),
+    "filesystem": ("filesystem__write_file", {"path": "{project}/new.txt", "content": "one"}),
+    "memory": ("memory__create_entities", {"entities": [{"name": "Ada", "entityType": "p", "observations": ["x"]}]}),
+    "thinking": (
+        "thinking__sequentialthinking",
+        {"thought": "One.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False},
+    ),
+    "commander": ("commander__list_directory", {"path": "{project}"}),
+    "git": ("git__git_status", {"repo_path": "{project}"}),
+    "time": ("time__get_current_time", {"timezone": "UTC"}),
+    "sqlite": ("sqlite__create_table", {"query": "CREATE TABLE notes (id INTEGER)"}),
+}
+"""A call that does some work of each server, without the network; ``{project}`` is filled in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +103,9 @@ def file_of(client: str, servers: Mapping[str, tuple[str, ...]], env: Mapping[st
             return json.dumps({root: entries}, indent=2)
 
 
-def tried(client: str, scope: str, servers: Mapping[str, tuple[str, ...]], caches: Path) -> Installed:
+def tried(
+    client: str, scope: str, servers: Mapping[str, tuple[str, ...]], caches: Path, *, confine: bool = False
+) -> Installed:
     """Install Pegboard into a client of a new home, take it out again, and return what became of it."""
     with tempfile.TemporaryDirectory() as folder:
         home, project = Path(folder, "home"), Path(folder, "project")
@@ -109,7 +127,8 @@ def tried(client: str, scope: str, servers: Mapping[str, tuple[str, ...]], cache
         began = time.perf_counter()
         accepted = [sys.executable, "-c", _ACCEPT, str(spot.path)]
         subprocess.run(accepted, cwd=project, env=env, check=True)
-        ran = _pegboard(project, env, "--install", client, "--scope", scope, "--json")
+        confining = ("--confine",) if confine else ()
+        ran = _pegboard(project, env, "--install", client, "--scope", scope, "--json", *confining)
         seconds = time.perf_counter() - began
         document: dict[str, Any] = json.loads(ran.stdout or "{}")
         if ran.returncode:
@@ -121,9 +140,25 @@ def tried(client: str, scope: str, servers: Mapping[str, tuple[str, ...]], cache
             name, _, result = rest.partition(": ")
             if result.endswith((" tool", " tools")):
                 found[name] = int(result.split()[0])
+        if confine:
+            found |= worked(project, env, Path(document["config"]), found)
         _pegboard(project, env, "--uninstall", client, "--scope", scope)
         back = spot.path.read_text() == text
         return Installed(client=client, scope=scope, seconds=seconds, servers=found, given_back=back)
+
+
+def worked(project: Path, env: Mapping[str, str], config: Path, found: Mapping[str, int | str]) -> dict[str, str]:
+    """Return why servers that came up confined did not do their work, each by one call as an agent makes it."""
+    failed: dict[str, str] = {}
+    for name, (tool, arguments) in WORK.items():
+        if isinstance(found.get(name), int):
+            given = json.dumps(arguments).replace("{project}", str(project))
+            words = ["call", "--config", str(config), tool, given]
+            _run(project, env, "session", "load", name, "--config", str(config))
+            ran = _run(project, env, *words)
+            if ran.returncode:
+                failed[name] = f"it came up, and {tool} failed: {(ran.stderr or ran.stdout).strip()[-300:]}"
+    return failed
 
 
 _ACCEPT = """
@@ -135,15 +170,22 @@ accept_text(Path(sys.argv[1]))
 
 
 def _pegboard(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pegboard", "init", *arguments]
+    return _run(project, env, "init", *arguments)
+
+
+def _run(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pegboard", *arguments]
     return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
 
 
-def rows(clients: list[str], servers: Mapping[str, tuple[str, ...]], caches: Path) -> Iterator[Installed]:
+def rows(
+    clients: list[str], servers: Mapping[str, tuple[str, ...]], caches: Path, *, confine: bool
+) -> Iterator[Installed]:
     """Yield what became of each client in each of its scopes."""
     for client in clients:
         for scope in scopes_of(CLIENTS[client]):
-            yield tried(client, scope, servers, caches)
+            if not confine or scope in ("project", "user"):
+                yield tried(client, scope, servers, caches, confine=confine)
 
 
 def main(arguments: list[str]) -> int:
@@ -151,6 +193,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks install", description=__doc__)
     parser.add_argument("clients", nargs="*", help="only these clients")
     parser.add_argument("--servers", nargs="*", choices=list(SERVERS), default=list(SERVERS))
+    parser.add_argument("--confine", action="store_true", help="start them confined, and let each do some work")
     parser.add_argument("--caches", type=Path, default=Path(".venv", "server-packages"))
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
@@ -162,7 +205,8 @@ def main(arguments: list[str]) -> int:
     if not given.json:
         print("| client | scope | " + " | ".join(servers) + " | file back | seconds |")
         print("|---|---|" + "---|" * (len(servers) + 2))
-    for row in rows(given.clients or list(CLIENTS), servers, given.caches.absolute()):
+    clients = given.clients or (["claude-code"] if given.confine else list(CLIENTS))
+    for row in rows(clients, servers, given.caches.absolute(), confine=given.confine):
         found.append(row)
         if not given.json:
             _show(row, list(servers))

@@ -23,6 +23,8 @@ const about = () => JSON.stringify({
   version: 'VERSION',
   scripts: fs.existsSync(path.join(__dirname, 'script-ran')),
   changes: tried(() => fs.writeFileSync(path.join(__dirname, 'changed'), 'x')),
+  graph: process.env.MEMORY_FILE_PATH || '',
+  added: tried(() => fs.appendFileSync(process.env.MEMORY_FILE_PATH, '+')),
 });
 require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line);

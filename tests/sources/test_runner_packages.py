@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pegboard.core.model.specs import Confinement, ServerSpec
 from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp import McpSource
+from pegboard.sources.mcp.transports.npx_cache import installation_folder
 from pegboard.support import user_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
@@ -235,3 +237,30 @@ async def test_pegboard_update_without_more_looks_for_the_newest_version(
     assert (await about(spec))["version"] == "1.0.0"
     found = await asyncio.to_thread(updated)
     assert (found["version"], found["changed"], (await about(spec))["version"]) == ("2.0.0", False, "2.0.0")
+
+
+@pytest.mark.parametrize("version", ["", "@latest"])
+async def test_what_memory_has_kept_in_its_package_goes_on_in_a_data_folder(
+    server: Server, published: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    "A7: the graph of before is copied once, with a sentence; what is named in its settings stays where it is."
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    package = "@modelcontextprotocol/server-memory"
+    published.publish(package, "1.0.0", {"mcp-server-memory": "dist/index.js"})
+    spec = server("npx", "-y", f"{package}{version}")
+    folder = installation_folder(spec.command, spec.args, spec.env)
+    assert folder is not None
+    old = folder / "node_modules" / package / "dist" / "memory.json"
+    old.parent.mkdir(parents=True)
+    old.write_text("before")
+    said = [await about(spec, resolves=True), await about(spec)]
+    graph = Path(said[0]["graph"])
+    assert (said[0]["added"], said[1]["graph"], graph.read_text(), old.read_text()) == (
+        "done",
+        str(graph),
+        "before++",
+        "before",
+    )
+    assert graph.is_relative_to(tmp_path / "data" / "pegboard-plugins")
+    stated = replace(spec, env=Frozen({**spec.env, "MEMORY_FILE_PATH": f"{spec.cwd}/mine.jsonl"}))
+    assert (await about(stated))["graph"] == f"{spec.cwd}/mine.jsonl"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -301,7 +299,7 @@ def confinement(name: str, part: ConfineSection | None, folder: Path, own: Path 
     if part is None:
         return None
     base = folder.absolute()
-    of_plugin = own or (own_data_of(name, base) if user_folders.is_of_user(base) else base)
+    of_plugin = own or (user_folders.data_of_plugin(name, base) if user_folders.is_of_user(base) else base)
     return Confinement(
         write=CONFINE_DEFAULT.write if part.write is None else tuple(str(base / _expanded(p)) for p in part.write),
         read=tuple(str(base / _expanded(path)) for path in part.read),
@@ -310,13 +308,6 @@ def confinement(name: str, part: ConfineSection | None, folder: Path, own: Path 
         scripts=part.scripts,
         folder=str(of_plugin.absolute()),
     )
-
-
-def own_data_of(name: str, folder: Path) -> Path:
-    """Return the folder for the data of a confined plugin: apart for each name and each configuration's folder."""
-    digest = hashlib.sha256(f"{name}\0{folder.absolute()}".encode()).hexdigest()[:12]
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:40]
-    return user_folders.plugin_data().absolute() / f"{plain}-{digest}"
 
 
 def _settings(

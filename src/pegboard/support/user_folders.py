@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +32,13 @@ def plugin_data() -> Path:
     """Return the folder of what confined plugins keep that belong to no project: beside that of Pegboard's own data."""
     base = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")  # noqa: PTH111
     return Path(base) / f"{_NAME}-plugins"
+
+
+def data_of_plugin(name: str, folder: Path) -> Path:
+    """Return the folder for the data of a confined plugin: apart for each name and each folder that it belongs to."""
+    digest = hashlib.sha256(f"{name}\0{folder.absolute()}".encode(errors="surrogatepass")).hexdigest()[:12]
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:40]
+    return plugin_data().absolute() / f"{plain}-{digest}"
 
 
 def is_of_user(folder: Path) -> bool:

@@ -50,6 +50,7 @@ _NO_PROGRAMS: Final = re.compile(r"activate.*|deactivate.*|python[\d.]*|pip[\d.]
 class InstalledProgram:
     """The program of a package: ``folder`` is where the package and what it needs lie, ``version`` what it is."""
 
+    package: str
     command: str
     args: tuple[str, ...]
     folder: str
@@ -302,9 +303,10 @@ def _failed(one: _PackageInstallation, program: str, printed: str) -> ToolUnavai
 def _program(one: _PackageInstallation, folder: Path) -> InstalledProgram:
     """Return the program of a request in a folder of packages."""
     try:
-        version = str(json.loads((folder / _DONE).read_bytes())["version"])
+        said = json.loads((folder / _DONE).read_bytes())
+        package, version = str(said["name"]), str(said["version"])
     except (OSError, ValueError, LookupError, TypeError):
-        version = ""
+        package, version = "", ""
     programs = _programs(one, folder)
     path = programs.get(one.asked.program) if one.asked.program else _only(one, folder, programs)
     if path is None:
@@ -315,7 +317,9 @@ def _program(one: _PackageInstallation, folder: Path) -> InstalledProgram:
             f"{', '.join(one.asked.packages)} has {what}; it has: {listed}",
             hint=f"Write `{one.asked.runner} {how}`.",
         )
-    return InstalledProgram(command=str(path), args=one.asked.args, folder=str(folder), version=version)
+    return InstalledProgram(
+        package=package, command=str(path), args=one.asked.args, folder=str(folder), version=version
+    )
 
 
 def _programs(one: _PackageInstallation, folder: Path) -> dict[str, Path]:

@@ -22,6 +22,7 @@ from pegboard.sources.confinement import (
     policy_for,
     removed,
 )
+from pegboard.sources.mcp.transports.moved_files import moved_file
 from pegboard.support import user_folders
 from pegboard.support.user_token import make_token
 
@@ -94,6 +95,10 @@ def confined_launch(
     args, reads = spec.args, spec.reads
     if program is not None:
         command, args, reads = program.command, program.args, (*reads, program.folder)
+        data = user_folders.data_of_plugin(spec.name, Path(confinement.folder))
+        if kept := moved_file(spec, program.package, outside, data):
+            env = {**env, **kept}
+            confinement = replace(confinement, write=(*confinement.write, str(data)))
     token = _kept_from_gateways() if confinement.network != () else ""
     made = _made_data_folder(confinement)
     cwd = spec.cwd or made
