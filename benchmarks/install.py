@@ -3,8 +3,9 @@
 For each of the twelve clients, and each scope that it has, a home of its own gets a file of that client with the
 servers. `pegboard init --install` starts each server as the client does and through Pegboard; `--uninstall` gives the
 file back. Printed is how many tools a server has both ways, or that it stays, and whether the file came back byte for
-byte. ``--servers NAME …`` takes only these. With ``--confine`` Pegboard starts them confined, in a project (Claude Code's
-`.mcp.json`) and at user level, and each is called once where it does some work, unless clients are named. The packages come from the registries, into one cache for all.
+byte. ``--servers NAME …`` takes only these. With ``--confine`` Pegboard starts them confined, in a project and at user
+level of Claude Code where no client is named, and calls each that needs no network once, to do some work. The packages
+come from the registries, into one cache for all.
 """
 
 from __future__ import annotations

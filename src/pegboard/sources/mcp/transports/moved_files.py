@@ -41,7 +41,7 @@ def moved_file(spec: ServerSpec, package: str, env: Mapping[str, str], data: Pat
     if not file.exists() and (old := _kept_by_npx(spec.command, spec.args, env, package, before)) is not None:
         shutil.copyfile(old, file)
         log.warning(
-            "server %r is confined and cannot write its package: what it has kept in %s is copied to %s, where it goes on",
+            "server %r is confined and cannot write its package: what it kept in %s is copied to %s, and goes on there",
             spec.name,
             old,
             file,
