@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import time
-from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
-from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.delivery import Host
-from pegboard.core.model.leases import LEASED
-from pegboard.core.model.naming import one_line
-from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
-from pegboard.core.model.written_arguments import parsed_arguments
-from pegboard.core.state.active_tools import active_tools, available
+from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
-from pegboard.support.encodable import encodable, encodable_text
-from pegboard.wire.acceptable_schemas import SchemaProvider, as_taken, has_renamed, original_arguments
-from pegboard.wire.passed_on import THROUGH
-from pegboard.wire.rejections import rejection_of
-from pegboard.wire.result_blocks import RESULT_LIMIT, cut, name_of_file
-
-T = TypeVar("T")
-_TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
-_LOG: Final = logging.getLogger("pegboard.frameworks")
-_COSTS: Final = logging.getLogger("pegboard")
-FILE_LIMIT: Final = 20_000_000
-"""How many characters a picture or file has in base64 that reaches the model."""
-AnySession = Session | SyncSession
-SessionFunction = Callable[[Session], Awaitable[T]]
+from pegboard.frameworks.runs.decisions import allowed, waits_since_before
+from pegboard.frameworks.runs.request_tools import (
+    function_of,
+    loaded_beside,
+    misnamed,
+    own_arguments,
+    prefix_of,
+    reject_tools,
+    rejected_of,
+    tool_for,
+)
+from pegboard.frameworks.runs.sessions import AnySession, SessionFunction, T
+from pegboard.frameworks.runs.turns import end_turns
+from pegboard.frameworks.runs.warnings import warn_once
+from pegboard.support.encodable import encodable_text
+from pegboard.wire.acceptable_schemas import SchemaProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,297 +348,3 @@ class SessionRun:
             ran = made.tool.wire if made.tool is not None and made.status in ("ok", "error") else ""
             self._going = self._going.called(name, meta=meta, ran=ran)
         return made
-
-
-def function_of(tool: Tool) -> dict[str, Any]:
-    """Return a tool as providers of models take functions."""
-    schema = json.loads(json.dumps(tool.input_schema))
-    function = encodable({"name": tool.wire, "description": tool.description, "parameters": schema})
-    return {"type": "function", "function": function}
-
-
-def tool_for(provider: SchemaProvider, tool: Tool, session: Session) -> Tool:
-    """Return a tool as a provider takes it; what is changed is reported once for the session."""
-    taken, changes = as_taken(tool, provider)
-    session.report_adapted(tool, changes)
-    return taken
-
-
-def own_arguments(name: str, arguments: JsonObject, session: Session) -> JsonObject:
-    """Return the arguments of a call under the names that its tool has for them, whatever its model was shown.
-
-    Args:
-        name: what the model called.
-        arguments: what it gave.
-        session: the session.
-    """
-    named: object = arguments.get("name") if name in THROUGH else name
-    tool = session.known_tool(named) if has_renamed(arguments) and isinstance(named, str) else None
-    return arguments if tool is None else original_arguments(tool, arguments)
-
-
-def chosen_tool(choice: object) -> str | None:
-    """Return the name of the one tool that a choice of tools demands in the form of any provider, or None."""
-    if isinstance(choice, str):
-        return None if choice in ("auto", "any", "none", "required") else choice
-    if not isinstance(choice, Mapping):
-        return None
-    known = cast("Mapping[str, Any]", choice)
-    name: object = known.get("name") or (known.get("function") or {}).get("name")
-    return name if isinstance(name, str) else None
-
-
-async def load_chosen(session: Session, own: Collection[str], choice: object) -> str | None:
-    """Load the tool of a session that a choice of tools demands; return its name, or None where it demands none.
-
-    Args:
-        session: the session.
-        own: names of the agent's own tools, which need no session.
-        choice: as the host gave it, in the form of any provider.
-    """
-    name = chosen_tool(choice)
-    if name is None or name in own:
-        return None
-    known = session.known_tool(name)
-    if known is None or known.plugin != META_PLUGIN:
-        await session.load(name)
-    return name
-
-
-def misnamed(name: str, arguments: JsonObject, session: Session) -> str:
-    """Return why a call is not run that names its tool in another form than its wire name, or nothing.
-
-    A framework's controls by a tool's name know that one alone, and would not see this call.
-
-    Args:
-        name: what the model called.
-        arguments: what it gave.
-        session: the session.
-    """
-    named: object = arguments.get("name") if name in THROUGH else name
-    tool = session.known_tool(named) if isinstance(named, str) else None
-    if tool is None or tool.wire == named:
-        return ""
-    return f"'{one_line(str(named), limit=100)}' is called '{tool.wire}' here; it has not run. Call '{tool.wire}'."
-
-
-def reject_tools(error: Exception, sent: Sequence[str], own: Mapping[str, Tool], session: Session) -> Collection[str]:
-    """Return which of the session's ``own`` tools a provider does not take, by its error; each is reported.
-
-    They are excluded from the session's requests from now on, in this process, as long as they are defined as now.
-
-    Args:
-        error: what the request failed with; none of a provider's is about a tool without its ``status_code``.
-        sent: the names of the request's tools, in order.
-        own: those of the session among them.
-        session: the session.
-    """
-    if getattr(error, "status_code", None) is None:
-        return ()
-    rejection, before = rejection_of(error, sent), rejected_of(session, own.values())
-    names = [name for name in rejection.names if rejection.kind == "tool" and name in own and name not in before]
-    for name in names:
-        session.info.conversation.rejected[name] = own[name]
-        session.report_rejected(f"tool:{name}", rejection.text)
-    return names
-
-
-def rejected_of(session: Session, tools: Iterable[Tool]) -> frozenset[str]:
-    """Return the names of the tools that a provider did not take from a session as they are defined now."""
-    known = session.info.conversation.rejected
-    return frozenset(tool.wire for tool in tools if known.get(tool.wire) == tool) if known else frozenset()
-
-
-@dataclass(slots=True)
-class Reported:
-    """What a provider has reported of a run: its answers, and their input tokens, all and those read from its cache."""
-
-    answers: int = 0
-    of: int = 0
-    read: int = 0
-
-    def add(self, of: int, read: int) -> None:
-        """Take in the numbers of one more answer."""
-        self.answers, self.of, self.read = self.answers + 1, self.of + of, self.read + read
-
-
-async def end_turns(session: Session, turns: int, reported: Reported | None = None) -> None:
-    """End turns of a session with a run; where the log has lines of information, one says what its tools came to.
-
-    Args:
-        session: the session.
-        turns: how many; none where another run of the session goes on.
-        reported: what the provider has said of the run; numbers that are not of all its requests do not count.
-    """
-    for _ in range(turns):
-        await session.end_turn()
-    if not turns:
-        return
-    if not _COSTS.isEnabledFor(logging.INFO):
-        return
-    cost = await session.run_cost()
-    if reported is not None and reported.answers == cost.requests and 0 <= reported.read <= reported.of:
-        cost = await session.run_cost(read=reported.read, of=reported.of)
-    if cost.requests:
-        _COSTS.info("session %r of %s: %s", session.key.session, session.key.agent, cost.line())
-
-
-def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:
-    """Return the approval that an answer waits for if it was asked for before a time: no new one was decided (A6).
-
-    Args:
-        answer: what the call came to.
-        since: seconds since the epoch, from before the call.
-    """
-    approval = answer.approval if answer.status == "needs_approval" else None
-    return None if approval is None or approval.asked_at >= since else approval
-
-
-def about_login(answer: CallAnswer) -> JsonObject | None:
-    """Return what the user of a framework is told of the login that a call waits for, or None (G11).
-
-    ``id`` is the waiting call's.
-    """
-    login = answer.login if answer.status == "needs_login" else None
-    if login is None:
-        return None
-    return {"id": login.id, "server": login.plugin, "url": login.url, "expires_at": login.expires_at}
-
-
-async def allowed(
-    session: Session, approval: Approval, *, fields: JsonObject, by: str = "", call_id: str | None = None
-) -> CallAnswer:
-    """Return the answer of a call that the user of a framework has allowed (A3).
-
-    Args:
-        session: the session of the call.
-        approval: what the call waits for.
-        fields: what they filled in.
-        by: who it was; the session's principal where nobody is named.
-        call_id: what the provider names the call.
-    """
-    try:
-        await session.approvals.allow(approval.id, by=by or session.key.principal, fields=fields or None)
-    except UsageError as problem:
-        return CallAnswer(status="refused", result=text_result(problem.message, is_error=True), message=problem.message)
-    return await session.resume(approval.id, call_id=call_id)
-
-
-Worker = TypeVar("Worker")
-
-
-def worker_of(agents: Worker | Mapping[str, Worker], child: Session) -> Worker:
-    """Return the framework's agent that does the task of a child session.
-
-    Args:
-        agents: the one for every child, or some by the name of the child's agent, or by its kind.
-        child: the session; one that works under the profile of its parent goes by its kind first.
-
-    Raises:
-        UsageError: none of them is for this child.
-    """
-    if not isinstance(agents, Mapping):
-        return agents
-    known = cast("Mapping[str, Worker]", agents)
-    info = child.info
-    names = (child.key.agent, info.kind) if info.delegated else (info.kind, child.key.agent)
-    for name in names:
-        if name in known:
-            return known[name]
-    raise UsageError(
-        f"No agent of the framework is given for '{names[0]}'.", hint=f"There are: {', '.join(known) or 'none'}."
-    )
-
-
-async def record_decision(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
-    """Take into a session what a person decided in the framework: words of refusal, or a result from elsewhere."""
-    with suppress(UsageError):  # it was settled before
-        if refused is not None:
-            await session.approvals.refuse(approval_id, by=session.key.principal, reason=refused)
-        elif result is not None:
-            await session.resume(approval_id, result=result)
-
-
-def twin(whole: object, mixin: type) -> Any:
-    """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
-    if isinstance(whole, mixin):
-        return whole
-    kind: Any = _twin_of(type(whole), mixin)
-    made: Any = kind.__new__(kind)
-    for name, value in vars(whole).items():
-        setattr(made, name, value)
-    return made
-
-
-@cache
-def _twin_of(kind: type, mixin: type) -> type:
-    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
-
-
-def type_of_field(schema: JsonObject) -> type:
-    """Return the type of a field of a form, by its JSON schema."""
-    return _TYPES.get(str(schema.get("type")), str)
-
-
-def in_event_loop() -> bool:
-    """Return whether an event loop runs in this thread."""
-    try:
-        return bool(asyncio.get_running_loop())
-    except RuntimeError:
-        return False
-
-
-def arguments_of(text: object) -> dict[str, Any] | None:
-    """Return the arguments that a model wrote, or None where they are no object."""
-    found = parsed_arguments(text)
-    return None if found is None else dict(found)
-
-
-def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:
-    """Return a result's text, and its images, audios and files with their ``content`` and ``mime_type``.
-
-    Files of other types than ``files``, and what is too large, are named in the text, the end of which is cut where it
-    is too long for a model.
-    """
-    texts: list[str] = []
-    media: dict[str, list[dict[str, Any]]] = {}
-    for block in result.content:
-        match block:
-            case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
-                texts.append(str(text))
-            case {"data": str(data), "mimeType": str(kind)} | {
-                "resource": {"blob": str(data), "mimeType": str(kind)}
-            } if len(data) > FILE_LIMIT:
-                texts.append(name_of_file(kind, data))
-            case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
-                media.setdefault(f"{kind}s", []).append({"content": b64decode(data), "mime_type": mime_type})
-            case {"type": "resource", "resource": {"blob": data, "mimeType": mime_type}} if mime_type in files:
-                media.setdefault("files", []).append({"content": b64decode(data), "mime_type": mime_type})
-            case {"resource": about} | about:
-                texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
-    text = "\n".join(texts)
-    return text if len(text) <= RESULT_LIMIT else cut(text, RESULT_LIMIT), media
-
-
-def data_url(blob: Mapping[str, Any]) -> str:
-    """Return an image or a file of :func:`text_and_media` as a URL that has its content."""
-    return f"data:{blob['mime_type']};base64,{b64encode(blob['content']).decode()}"
-
-
-@cache
-def warn_once(text: str) -> None:
-    """Log a warning the first time that it is given in this process."""
-    _LOG.warning(text)
-
-
-async def loaded_beside(session: Session) -> tuple[Tool, ...]:
-    """Return what a session has loaded, that can run now, and its list does not have (D1, P6)."""
-    snapshot = await session.snapshot()
-    loaded = available(snapshot.permissions, active_tools(snapshot.permissions, snapshot.state).values())
-    return tuple(one.tool for one in loaded if one.because[0] in LEASED)
-
-
-def prefix_of(surface: Surface) -> str:
-    """Return policy and hints, for the system's text; what is loaded later stays among the hints (F2)."""
-    hints = "\n".join(("Can be loaded:", *surface.hints)) if surface.hints else ""
-    return encodable_text("\n\n".join(text for text in (surface.policy, hints) if text))

@@ -1,0 +1,54 @@
+"""What adapters share: one run of an agent over a session, for frameworks that know nothing of what comes and goes."""
+
+from pegboard.frameworks.runs.decisions import about_login, allowed, record_decision, type_of_field, waits_since_before
+from pegboard.frameworks.runs.request_tools import (
+    arguments_of,
+    chosen_tool,
+    function_of,
+    load_chosen,
+    loaded_beside,
+    misnamed,
+    own_arguments,
+    prefix_of,
+    reject_tools,
+    rejected_of,
+    tool_for,
+)
+from pegboard.frameworks.runs.results import FILE_LIMIT, data_url, text_and_media
+from pegboard.frameworks.runs.session_run import SessionRun, StepRequest
+from pegboard.frameworks.runs.sessions import AnySession, SessionFunction, in_event_loop, worker_of
+from pegboard.frameworks.runs.turns import Reported, end_turns
+from pegboard.frameworks.runs.twins import twin
+from pegboard.frameworks.runs.warnings import warn_once
+
+__all__ = [
+    "FILE_LIMIT",
+    "AnySession",
+    "Reported",
+    "SessionFunction",
+    "SessionRun",
+    "StepRequest",
+    "about_login",
+    "allowed",
+    "arguments_of",
+    "chosen_tool",
+    "data_url",
+    "end_turns",
+    "function_of",
+    "in_event_loop",
+    "load_chosen",
+    "loaded_beside",
+    "misnamed",
+    "own_arguments",
+    "prefix_of",
+    "record_decision",
+    "reject_tools",
+    "rejected_of",
+    "text_and_media",
+    "tool_for",
+    "twin",
+    "type_of_field",
+    "waits_since_before",
+    "warn_once",
+    "worker_of",
+]
