@@ -152,12 +152,12 @@ async def test_a_run_ends_with_the_result_of_a_tool(purse: Purse, behavior: str,
 
 
 @pytest.mark.parametrize("behavior", ["names", "first"])
-async def test_a_tool_that_has_not_run_ends_no_run(purse: Purse, behavior: str, through: bool) -> None:
+async def test_a_tool_that_has_not_run_ends_no_run(purse: Purse, behavior: str, through: bool, way: Way) -> None:
     """X1, X2: it was not loaded, or its arguments were wrong; the model makes the call that is right."""
     wrong = [of("pay", False, 1), of("pay", through, "much")]
     model = purse.model(*wrong, of("pay", through, 3), "not reached")
     agent: Any = Agent(name="A", model=model, tool_use_behavior=BEHAVIORS[behavior])
-    done = await run(equip(agent, purse.session), "whole")
+    done = await run(equip(agent, purse.session), way)
     assert (done.final_output, purse.paid) == ("3 is paid", [3])
 
 
@@ -211,6 +211,18 @@ async def test_a_person_is_asked_about_the_tool(purse: Purse, through: bool, way
     assert purse.calls_sent()[1] == (written.name, dict(written.arguments))
 
 
+async def test_a_person_who_refuses_is_heard(purse: Purse, through: bool, way: Way) -> None:
+    """A3: the model reads their words, and the tool has not run."""
+    agent: Any = Agent(name="A", model=purse.model(LOAD, of("lend", through, 3), "done"))
+    done = await run(equip(agent, purse.session), way)
+    [asked] = done.interruptions
+    state = done.to_state()
+    state.reject(asked, rejection_message="Not today.")
+    done = await run(done.last_agent, way, state)
+    outputs = [item["output"] for item in done.to_input_list() if item.get("type") == "function_call_output"]
+    assert (done.final_output, outputs[-1], purse.paid) == ("done", "Not today.", [])
+
+
 async def test_a_tool_of_the_agents_own_keeps_its_guardrail_and_its_question(purse: Purse, way: Way) -> None:
     """A1: beside the session's tools, and `call_tool` does not reach it."""
 
@@ -235,12 +247,12 @@ async def test_a_tool_of_the_agents_own_keeps_its_guardrail_and_its_question(pur
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["not loaded", "loaded"])
-async def test_a_tool_that_the_model_has_to_call_is_listed(purse: Purse, loaded: bool, way: Way) -> None:
+async def test_a_tool_that_the_model_has_to_call_is_listed(purse: Purse, loaded: bool, through: bool, way: Way) -> None:
     """D4: with its schema, as long as it is the choice; then the list is as before."""
     if loaded:
         await run(equip(Agent(name="A", model=purse.model(LOAD, "done")), purse.session), way)
         purse.sent.clear()
-    model = purse.model(of("pay", False, 3), "done")
+    model = purse.model(of("pay", through, 3), "done")
     agent: Any = Agent(name="A", model=model, model_settings=ModelSettings(tool_choice="pay"))
     done = await run(equip(agent, purse.session), way)
     assert (done.final_output, purse.paid) == ("done", [3])

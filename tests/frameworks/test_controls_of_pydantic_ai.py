@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,7 +42,7 @@ CONFIG: dict[str, Any] = {
     "agents": {"a": {"allowed_toolkits": ["purse"], "dialect": "pegboard", "anticipate": False}},
 }
 LOAD = call("load_tools", names=["purse"])
-Way = Literal["whole", "streamed", "blocking"]
+Way = Literal["whole", "streamed", "handled", "blocking"]
 
 
 class Purse:
@@ -113,7 +113,7 @@ def through(request: pytest.FixtureRequest) -> bool:
     return request.param == "through"
 
 
-@pytest.fixture(params=["whole", "streamed", "blocking"])
+@pytest.fixture(params=["whole", "streamed", "handled", "blocking"])
 def way(request: pytest.FixtureRequest) -> Way:
     return request.param
 
@@ -146,6 +146,14 @@ class Done:
 async def run(agent: Agent[Any, Any], way: Way, message: str | None = "Pay.", **given: Any) -> Done:
     if way == "whole":
         done = await agent.run(message, **given)
+        return Done(done.output, done.all_messages())
+    if way == "handled":
+
+        async def handles(_: Any, events: AsyncIterable[Any]) -> None:
+            parts = [repr(event) async for event in events if event.event_kind.startswith("part_")]
+            assert not [part for part in parts if "call_tool" in part]
+
+        done = await agent.run(message, event_stream_handler=handles, **given)
         return Done(done.output, done.all_messages())
     if way == "blocking":
         done = await asyncio.to_thread(agent.run_sync, message, **given)

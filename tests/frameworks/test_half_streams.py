@@ -16,7 +16,7 @@ from pydantic_ai import Agent
 from pegboard import Pegboard, Session
 from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.pydantic_ai import SessionTools
-from pegboard.testing import ModelAnswer, RawReply, ScriptedModel, StrictProvider
+from pegboard.testing import CutReply, ModelAnswer, RawReply, ScriptedModel, StrictProvider
 
 WHOLE = json.dumps({"name": "note_add", "arguments": {"text": "eggs"}})
 CALLS = {
@@ -113,6 +113,22 @@ async def test_openai_agents_ends_the_run(session: Session, form: str, calls: li
         assert (await Runner.run(agent, "Again.")).final_output == "Done."
 
     assert (RAN, server.refusals) == (["note_add"] if may_run(form, calls, lost) else [], [])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("filtered", [False, True], ids=["too long", "filtered"])
+async def test_openai_agents_runs_no_call_of_a_completion_that_was_cut(
+    session: Session, stream: bool, filtered: bool
+) -> None:
+    """X2: also one whose arguments are whole; the model reads why, and the run goes on."""
+    cut = CutReply(name="call_tool", written=WHOLE, read={}, filtered=filtered)
+    with StrictProvider(cut, "Done.") as server:
+        agent: Any = equip(OpenAIAgent(name="A", model=openai_agents_driver.model_of_form("chat", server.url)), session)
+        done: Any = Runner.run_streamed(agent, "Note eggs.") if stream else await Runner.run(agent, "Note eggs.")
+        _ = [event async for event in done.stream_events()] if stream else []
+
+    assert (done.final_output, server.refusals, RAN) == ("Done.", [], [])
+    assert "None of them has run" in json.dumps(server.bodies[-1])
 
 
 @pytest.mark.parametrize("form", ["anthropic", "responses", "chat"])
