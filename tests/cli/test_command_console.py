@@ -18,6 +18,8 @@ import pytest
 from command_serving import DEADLINE, Serving, serving
 from command_support import Run, misfits, put
 
+from sdk_servers import pegboard_command
+
 CODE = re.compile(r"^Console: (http://127\.0\.0\.1:\d+/console)\?code=([\w-]{20,})$", re.MULTILINE)
 TOKENS = "tokens:\n  ada: {{token: ada-s3cret, agents: [assistant], console: {console}}}\n"
 WITH_A_TOKEN = "(sign in with a token that has `console: true`)"
@@ -128,8 +130,7 @@ def test_where_no_browser_starts_the_address_is_enough(
         monkeypatch.setenv("PATH", "/nowhere")
         monkeypatch.delenv("DISPLAY", raising=False)
         monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-        command = [sys.executable, "-m", "pegboard", "console"]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+        ran = subprocess.run(pegboard_command("console"), capture_output=True, text=True, timeout=DEADLINE)
         assert (ran.returncode, ran.stdout.startswith(url)) == (0, True)
         assert "open the address yourself" in ran.stderr
 

@@ -13,6 +13,7 @@ from command_support import Run, command_of, put, servers_in
 from test_install_starts import PROMPTING, all_ended, began, program, programs, running
 
 from pegboard.config.client_files.known import CLIENTS
+from sdk_servers import pegboard_command
 
 __all__ = ["programs"]
 
@@ -148,7 +149,7 @@ def test_two_installations_at_once_lose_nothing(folder: Path) -> None:
     paths = {"cursor": CURSOR, "windsurf": WINDSURF, "junie": Path("home/.junie/mcp/mcp.json")}
     for client, path in paths.items():
         placed(path, **{client: GIT, "same": TIME})
-    command = [sys.executable, "-m", "pegboard", "init", "--no-check", "--no-keyring", "--install"]
+    command = pegboard_command("init", "--no-check", "--no-keyring", "--install")
     started = [subprocess.Popen([*command, client], stderr=subprocess.PIPE) for client in (*paths, "cursor")]
     errors = [process.communicate(timeout=120)[1].decode() for process in started]
     codes = [process.returncode for process in started]

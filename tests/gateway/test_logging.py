@@ -11,13 +11,21 @@ import pytest
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 
-from .clients import ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
+from .clients import HANDSHAKE, MODERN, gateway, modern_request, until, way_in
 from .question_helpers import Person, call, client, configure, direct, other_way_in, upstream
 
 LINES = [
     {"level": "debug", "logger": "db", "data": {"rows": [1, None], "x-more": "\u00e9"}},
     {"level": "info", "data": "plain text"},
     {"level": "error", "logger": "", "data": ["end", False]},
+]
+
+# Of the transport of a server, its era and the era of a client, every two meet.
+PAIRS = [
+    (("stdio", False), MODERN),
+    (("stdio", True), HANDSHAKE),
+    (("http", False), HANDSHAKE),
+    (("http", True), MODERN),
 ]
 
 
@@ -48,7 +56,7 @@ async def logged(target: Any, era: str, name: str, level: Any) -> tuple[Any, Any
         return got, list(person.logged)
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("up", "era"), PAIRS, indirect=["up"])
 async def test_a_client_hears_the_same_as_without_the_gateway(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G7: before the answer, from the level on that it chose; one of the 2026-07-28 era only what it asks for."""
     heard = {None: LINES if era == HANDSHAKE else [], "debug": LINES, "error": LINES[2:]}
@@ -59,7 +67,7 @@ async def test_a_client_hears_the_same_as_without_the_gateway(up: dict[str, Any]
         assert await logged(direct(up), era, "log", "error") == ("logged", heard["error"])
 
 
-@pytest.mark.both_paths
+@pytest.mark.parametrize(("up", "fast_path"), [(up, era == MODERN) for up, era in PAIRS], indirect=["up"])
 async def test_a_call_through_logs_too(up: dict[str, Any], tmp_path: Path) -> None:
     """G6, G7: `call_tool` logs as the tool itself does."""
     person = Person()

@@ -96,10 +96,10 @@ async def gather(folder: Path) -> Everything:
             *(board.services.loader.fetch(PluginRequest(plugin=name)) for name in board.world.catalog.plugins)
         )
         async with serving(board, port=0) as url:
-            for agent in board.world.agents:
-                for era in ERAS:
-                    async with connected(f"{url}/{agent}", era) as client:
-                        found.given[f"{agent} {era}"] = await read_all(client)
+            for place, agent in enumerate(board.world.agents):  # each dialect has two, and meets both eras
+                era = ERAS[(place + place // len(DIALECTS)) % 2]
+                async with connected(f"{url}/{agent}", era) as client:
+                    found.given[f"{agent} {era}"] = await read_all(client)
         for agent in board.world.agents:
             session = await board.session(agent=agent, session_id="library")
             surface = await session.surface(message="tidy a shelf, send mail")
@@ -157,7 +157,7 @@ def test_there_are_sixty_changes_of_twelve_kinds() -> None:
 async def test_no_model_and_no_list_has_a_change_that_nobody_has_seen(tmp_path: Path) -> None:
     """A4: in no dialect, era, search, hint, load, call, resource, list of the console; one command has its diff."""
     everything = await gather(tmp_path)
-    assert len(everything.given) == 2 * len(DIALECTS) * len(ERAS) + 2 * len(DIALECTS) + 1
+    assert len(everything.given) == 2 * len(DIALECTS) + 2 * len(DIALECTS) + 1
     for one in CHANGES:
         for where, text in everything.given.items():
             assert one.mark not in text.replace("<wbr>", ""), (where, one)

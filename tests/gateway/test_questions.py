@@ -44,6 +44,14 @@ tokens:
   bob: {{token: {BOB}, agents: ["*"]}}
 """
 
+# Of the transport of a server, its era and the era of a client, every two meet.
+PAIRS = [
+    (("stdio", False), MODERN),
+    (("stdio", True), HANDSHAKE),
+    (("http", False), HANDSHAKE),
+    (("http", True), MODERN),
+]
+
 
 @pytest.fixture(params=[("stdio", False), ("stdio", True), ("http", False), ("http", True)],
                 ids=["stdio-2026", "stdio-handshake", "http-2026", "http-handshake"])  # fmt: skip
@@ -73,7 +81,7 @@ async def asks_of_all_kinds(target: Any, era: str, name: str) -> Any:
     return got, again, at_once, person.asked[4:], person.logged
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("up", "era"), PAIRS, indirect=["up"])
 async def test_a_client_is_asked_the_same_as_without_the_gateway(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G7, G9: forms, URLs, sampling and roots, several at once and one after the other."""
     async with other_way_in(up, configure(tmp_path, up)) as target:
@@ -92,7 +100,7 @@ async def test_a_call_through_is_asked_too(old: dict[str, Any], tmp_path: Path, 
     assert got == [ANSWERS[0], ANSWERS[3]]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("up", "era"), PAIRS, indirect=["up"])
 async def test_a_client_that_takes_no_questions_is_asked_none(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G9: the upstream hears why."""
     async with gateway(configure(tmp_path, up)) as running, client(running.url, era, None) as connected:
