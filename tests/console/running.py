@@ -9,8 +9,9 @@ from playwright.async_api import Page, expect
 
 from gateway.clients import Connected, connected
 from pegboard.assembly import Pegboard
+from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
-from pegboard.console.served_console import PREFIXES, ConsoleApp
+from pegboard.console.served_console import PREFIXES
 from pegboard.gateway import Mount, serving
 
 

@@ -11,8 +11,9 @@ import jsonschema_rs
 
 from gateway.clients import until
 from pegboard import Pegboard
+from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
-from pegboard.console.served_console import PREFIXES, ConsoleApp
+from pegboard.console.served_console import PREFIXES
 from pegboard.gateway import Mount, serving
 
 from .api_requests import TOKENS, Answer, Asked, changing, misfits, reading, refused, sent, without_a_store
