@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,6 +13,8 @@ from pathlib import Path
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from pegboard import Pegboard
+from pegboard.errors import StoreUnavailableError
 from postgres_server import PostgresServer
 
 from .clients import ADA, BOB, HANDSHAKE, MODERN, Connected, connected, until
@@ -112,3 +117,49 @@ async def test_a_server_of_which_there_is_one_runs_on_for_both_gateways(server: 
         await until(lambda: reachable(two) == [True, True])
         assert {await who.text("pid") for who in (ada, bob)} == running
     assert len(running) == 1
+
+
+def processes_of(server: PostgresServer) -> list[int]:
+    """Return the numbers of a server's processes, its own first."""
+    first = int((server.folder / "postmaster.pid").read_text().split("\n", 1)[0])
+    parents = {
+        int(path.parent.name): int(path.read_text().rpartition(")")[2].split()[1])
+        for path in Path("/proc").glob("[0-9]*/stat")
+    }
+    return [first, *(pid for pid, parent in parents.items() if parent == first)]
+
+
+def with_grace(database: Path, server: PostgresServer, seconds: int) -> Path:
+    """Return a configuration with another grace."""
+    text = json.loads(database.read_text())
+    database.write_text(json.dumps({**text, "store": {"url": server.address(), "grace": f"{seconds}s"}}))
+    return database
+
+
+@pytest.mark.parametrize("grace", [4, 12])
+async def test_calls_go_on_no_longer_than_the_grace_where_the_database_is_frozen(
+    server: PostgresServer, database: Path, grace: int
+) -> None:
+    """S2: it is silent on connections that stand, as behind a firewall that forgets them; a call may wait 2 s more."""
+    async with Pegboard.open(with_grace(database, server, grace)) as board:
+        session = await board.session(session_id="s", principal="ada")
+        assert (await session.call("echo", {"text": "x"})).status == "ok"
+        frozen = processes_of(server)
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        began = last = time.monotonic()
+        try:
+            while last - began < grace + 20:
+                try:
+                    assert (await session.call("echo", {"text": "x"})).status == "ok"
+                except StoreUnavailableError:
+                    break
+                last = time.monotonic()
+                await asyncio.sleep(0.05)
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        assert last - began <= grace + 1
+        assert grace < 5 or last - began >= grace / 2
+        await until(lambda: board.services.store_health.reachable)
+        assert (await session.call("echo", {"text": "x"})).status == "ok"

@@ -375,6 +375,13 @@ class Store(
         """Return what :meth:`change_token` would, where nothing has to be read for it: it waits for nothing."""
         ...
 
+    def certain_until(self) -> float:
+        """Return until when it is certain that what :meth:`known_token` says is so (``time.monotonic()``).
+
+        A server that falls silent says nothing of changes either; without a server it is infinite.
+        """
+        ...
+
     async def changed(self, token: ChangeToken, timeout: float) -> None:
         """Return as soon as another process may have changed something since a token, at the latest after a while."""
         ...

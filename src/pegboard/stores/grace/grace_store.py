@@ -21,6 +21,8 @@ from pegboard.ports.sealed import SealedKind, SealedText
 from pegboard.ports.store_health import StoreHealth
 from pegboard.stores.grace.reachability import Reachability
 
+SILENT_SECONDS: Final = 5.0
+"""After how many seconds without an answer a server is asked that tells of changes by itself."""
 MOST_READ: Final = 10_000
 """Of how many keys what was read is kept; those that were asked for longest ago go first."""
 _PERMISSIONS: Final = frozenset({"set_switch", "set_together", "set_own", "change_pins", "accept"})
@@ -92,11 +94,16 @@ class GraceStore:
 
     async def _asked_token(self, since: float | None = None) -> ChangeToken:
         began, writes = self._clock(), self._writes
+        if time.monotonic() - self._store.certain_until() > min(SILENT_SECONDS, self._grace / 2):
+            await self._store.catch_up()  # it asks the server, which may be silent
         token = await self._store.change_token(since)
         if writes == self._writes:
             self._token = token
-        self._known_at = max(self._known_at, began if since is None else min(since, began))
+        self._known_at = max(self._known_at, self._certain(began if since is None else min(since, began)))
         return token
+
+    def _certain(self, time: float) -> float:
+        return min(time, self._store.certain_until())
 
     def _note_change(self, **changed: object) -> None:
         """Note that this process has changed something: objects are equal to nothing else."""
@@ -125,8 +132,8 @@ class GraceStore:
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the token of the store, where it is known without waiting; None while it is lost."""
         if (token := self._store.known_token(since) if self._reach.lost is None else None) is not None:
-            self._token, self._known_at = token, max(self._known_at, min(since, self._clock()))
-        return token
+            self._token, self._known_at = token, max(self._known_at, self._certain(min(since, self._clock())))
+        return token if self._seconds_left() >= 0 else None
 
     def _keep(self, key: Hashable, value: object) -> None:
         self._read[key] = value

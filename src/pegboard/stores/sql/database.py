@@ -146,6 +146,10 @@ class Database(Protocol):
         """Return what the database is at now, or was at after ``since`` (``time.monotonic()``)."""
         ...
 
+    def certain_until(self) -> float:
+        """Return until when it is certain that what is known without a statement is so (``time.monotonic()``)."""
+        ...
+
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the same where that needs no statement."""
         ...

@@ -103,6 +103,8 @@ class Notifications:
         self._last = ChangeToken(0, 0, 0)
         self._seen: dict[str, int] = {}  # the newest number of each kind that is known
         self._looked_at = 0.0
+        self.confirmed_at = 0.0
+        """When the server was last known to answer (``time.monotonic()``); a silent one tells nothing either."""
         self.ahead = 0.0
         """By how many seconds the clock of the server is ahead of that of this machine."""
         self._connection: PostgresConnection | None = None
@@ -201,7 +203,9 @@ class Notifications:
     async def _numbers(self) -> dict[str, int]:
         """Return the counters as they are committed."""
         asked = time.time()
+        began = time.monotonic()
         rows = await self._database.read(_READ)
+        self.confirmed_at = began
         self.ahead = _outside(rows[0][2], asked, time.time())
         values = {name: value for name, value, _ in rows}
         return {kind: values[name] for kind, name in _COUNTERS.items()}

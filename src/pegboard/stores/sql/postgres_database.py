@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import select
 import socket
@@ -351,6 +352,11 @@ class PostgresDatabase:
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the same, where it is known without a statement."""
         return None if self.notifications is None else self.notifications.known(since)
+
+    def certain_until(self) -> float:
+        """Return until when it is certain that nothing changed which was not told (``time.monotonic()``)."""
+        told = self.notifications is not None and self.notifications.hears
+        return self.notifications.confirmed_at if self.notifications is not None and told else math.inf
 
     async def wait_for_change(self, token: ChangeToken, timeout: float) -> None:
         """Return as soon as another process may have changed something, at the latest after ``timeout`` seconds."""

@@ -11,6 +11,7 @@ process (S2), not always that of the machine.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sqlite3
 import time
@@ -242,6 +243,10 @@ class SqliteDatabase:
             self._data_version = version
             self._token = ChangeToken((version, self._changes), (self.file_number, number))
         return self._token
+
+    def certain_until(self) -> float:
+        """Return that a file always answers."""
+        return math.inf
 
     def known_token(self, since: float) -> ChangeToken | None:
         """Return what the file was at when it was looked at last, where that was after ``since``."""

@@ -82,6 +82,10 @@ class SqlStore(
         """Return what the store is at now, or was at after ``since`` (``time.monotonic()``)."""
         return await self._db.token(since)
 
+    def certain_until(self) -> float:
+        """Return until when it is certain that what is known without a statement is so (``time.monotonic()``)."""
+        return self._db.certain_until()
+
     def known_token(self, since: float) -> ChangeToken | None:
         """Return the same where that needs no statement."""
         return self._db.known_token(since)
