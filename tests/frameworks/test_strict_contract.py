@@ -194,14 +194,17 @@ async def test_a_tool_that_is_refused_all_the_same_leaves_alone(driver: Driver, 
     assert RAN == ["find_way [(1.0, 2.0), (3.0, 4.0)] None"]
 
 
-async def test_a_conversation_goes_on_behind_a_reply_that_was_cut(driver: Driver, board: Pegboard) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_conversation_goes_on_behind_a_reply_that_was_cut(
+    driver: Driver, board: Pegboard, stream: bool
+) -> None:
     """X2: nothing of the cut call has run, and nothing that is sent back is refused."""
     cut = CutReply(name="find_way", written='{"stops": [[1, 2]', read={"stops": [[1, 2]]})
     with StrictProvider(cut, "It was too long.", "Done.") as server:
         going = driver.talk(await board.session(agent="traveller", session_id="s"), url=server.url)
         for message in ("Find the way.", "Go on."):
             with suppress(ModelBehaviorError):  # OpenAI Agents ends the run itself
-                await going.run(message)
+                await going.run(message, stream=stream)
 
     assert (server.refusals, RAN) == ([], [])
 
