@@ -181,24 +181,20 @@ async def _worked(load: Load, outcome: Outcome, seconds: float, restart: Callabl
 
 
 async def _torment(load: Load, outcome: Outcome, seconds: float, restart: Callable[[], Awaitable[None]]) -> None:
-    """Kill a replica every ten seconds, and restart the database twice between two kills; then end the run.
-
-    On a machine that others work on, too, a replica takes long to be back: what follows leaves some calm after that.
-    """
+    """Kill a replica every ten seconds, and restart the database twice between two kills; then end the run."""
     try:
-        began = back = time.monotonic()
+        began = time.monotonic()
         rounds = int(seconds // KILL_EVERY)
         restarts = {rounds // 3, 2 * rounds // 3}
         for number in range(rounds):
-            await _until(max(began + number * KILL_EVERY, back) + KILL_EVERY / 2)
+            await _until(began + number * KILL_EVERY + KILL_EVERY / 2)
             await load.cluster.kill(load.cluster.replicas[number % len(load.cluster.replicas)])
             if number in restarts:
                 away = time.monotonic()
                 await restart()
                 load.cluster.outages.append((away, time.monotonic()))
                 outcome.restarts += 1
-            back = time.monotonic()
-        await _until(max(began + seconds, back + KILL_EVERY / 2))
+        await _until(began + seconds)
     finally:
         load.over.set()
 
