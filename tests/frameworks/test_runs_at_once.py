@@ -7,20 +7,33 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
 from agents import Agent as OpenAIAgent
 from agents import MaxTurnsExceeded, RunConfig, RunHooks, Runner, StopAtTools, Usage, function_tool
+from agno.agent import Agent as AgnoAgent
+from agno.db.in_memory import InMemoryDb
+from agno_driver import ScriptedModel as AgnoModel
 from framework_drivers import Answer, Script, Step, call
 from framework_tools import RAN
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_driver import ScriptedChat, message_of
+from langchain_driver import carried as langchain_carried
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from openai_agents_driver import ModelStep, ScriptedModel, assistant_message, carried, made
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai_driver import scripted
 
 from pegboard import Pegboard, Session
+from pegboard.frameworks.agno import equip as agno_equip
+from pegboard.frameworks.langchain import SessionTools as LangChainTools
 from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.pydantic_ai import SessionTools
 
@@ -34,13 +47,28 @@ CONFIG: dict[str, Any] = {
     "toolkits": {
         "notes": {"description": "Notes.", "tools": ["notes"]},
         "papers": {"description": "Papers.", "tools": ["shredder"]},
+        "pressing": {
+            "description": "What presses.",
+            "tools": ["sums"],
+            "focus": [{"when": "^Go", "tools": ["load_tools", "shred"], "choice": "required"}],
+        },
     },
     "defaults": {"anticipate": False},
-    "agents": {"a": {"tools": ["sums"], "allowed_toolkits": ["notes", "papers"], "dialect": "pegboard"}},
+    "agents": {
+        "a": {"tools": ["sums"], "allowed_toolkits": ["notes", "papers"], "dialect": "pegboard"},
+        "focused": {
+            "tools": ["sums"],
+            "allowed_toolkits": ["notes", "papers", "pressing"],
+            "initial_toolkits": ["pressing"],
+            "dialect": "pegboard",
+        },
+    },
 }
 LOAD = call("load_tools", names=["notes"], keep="turn")
 LIST = call("note_list")
 ADD = call("add_numbers", first=1, second=2)
+MESSAGE = HumanMessage("Go on.")
+"""One object for all runs: LangChain gives it an id with the first."""
 SCRIPT: ContextVar[Script] = ContextVar("script")
 """What the model answers in the run of this task."""
 
@@ -51,6 +79,7 @@ class Framework(Protocol):
     def agent(self, session: Any, **given: Any) -> Any: ...
     async def run(self, agent: Any, *, stream: bool = False) -> Any: ...
     def run_sync(self, agent: Any) -> Any: ...
+    async def go_on(self, agent: Any, asked: Any) -> None: ...
 
 
 class OpenAIAgents:
@@ -75,6 +104,11 @@ class OpenAIAgents:
     def run_sync(self, agent: Any) -> Any:
         return Runner.run_sync(agent, "Go on.")
 
+    async def go_on(self, agent: Any, asked: Any) -> None:
+        state = asked.to_state()
+        state.approve(state.get_interruptions()[0])
+        await Runner.run(agent, state)
+
 
 class PydanticAI:
     def agent(self, session: Any, **given: Any) -> Any:
@@ -91,11 +125,91 @@ class PydanticAI:
     def run_sync(self, agent: Any) -> Any:
         return agent.run_sync("Go on.")
 
+    async def go_on(self, agent: Any, asked: Any) -> None:
+        results = DeferredToolResults(approvals={one.tool_call_id: True for one in asked.output.approvals})
+        await agent.run(message_history=asked.all_messages(), deferred_tool_results=results)
 
-@pytest.fixture(params=[OpenAIAgents(), PydanticAI()], ids=["openai-agents", "pydantic-ai"])
+
+class OwnScriptChat(ScriptedChat):
+    """A chat model that follows the script of its task."""
+
+    async def _agenerate(self, messages: list[Any], *args: Any, **request: Any) -> Any:
+        script = SCRIPT.get()
+        answer = await script.answer(
+            langchain_carried(messages, request.get("tools") or (), request.get("tool_choice"))
+        )
+        return ChatResult(generations=[ChatGeneration(message=message_of(answer, len(script.calls)))])
+
+
+class LangChain:
+    """Agents of LangChain whose runs are each in a thread of its own; or kept by nothing, so that none can wait."""
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+
+    def agent(self, session: Any, **given: Any) -> Any:
+        saver = InMemorySaver() if self.kept else None
+        return create_agent(OwnScriptChat(), middleware=[LangChainTools(session)], checkpointer=saver, **given)
+
+    async def run(self, agent: Any, *, stream: bool = False) -> Any:
+        given, thread = self._given()
+        if not stream:
+            await agent.ainvoke(given, thread)
+        else:
+            _ = [part async for part in agent.astream(given, thread, stream_mode="messages")]
+        return thread
+
+    def run_sync(self, agent: Any) -> Any:
+        return agent.invoke(*self._given())
+
+    async def go_on(self, agent: Any, asked: Any) -> None:
+        await agent.ainvoke(Command(resume=True), asked)
+
+    def _given(self) -> tuple[Any, Any]:
+        return {"messages": [MESSAGE]}, {"configurable": {"thread_id": uuid4().hex}} if self.kept else {}
+
+
+@dataclass
+class OwnScriptModel(AgnoModel):
+    """A model of Agno that follows the script of its task."""
+
+    async def ainvoke(self, messages: list[Any], *args: Any, **request: Any) -> Any:
+        self.script = SCRIPT.get()
+        return await super().ainvoke(messages, *args, **request)
+
+
+class Agno:
+    def agent(self, session: Any, **given: Any) -> Any:
+        model = OwnScriptModel()
+        return agno_equip(AgnoAgent(model=model, db=InMemoryDb(), telemetry=False, **given), session)
+
+    async def run(self, agent: Any, *, stream: bool = False) -> Any:
+        if not stream:
+            return await agent.arun("Go on.", session_id="talk")
+        return [event async for event in agent.arun("Go on.", session_id="talk", stream=True)]
+
+    def run_sync(self, agent: Any) -> Any:
+        return agent.run("Go on.", session_id="talk")
+
+    async def go_on(self, agent: Any, asked: Any) -> None:
+        for requirement in asked.active_requirements:
+            requirement.confirm()
+        await agent.acontinue_run(run_id=asked.run_id, session_id="talk", requirements=asked.requirements)
+
+
+FRAMEWORKS: dict[str, Framework] = {
+    "openai-agents": OpenAIAgents(),
+    "pydantic-ai": PydanticAI(),
+    "langchain": LangChain(kept=True),
+    "langchain-unkept": LangChain(kept=False),
+    "agno": Agno(),
+}
+
+
+@pytest.fixture(params=FRAMEWORKS)
 def framework(request: pytest.FixtureRequest) -> Framework:
     RAN.clear()
-    return request.param
+    return FRAMEWORKS[request.param]
 
 
 @pytest.fixture
@@ -196,11 +310,11 @@ async def test_a_run_that_is_cancelled_leaves_the_other_as_it_is(
         assert (await session.surface()).turn == 3
 
 
-async def test_a_run_that_waits_for_a_person_does_not_keep_others_in_its_turn(
-    framework: Framework, session: Session
-) -> None:
+@pytest.mark.parametrize("name", ["openai-agents", "pydantic-ai", "langchain", "agno"])
+async def test_a_run_that_waits_for_a_person_does_not_keep_others_in_its_turn(name: str, session: Session) -> None:
     """S6, A3: it goes on in a turn of its own, or in the one that it began with."""
     await session.load("papers")
+    framework = FRAMEWORKS[name]
     agent = framework.agent(session)
     waits, _ = begin(framework, agent, call("shred", paper="draft"), "It is gone.")
     asked = await waits
@@ -210,13 +324,7 @@ async def test_a_run_that_waits_for_a_person_does_not_keep_others_in_its_turn(
 
     script = Script("It is gone.")
     SCRIPT.set(script)
-    if isinstance(framework, OpenAIAgents):
-        state = asked.to_state()
-        state.approve(state.get_interruptions()[0])
-        await Runner.run(agent, state)
-    else:
-        results = DeferredToolResults(approvals={one.tool_call_id: True for one in asked.output.approvals})
-        await agent.run(message_history=asked.all_messages(), deferred_tool_results=results)
+    await framework.go_on(agent, asked)
     assert (RAN, script.calls[0].results) == (["add_numbers", "shred"], ("draft is shredded",))
     assert (await session.surface()).turn == 3
 
@@ -241,6 +349,50 @@ def test_runs_in_two_threads_are_a_turn_each(framework: Framework) -> None:
 
         assert [len(script.calls) for script in scripts] == [4, 3]
         assert (RAN.count("note_list"), session.surface().turn) == (3, 3)
+
+
+# -- ends of LangChain and Agno, which tell none
+
+
+GRAPHS = ["langchain", "langchain-unkept", "agno"]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_a_run_that_failed_is_over_for_those_that_go_on(name: str, session: Session) -> None:
+    """S6: its turn ends with the one that goes on, though it made its last step later."""
+    framework = FRAMEWORKS[name]
+    agent, loaded, over = framework.agent(session), asyncio.Event(), asyncio.Event()
+    long, script = begin(framework, agent, LOAD, tells(loaded, LIST), behind(over, LIST), "done")
+    await loaded.wait()
+
+    async def fails() -> Answer:
+        raise ConnectionError("no line")
+
+    failed, _ = begin(framework, agent, ADD, fails)
+    with suppress(ConnectionError):
+        await failed
+    over.set()
+    await long
+    assert (RAN.count("note_list"), "note_list" in script.calls[3].tools) == (2, True)
+    assert (await session.surface()).turn == 3
+
+
+@pytest.mark.parametrize("name", ["langchain", "agno"])
+async def test_a_run_goes_on_behind_a_person_as_the_same_run(name: str, board: Pegboard) -> None:
+    """S5, S6: the message of the user that began it does not count again, what it has loaded for its turn stays."""
+    session = await board.session(agent="focused", session_id="s")
+    await session.load("papers")
+    framework = FRAMEWORKS[name]
+    agent = framework.agent(session)
+    waits, script = begin(framework, agent, LOAD, call("shred", paper="draft"))
+    asked = await waits
+    assert (await session.surface()).turn == 1
+
+    again = Script(LIST, "It is gone.")
+    SCRIPT.set(again)
+    await framework.go_on(agent, asked)
+    assert (RAN, (await session.surface()).turn) == (["shred", "note_list"], 2)
+    assert [one.required for one in (script.calls[0], *again.calls)] == [True, False, False]
 
 
 # -- ends that only OpenAI Agents has

@@ -50,8 +50,9 @@ class GraphRuns:
         """
         own = next((str(one.id) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
         conversation, kept = self._conversation(runtime)
-        run = self._runs.get((conversation, own))
-        return self._begun(runtime, (conversation, own), kept, model) if run is None else run
+        name = (conversation, f"{conversation}|{own}")  # two runs at once may begin with one message
+        run = self._runs.get(name)
+        return self._begun(runtime, name, kept, model) if run is None else run
 
     def forget(self, run: OwnedRun) -> None:
         """Know a run no longer that is over."""
