@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final, Literal
 
 from pegboard.search.analysis.words import words
@@ -348,22 +348,27 @@ what which who whom whose when where why how is are am was were do does did has 
 whos wie wo wer wann warum welche welcher welches gibt que quel quelle quels quelles combien ou quand pourquoi cual
 cuales donde cuando cuantos como por quien hay quali quale quanto quando dove chi come
 """
+_QUESTION_WORDS_WITHIN: Final = """
+what which who whom whose why how whats hows whos welche welcher welches wer warum quel quelle quels quelles combien
+pourquoi cual cuales cuantos quien quali quale quanto chi
+"""
 _POLITE_WORDS: Final = """
 please can could would will you pls hey hi hello ok okay so and now just kindly bitte kannst du konntest puedes podrias
 peux tu puoi i we ich need want to like d
 """
 _READING_VERBS: Final = """
-show list find search look see tell read get check give display view summarize summarise explain describe count compare
+show list find search look see read get check give display view summarize summarise explain describe count compare
 fetch print inspect verify zeig zeige finde suche lies muestra busca lee montre cherche lis mostra cerca leggi liste
 dime sag tldr
 """
 _WRITING_VERBS: Final = """
-add create make new write send post delete remove set change update edit rename move copy put save store remember forget
-log book schedule invite cancel start stop restart run kill close open mark assign merge push commit fill click type
-press turn install deploy scale roll bring reply answer report file upload share archive label mute react approve reject
-insert append draw colour color highlight replace fix undo convert clear empty erstelle erstell lege losche loesch losch
-schick schicke sende verschieb verschiebe benenne andere stopp stoppe starte merk buche crea elimina borra envia mueve
-cambia anade cree supprime envoie deplace ajoute modifie cancella invia sposta aggiungi
+add create make new write send post delete remove set change update edit rename move copy put save store remember
+forget log book schedule invite cancel start stop restart run kill close open mark assign merge push commit fill click
+type press turn leave shut throw choose clean wipe note notify install deploy scale roll bring reply answer report
+file upload share archive label mute react approve reject insert append draw colour color highlight replace fix undo
+convert clear empty erstelle erstell lege losche loesch losch schick schicke sende verschieb verschiebe benenne andere
+stopp stoppe starte merk buche crea elimina borra envia mueve cambia anade cree supprime envoie deplace ajoute modifie
+cancella invia sposta aggiungi
 """
 _COURTESIES: Final = """
 thanks thank thx sorry apologies awesome amazing great cool nice perfect lovely brilliant wonderful excellent wow haha
@@ -374,8 +379,11 @@ LONGEST_COURTESY: Final = 7
 """A longer text that begins with thanks or praise may ask for something behind it."""
 LONGEST_WORD: Final = 40
 """The first word of a courtesy ends within so many characters."""
-_QUESTIONS, _POLITE, _READS, _WRITES, _COURTEOUS = (
-    frozenset(text.split()) for text in (_QUESTION_WORDS, _POLITE_WORDS, _READING_VERBS, _WRITING_VERBS, _COURTESIES)
+_TO_WHOM: Final = {"tell": frozenset(("me", "us")), "sag": frozenset(("mir", "uns"))}
+"""Verbs that ask for something before these words, and say something to others before any other."""
+_QUESTIONS, _ASKS, _POLITE, _READS, _WRITES, _COURTEOUS = (
+    frozenset(text.split())
+    for text in (_QUESTION_WORDS, _QUESTION_WORDS_WITHIN, _POLITE_WORDS, _READING_VERBS, _WRITING_VERBS, _COURTESIES)
 )
 
 
@@ -488,19 +496,22 @@ def intent_of(text: str) -> Intent:
     asked = next((at for at, token in enumerate(tokens) if token not in _POLITE), None)
     if asked is None:
         return ""
-    first = tokens[asked]
-    if first in _QUESTIONS or first in _READS:
+    if tokens[asked] in _QUESTIONS:
         return "read"
-    if first in _WRITES:
+    pairs = list(pairwise([*tokens[asked:], ""]))
+    begins = _verb_intent(*pairs[0])
+    if begins or "?" in text:
+        return begins or "read"
+    return next(filter(None, ("read" if one in _ASKS else _verb_intent(one, after) for one, after in pairs)), "")
+
+
+def _verb_intent(word: str, after: str) -> Intent:
+    """Return what a word asks for before another one: to tell others something writes, and so does to get rid of it."""
+    if word in _TO_WHOM:
+        return "read" if after in _TO_WHOM[word] else "write"
+    if word == "get" and after in ("rid", "it"):
         return "write"
-    if "?" in text:
-        return "read"
-    for token in tokens[asked:]:
-        if token in _READS:
-            return "read"
-        if token in _WRITES:
-            return "write"
-    return ""
+    return "read" if word in _READS else "write" if word in _WRITES else ""
 
 
 def is_courtesy(text: str) -> bool:
