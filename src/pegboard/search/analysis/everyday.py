@@ -502,7 +502,10 @@ def intent_of(text: str) -> Intent:
     begins = _verb_intent(*pairs[0])
     if begins or "?" in text:
         return begins or "read"
-    return next(filter(None, ("read" if one in _ASKS else _verb_intent(one, after) for one, after in pairs)), "")
+    for one, after in pairs:
+        if intent := "read" if one in _ASKS else _verb_intent(one, after):
+            return intent
+    return ""
 
 
 def _verb_intent(word: str, after: str) -> Intent:
