@@ -93,6 +93,20 @@ def greet() -> str:
     return "hello"
 
 
+def halves() -> str:
+    """Return 50 MB of halves of characters."""
+    return "\\ud800" * 25_000_000
+
+
+async def stuck() -> list:
+    """Make functions, never."""
+    await asyncio.Event().wait()
+    return [greet]
+
+
+stuck.__pegboard__ = {"factory": True}
+
+
 def lc(kind: str) -> str:
     """Do it."""
     return done(kind)
@@ -128,10 +142,11 @@ CONFIG: dict[str, Any] = {
     "store": "memory:",
     "plugins": {
         **{name: {"python": f"hostile_things:{name}"} for name in FUNCTIONS},
+        "halves": {"python": "hostile_things:halves"},
         "lc": {"python": "hostile_things:langchain"},
         "doers": {"python": "hostile_things:Doers"},
     },
-    "agents": {"a": {"tools": [*FUNCTIONS, "lc", "doers"], "dialect": "pegboard", "anticipate": False}},
+    "agents": {"a": {"tools": [*FUNCTIONS, "halves", "lc", "doers"], "dialect": "pegboard", "anticipate": False}},
 }
 
 
@@ -180,3 +195,34 @@ async def test_a_run_that_is_given_up_ends_its_call_and_the_next_run_goes_on(dri
     await asyncio.wait_for(state["ended"].wait(), 20)
     ran = await driver.talk(session).run("Go on.", call("greet"))
     assert (ran.answer.strip(), ran.calls[1].results) == ("done", ("hello",))
+
+
+async def test_a_result_of_50_mb_of_halves_of_characters_is_cut_and_can_be_sent(
+    driver: Driver, board: Pegboard
+) -> None:
+    """P6: nothing of it is lost in the middle of a request that UTF-8 could not carry."""
+    session = await board.session(agent="a", session_id="s", principal="ada")
+    ran = await driver.talk(session).run("Go on.", call("halves"))
+    (answer,) = ran.calls[1].results
+    assert ("\ufffd" in answer, len(answer) < 200_100, ran.answer.strip()) == (True, True, "done")
+    answer.encode()
+
+
+async def test_a_factory_that_never_returns_is_reported_and_the_run_goes_on(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: its plugin is missing, with the limit that it has reached."""
+    (tmp_path / "hostile_things.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    plugins = {
+        "greet": {"python": "hostile_things:greet"},
+        "stuck": {"python": "hostile_things:stuck", "timeout": "500ms"},
+    }
+    agents = {"a": {"tools": ["greet", "stuck"], "dialect": "pegboard", "anticipate": False}}
+    async with Pegboard.open({"store": "memory:", "plugins": plugins, "agents": agents}) as board:
+        session = await board.session(agent="a", session_id="s", principal="ada")
+        ran = await driver.talk(session).run("Go on.", call("greet"))
+        assert (ran.answer.strip(), ran.calls[1].results) == ("done", ("hello",))
+        (missing,) = (await session.surface()).missing
+    assert "'stuck'" in missing.reason
+    assert "was not constructed within 0.5 s" in missing.reason
