@@ -57,7 +57,7 @@ async def test_without_a_callback_it_is_not_listed_and_says_why(board: Pegboard)
     answer = await lead.call("delegate", {"task": "look"})
     assert (answer.status, answer.message) == (
         "tool_unavailable",
-        "'delegate' is not available now: Nobody runs subagents here: the host sets no board.on_delegate.",
+        "'delegate' is not available now: No subagents can run here: the host sets no board.on_delegate.",
     )
     explained = await lead.explain("delegate")
     assert (explained.permitted, explained.visible, [r.code for r in explained.reasons]) == (

@@ -572,7 +572,7 @@ def test_the_dialect_of_agents_that_state_none_is_said_in_one_line_with_its_reas
     (line,) = [line for line in run("check").out.splitlines() if "dialect" in line]
     assert line.startswith("note: ")
     assert "agents 'ada', 'bob' have dialect 'toolkits'" in line
-    assert "agent 'cy' has dialect 'pegboard', since `loadout` stands beside `allowed_toolkits`" in line
+    assert "agent 'cy' has dialect 'pegboard', since `loadout` is set beside `allowed_toolkits`" in line
     assert "'dan'" not in line
     put("pegboard.yaml", "agents: {a: {tools: [file]}}\n")
     assert "dialect" not in run("check").out

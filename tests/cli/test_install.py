@@ -575,7 +575,7 @@ def test_an_installation_whose_configuration_is_gone_says_so_and_can_be_taken_ou
     run("init", "--no-check", "--install", "cursor")
     Path("pegboard.yaml").unlink()
     assert (
-        "That file does not exist: take Pegboard out and begin anew."
+        "That file does not exist: take Pegboard out and start again."
         in run("init", "--no-check", "--install", "cursor").out
     )
     assert "stays as it is" not in run("init", "--uninstall", "cursor").out

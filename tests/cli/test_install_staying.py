@@ -387,7 +387,7 @@ def test_where_every_server_stays_nothing_is_installed(run: Run, written: str) -
     path = put(".vscode/mcp.json", text)
     ran = run("init", "--no-check", "--install", "vscode")
     assert (ran.code, ran.out, path.read_text()) == (1, "", text)
-    assert "has no server that could stand behind Pegboard, and is left as it is." in ran.err
+    assert "has no server that Pegboard could start, and is left as it is." in ran.err
     assert "shell stays: VS Code runs it in a sandbox" in ran.err
     assert not Path("pegboard.yaml").exists()
 

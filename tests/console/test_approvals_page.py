@@ -177,7 +177,7 @@ async def test_what_runs_elsewhere_can_only_be_refused(browser: Browser, config:
         await asked(console.board, "sign", text="I agree.")
         await shown(console, page)
         await expect(
-            page.get_by_text("The call runs elsewhere, and whoever runs it hands the result in.")
+            page.get_by_text("The call runs elsewhere, and the one who runs it hands the result in.")
         ).to_be_visible()
         await expect(page.get_by_role("article").get_by_role("button")).to_have_count(0)
         await expect(page.get_by_role("link", name="Refuse … sign")).to_be_visible()

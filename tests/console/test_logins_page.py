@@ -107,7 +107,7 @@ async def test_g11_an_operator_logs_in_and_out_with_the_keyboard(
             assert await findings(page, axe_core) == []
             await tab_to(page, page.locator("#log-out"))
             await page.keyboard.press("Enter")
-            await expect(page.get_by_role("dialog")).to_contain_text("whoever issued it is told")
+            await expect(page.get_by_role("dialog")).to_contain_text("the server that issued it is told")
             assert await findings(page, axe_core) == []
             await page.keyboard.press("Enter")
             await expect(page.locator("#notices")).to_contain_text(f"You are logged out of '{ODD}'.")

@@ -126,7 +126,7 @@ def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_it
     conflict = found(held, "data")
     assert conflict is not None
     assert (conflict.tool, conflict.existing, conflict.candidate) == ("sql", {"port": 5}, {})
-    assert conflict.message.startswith("conflicts: 'sql' stands in it twice, with different settings.")
+    assert conflict.message.startswith("conflicts: 'sql' is in it twice, with different settings.")
 
 
 def sharing(*, exclude: tuple[str, ...] = (), static: tuple[str, ...] = ()) -> CompiledPermissions:

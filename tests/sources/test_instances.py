@@ -175,7 +175,7 @@ async def test_an_object_that_nobody_used_for_a_while_is_closed_and_the_next_ans
     answer = await shop.call("user:ada", "show")
     assert [block["text"] for block in answer.content] == [
         "[]",
-        "'mine' began anew: it was not used for a while, and what it kept is gone.",
+        "'mine' started again: it was not used for a while, and what it kept is gone.",
     ]
     assert answer.meta[BEGAN_ANEW] is True
     assert [block["text"] for block in (await shop.call("user:ada", "show")).content] == ["[]"]

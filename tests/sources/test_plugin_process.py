@@ -147,7 +147,7 @@ async def test_g9_a_killed_process_is_started_at_the_next_call_and_the_answer_sa
     assert caught.value.hint == "It may have run, so it was not repeated. The next call starts the plugin again."
     again = await call(apart, "add", {"item": "pear"})
     assert text(again) == '["pear"]'
-    assert again.content[-1]["text"] == "'mine' began anew: its process had ended, and what it kept is gone."
+    assert again.content[-1]["text"] == "'mine' started again: its process had ended, and what it kept is gone."
     assert again.meta == {BEGAN_ANEW: True}
     after = await call(apart, "add", {"item": "plum"})
     assert (len(after.content), after.meta) == (1, {})
@@ -157,7 +157,7 @@ async def test_g9_an_unused_process_is_stopped_and_the_next_answer_says_so(apart
     pid = (await call(apart, "process", idle=0.05)).structured["pid"]
     await until(lambda: _gone(pid))
     again = await call(apart, "add", {"item": "pear"}, idle=0.05)
-    assert again.content[-1]["text"] == "'mine' began anew: it was not used for a while, and what it kept is gone."
+    assert again.content[-1]["text"] == "'mine' started again: it was not used for a while, and what it kept is gone."
 
 
 async def test_g9_what_was_edited_is_described_anew_once_its_process_has_been_started_again(apart):

@@ -69,7 +69,7 @@ async def refusal(url: str, kind: type[StoreError] = StoreError) -> StoreError:
         ("locked", "postgres", "refuses the user or the password", "%40"),
         (f"locked:{PASSWORD}x", "postgres", "refuses the user or the password", "%40"),
         ("nobody", "postgres", "does not know the user", "CREATE ROLE"),
-        ("outsider", "postgres", "pg_hba.conf", "Let whoever runs the server permit it"),
+        ("outsider", "postgres", "pg_hba.conf", "Let an administrator of the server permit it"),
         ("postgres", "nowhere", "there is no such database", "CREATE DATABASE"),
         ("guest", "postgres", "the user has no right to the schema", "AUTHORIZATION"),
         ("reader", "postgres", "is read-only", "primary"),

@@ -79,7 +79,7 @@ class Delegation:
     @property
     def fault(self) -> str:
         """Return why nothing can be delegated, or nothing (P6)."""
-        return "" if self.run is not None else "Nobody runs subagents here: the host sets no board.on_delegate."
+        return "" if self.run is not None else "No subagents can run here: the host sets no board.on_delegate."
 
 
 class LiveSessions:

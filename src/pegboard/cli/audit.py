@@ -80,7 +80,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
 
 def bill(
     by: Annotated[
-        BillUnit, typer.Option("--by", metavar="day|agent|principal|session", help="What a row stands for.")
+        BillUnit, typer.Option("--by", metavar="day|agent|principal|session", help="What one row is about.")
     ] = "day",
     since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="The first day (UTC).")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day.")] = None,

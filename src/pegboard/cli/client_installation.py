@@ -511,7 +511,7 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
     """Give a client that has no server to move the configuration that is there."""
     if own is None:
         staying = " ".join(f"{name} stays: {why}." for name, why in file.client_only_servers().items())
-        message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
+        message = f"{file.label} has no server that Pegboard could start, and is left as it is."
         raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
     if given.config is None:
         require_accepted(own)
@@ -533,7 +533,7 @@ async def _give_existing(printer: Printer, file: ServerFile, own: Path | None, g
 
 def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> int:
     used = installing.configuration_in_use(file, machine)
-    gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
+    gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and start again."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}"
     document = {
         **heading(file),

@@ -110,7 +110,7 @@ def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
     printer.say()
     predicates = (
         ("permitted", found.permitted, "is it granted and not denied?"),
-        ("loaded", found.loaded, "does a lease stand on it?"),
+        ("loaded", found.loaded, "is there a lease on it?"),
         ("visible", found.visible, "does the model have its schema?"),
         ("callable", found.callable, "would a call run now?"),
     )

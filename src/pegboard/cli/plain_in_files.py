@@ -55,7 +55,7 @@ def warnings_of(path: Path) -> Iterator[Problem]:
         yield Problem(
             severity="warning",
             code="plain_secret",
-            message=f"a secret stands here in plain{readable}.",
+            message=f"a secret is written here in plain text{readable}.",
             hint=f"Run `pegboard secret set {one.name}`, and write {one.line} here.",
             place=file.document.place((*file.root, one.server, *one.path)),
         )
@@ -67,7 +67,7 @@ def warnings_of(path: Path) -> Iterator[Problem]:
             yield Problem(
                 severity="warning",
                 code="plain_secret",
-                message=f"a secret stands here in plain{readable}.",
+                message=f"a secret is written here in plain text{readable}.",
                 hint=f"Run `chmod 600 {file.document.file}`, or write ${{NAME}} here and set that variable.",
                 place=file.document.place(("tokens", name, "token")),
             )

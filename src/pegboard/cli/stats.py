@@ -28,7 +28,7 @@ _LONGEST: Final = 400 * 86_400
 
 def stats(
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back: 1h, 2d, 3w.")] = "7d",
-    by: Annotated[By, typer.Option("--by", metavar="tool|agent|server", help="What a row stands for.")] = "tool",
+    by: Annotated[By, typer.Option("--by", metavar="tool|agent|server", help="What one row is about.")] = "tool",
     limit: Annotated[
         int, typer.Option("--limit", metavar="COUNT", min=1, help="How many rows, the busiest first.")
     ] = 20,

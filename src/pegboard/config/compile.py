@@ -535,8 +535,8 @@ def dialect_of(part: AgentSection, defaults: DefaultsSection) -> tuple[DialectNa
     others = {"`loadout`": part.loadout is not None, "`discoverable`": part.discoverable, "`sub_apps`": part.sub_apps}
     beside = [key for key, value in others.items() if value]
     if beside:
-        return "pegboard", f"{' and '.join(beside)} stand{'s' if len(beside) == 1 else ''} beside `allowed_toolkits`"
-    return "toolkits", "`allowed_toolkits` stands without `loadout`, `discoverable` and `sub_apps`"
+        return "pegboard", f"{' and '.join(beside)} {'is' if len(beside) == 1 else 'are'} set beside `allowed_toolkits`"
+    return "toolkits", "`allowed_toolkits` is set, and `loadout`, `discoverable` and `sub_apps` are not"
 
 
 def recording(start: Recording, *parts: RecordSection | None) -> Recording:

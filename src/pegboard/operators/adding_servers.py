@@ -312,7 +312,7 @@ class AddingServers:
             raise UsageError(
                 "There is no such draft any more.",
                 code="unknown_edit",
-                hint="Paste the servers anew: it is kept an hour.",
+                hint="Paste the servers again: it is kept an hour.",
             )
         return kept
 

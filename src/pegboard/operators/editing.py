@@ -577,7 +577,7 @@ def _unknown_mark() -> UsageError:
 
 def _unknown_edit() -> UsageError:
     return UsageError(
-        "There is no such edit any more.", code="unknown_edit", hint="Make it anew: it is kept for an hour."
+        "There is no such edit any more.", code="unknown_edit", hint="Make it again: it is kept for an hour."
     )
 
 

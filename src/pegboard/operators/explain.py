@@ -273,7 +273,7 @@ def _verdict(found: Explanation, agent: str, catalog: Catalog) -> str:
     if _reason(found, "not_seen") is not None:
         plugin = next(catalog.unseen_owners(found.tool), None)
         whose = name if plugin is None else f"'{plugin.name}'"
-        doubt = "" if whose == name else f", so that nobody knows whether there is a tool {name}"
+        doubt = "" if whose == name else f", so it is not known whether there is a tool {name}"
         return f"Agent '{agent}' may use plugin {whose}, whose tools are not known yet{doubt}."
     return _of_a_tool(found, agent)
 

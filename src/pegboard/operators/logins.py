@@ -169,7 +169,7 @@ class OperatorLogins:
             raise UsageError(
                 "No login is pending under this address: it was completed, has expired, or is another's.",
                 code="login_failed",
-                hint="Begin the login anew.",
+                hint="Start the login again.",
             )
         done = await self._logins_of(pending.plugin).complete(answer, owner=owner)
         await asyncio.wait({self._services.loader.fetch(PluginRequest(plugin=done.plugin))}, timeout=SERVER_WAIT)

@@ -63,7 +63,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixAgent:
-    """An agent, and whether nothing of it can be called until somebody resumes it."""
+    """An agent, and whether nothing of it can be called until it is resumed."""
 
     name: Name
     paused: bool

@@ -244,7 +244,7 @@ async def restart_plugin(services: Services, name: str, *, by: str = LOCAL) -> S
         raise ToolUnavailableError(f"Server {name!r} is not available: {spec.unavailable}", location=spec.place)
     if not _may_restart(plugin, spec, source):
         message = f"Plugin '{name}' runs in the process of Pegboard, and works."
-        raise UsageError(message, hint="Start Pegboard anew to take up a change of its code.")
+        raise UsageError(message, hint="Restart Pegboard to take up a change of its code.")
     key = SessionKey(principal=LOCAL, agent="", session="")
     await services.recorder.note(services.recorder.entry(key, 0, "server", name, "restarted", by=by))
     if isinstance(source, Restartable):

@@ -31,7 +31,7 @@ from pegboard.ports import AuditRecord, ScopedSource, SessionKey
 
 NEWEST_CALLS: Final = 20
 
-UNREADABLE = "Its stored state is damaged: delete it, and the next use of its name begins anew."
+UNREADABLE = "Its stored state is damaged: delete it, and the next use of its name starts a new session."
 
 _SUBJECT: Final = "session"
 

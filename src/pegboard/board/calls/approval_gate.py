@@ -263,7 +263,7 @@ def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
     how = {
         "confirm": "waits for an operator; once they have allowed it, the same call made again runs once.",
         "user_input": f"waits for an operator to fill in {fields}; once they have, the same call made again runs once.",
-        "external": "is waiting. It is run elsewhere, and whoever runs it hands its result in.",
+        "external": "is waiting. It is run elsewhere, and the one who runs it hands its result in.",
     }
     more = f" {why}" if why else ""
     message = (

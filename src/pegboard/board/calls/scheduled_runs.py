@@ -94,7 +94,7 @@ class ScheduledRuns:
     async def _fault(self, due: DueSchedule) -> str:
         """Return why a schedule is not run, or nothing: its owner's permissions are those of now."""
         if not (due.agent and due.principal):
-            return "Nobody knows which agent made it: let that agent make it again."
+            return "It is not known which agent made it: let that agent make it again."
         if due.agent not in self._services.world.agents:
             return f"There is no agent '{one_line(due.agent, limit=100)}' any more."
         permissions = await self._permissions(due)

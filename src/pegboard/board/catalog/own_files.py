@@ -206,7 +206,7 @@ class OwnFilesGuard:
         if self.clears(spec, EMPTY, asked):
             return ""
         found = await self._named(spec, EMPTY, "", asked, reading=True)
-        return f"'{found[0]}' names {_TEXTS[found[1]]}, which nobody reads through a server." if found else ""
+        return f"'{found[0]}' names {_TEXTS[found[1]]}, which cannot be read through a server." if found else ""
 
     async def _named(
         self, spec: PluginSpec, overrides: JsonObject, tool: str, arguments: JsonObject, *, reading: bool

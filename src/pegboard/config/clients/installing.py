@@ -88,7 +88,7 @@ def file_of(
         return wanted[0]
     looked = ", ".join(dict.fromkeys(display_path(spot.path) for spot in places))
     if holding:
-        message = f"Pegboard does not stand in the configuration of {client.title}."
+        message = f"Pegboard is not in the configuration of {client.title}."
         raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
     if empty is not None:
         own = [spot for spot in places if spot.scope == empty] or places
@@ -286,7 +286,7 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     path = file.spot.path.expanduser().resolve()
     names, written_now = own_names(file, machine), written_servers(file)
     if not names:
-        raise ConfigError(f"Pegboard does not stand in {file.label}.", code="not_installed")
+        raise ConfigError(f"Pegboard is not in {file.label}.", code="not_installed")
     kept = kept_for_client(path, file.part)
     config = own_configuration(written_now[names[0]], machine, file.spot.folder)
     if kept is None:

@@ -177,7 +177,7 @@ async def use_loadout(
 
 
 async def delete_session(context: Context, visit: OperatorRequest, *, query: NamedSession) -> Deleted:
-    """Delete a session; the next use of its name begins anew."""
+    """Delete a session; the next use of its name starts a new session."""
     context.agent_of_list(visit, query.agent)
     return Deleted(deleted=await remove_session(context.services, query.key, by=visit.operator.name))
 

@@ -151,7 +151,7 @@ async def delete(context: Context, visit: OperatorRequest) -> Response:
     if not await remove_session(context.services, key, by=visit.operator.name):
         raise unknown_session(key)
     name = one_line(visit.names.shown(key.session), limit=100)
-    message = f"Session {name} is deleted; the next use of its name begins anew."
+    message = f"Session {name} is deleted; the next use of its name starts a new session."
     if visit.partial:
         return Response(headers={"HX-Redirect": "/console/sessions"})
     return after_form(context, visit, Notice(message=message), back="/console/sessions")

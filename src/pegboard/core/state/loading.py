@@ -301,7 +301,7 @@ _WITH_WHAT_IS_LOADED = (
 _WITH_WHAT_IS_STICKY = (
     "is loaded from the start with other settings, and cannot be unloaded. Write the same settings in both places."
 )
-_WITHIN = "stands in it twice, with different settings. Write the same settings in both places."
+_WITHIN = "is in it twice, with different settings. Write the same settings in both places."
 
 
 def _overrides_differ(

@@ -127,7 +127,7 @@ class Embedding:
                 table = shipped() if self._table is None else read_vectors(self._table)
             except WrongTableError as error:
                 self._unreadable = True
-                log.warning("searches go by words alone: %s; install pegboard anew", error)
+                log.warning("searches go by words alone: %s; install pegboard again", error)
             else:
                 self._read = DocumentVectors(table), QueryVectors(partial(by_table, table=table))
         return self._read

@@ -332,7 +332,7 @@ def _is_ready(task: asyncio.Task[Any]) -> bool:
 
 def began_anew(result: CallResult, plugin: str, why: str) -> CallResult:
     """Return a result that says that the object, or the process, that gave it began anew, and why (G9)."""
-    text = f"'{plugin}' began anew: {why}, and what it kept is gone."
+    text = f"'{plugin}' started again: {why}, and what it kept is gone."
     return replace(
         result, content=(*result.content, {"type": "text", "text": text}), meta={**result.meta, BEGAN_ANEW: True}
     )

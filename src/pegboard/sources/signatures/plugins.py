@@ -180,7 +180,7 @@ def _nothing_public(plugin: str) -> ToolUnavailableError:
 def _described(function: object, name: str, mark: Mark | None = None) -> Described:
     """Return what is public as a tool; raises ``ToolUnavailableError`` for what cannot be one."""
     if not callable(function) or inspect.isclass(function):
-        raise ToolUnavailableError(f"{function!r} stands among the tools but is not a function.")
+        raise ToolUnavailableError(f"{function!r} is among the tools but is not a function.")
     try:
         return described(function, name=name, mark=mark)
     except ToolUnavailableError:

@@ -55,7 +55,7 @@ def not_opened(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     if "pg_hba.conf" in text:
         return StoreError(
             f"{address.shown} does not let this user in from here (pg_hba.conf).",
-            hint="Let whoever runs the server permit it, with encryption (`?sslmode=require`) or without.",
+            hint="Let an administrator of the server permit it, with encryption (`?sslmode=require`) or without.",
         )
     if re.search(r'database "[^"]*" does not exist', text):
         return StoreError(f"{address.shown}: there is no such database.", hint=_MAKE_DATABASE)

@@ -40,7 +40,7 @@ _AGAIN: Final = 60.0
 """Seconds after which a grant that only its server refuses is shown to it again."""
 _OTHER_KEY: Final = (
     "What is stored of it was sealed with another key: bring that key back (PEGBOARD_KEY, the keyring, or the file "
-    "beside the store whose name ends with .key), or log in anew."
+    "beside the store whose name ends with .key), or log in again."
 )
 
 LoginEvent = Literal["login", "refresh", "step_up", "logout"]

@@ -317,7 +317,7 @@ def _require_issuer(asked: LoginRequest, said: str | None) -> None:
 
 
 def _failed(why: str) -> UsageError:
-    return UsageError(why, code="login_failed", hint="Begin the login anew.")
+    return UsageError(why, code="login_failed", hint="Start the login again.")
 
 
 def _read(text: str | None) -> LoginRequest | None:
