@@ -1,6 +1,7 @@
 """One agent object in several runs of one session at once: each run is a turn, and what lasts a turn lasts it."""
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
@@ -35,6 +36,7 @@ from pegboard import Pegboard, Session
 from pegboard.frameworks.agno import equip as agno_equip
 from pegboard.frameworks.langchain import SessionTools as LangChainTools
 from pegboard.frameworks.openai_agents import equip
+from pegboard.frameworks.owned_run import OwnedRun
 from pegboard.frameworks.pydantic_ai import SessionTools
 
 CONFIG: dict[str, Any] = {
@@ -393,6 +395,21 @@ async def test_a_run_goes_on_behind_a_person_as_the_same_run(name: str, board: P
     await framework.go_on(agent, asked)
     assert (RAN, (await session.surface()).turn) == (["shred", "note_list"], 2)
     assert [one.required for one in (script.calls[0], *again.calls)] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_run_that_is_over_holds_nothing(name: str, session: Session, stream: bool) -> None:
+    """S6: what it had is free, once it has ended."""
+    framework = FRAMEWORKS[name]
+    agent = framework.agent(session)
+    before = {id(one) for one in gc.get_objects() if isinstance(one, OwnedRun)}
+    for steps in ((LOAD, LIST, "done"), ("done",)):
+        run, _ = begin(framework, agent, *steps, stream=stream)
+        await run
+        del run
+    gc.collect()
+    assert [one for one in gc.get_objects() if isinstance(one, OwnedRun) and id(one) not in before] == []
 
 
 # -- ends that only OpenAI Agents has

@@ -26,12 +26,12 @@ class BesideResult:
     artifact: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class FrameworkRun:
     """One moment of a run of a framework; what was decided for it counts for no other moment and no other run.
 
     Attributes:
-        context: what the framework hands to functions of the run.
+        context: what the framework hands to functions of the run; None once the moment is over.
         moment: tells this moment from others; it may be kept, the context must not.
         decided: what sources have decided for this moment, by what they know it by.
         returned: by the id of a tool that was called, what the framework does with it beside its result.

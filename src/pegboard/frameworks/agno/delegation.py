@@ -11,7 +11,7 @@ from agno.run.agent import RunOutput
 from pegboard.board.session import Session
 from pegboard.frameworks import runs
 from pegboard.frameworks.agno.equipping import equip
-from pegboard.frameworks.agno.session_function import CALLING
+from pegboard.ports.framework_runs import FRAMEWORK_RUN
 
 
 def delegate_to(
@@ -28,10 +28,11 @@ def delegate_to(
 
     async def run(child: Session, task: str) -> str:
         one: Any = equip(runs.worker_of(agents, child).deep_copy(), child)
-        calling = CALLING.get()
+        calling = FRAMEWORK_RUN.get()
+        context: Any = None if calling is None else getattr(calling.context, "_run_context", None)
         given: dict[str, Any] = {"session_id": child.key.session}
-        if calling is not None and calling.dependencies is not None:
-            given["dependencies"] = calling.dependencies
+        if context is not None and context.dependencies is not None:
+            given["dependencies"] = context.dependencies
         done = await (one.arun(task, **given) if events is None else _streamed(one, task, given, events))
         return "The task is not done: a call of it waits for a person." if done.is_paused else str(done.content)
 

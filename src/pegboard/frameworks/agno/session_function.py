@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from copy import copy
 from functools import partial
 from typing import Any, Final, cast
@@ -30,8 +29,6 @@ from pegboard.wire.kept_notes import HistoryReader, KeptNotes, Said
 from pegboard.wire.passed_on import PassedOn, tool_called
 
 ModelRequest = dict[str, Any]
-CALLING: ContextVar[RunContext | None] = ContextVar("pegboard_calling", default=None)
-"""The run whose model has made the call that is carried out."""
 _FILES: Final = frozenset(File.valid_mime_types())
 
 
@@ -132,12 +129,12 @@ class AgnoSessionFunction(Function):
     def under_way(self) -> Generator[FrameworkRun]:
         """Let the function that is called, and what is delegated meanwhile, know the run."""
         run = FrameworkRun(context=self)
-        calling, before = CALLING.set(self._run_context), FRAMEWORK_RUN.set(run)
+        before = FRAMEWORK_RUN.set(run)
         try:
             yield run
         finally:
-            CALLING.reset(calling)
             FRAMEWORK_RUN.reset(before)
+            run.context = None  # what was started meanwhile, and lasts, has a copy of the context variable
 
     def call_of(
         self, name: str, fields: JsonObject | None = None, *, passed: PassedOn | None = None
