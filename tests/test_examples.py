@@ -65,6 +65,24 @@ def checked(folder: Path, python: Path | str, name: str, *options: str) -> Any:
     return json.loads(run(folder, *command, "check", "--config", name, "--json", *options))
 
 
+def test_the_examples_for_those_who_come_from_elsewhere_can_be_pasted_into_an_interpreter(folder: Path) -> None:
+    """As `python -m asyncio` reads them before Python 3.13: an empty line ends a block."""
+    document = (EXAMPLES.parent / "docs" / "coming-from.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    pasted = "\n".join(f"{block}\nprint('end of', 'block')\n" for block in blocks)
+    ran = subprocess.run(
+        [sys.executable, "-m", "asyncio"],
+        cwd=folder,
+        input=pasted,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert ran.stdout.count("end of block") == len(blocks)
+    assert "Error" not in ran.stderr, ran.stderr
+
+
 def test_every_recipe_stands_in_its_document_and_can_be_read() -> None:
     """Their clients are not installed here: each is only compiled, and what it is served with is checked."""
     document, folder = (EXAMPLES.parent / "docs" / "recipes.md").read_text("utf-8"), EXAMPLES / "recipes"
