@@ -133,7 +133,8 @@ def _unreached(spec: ServerSpec, name: str, own: OwnPaths, besides: list[str]) -
     try:
         policy = policy_of(spec, spec.confine, own)
     except ToolUnavailableError as refused:
-        yield f"{subject} is not available: {refused.message}.", refused.hint
+        if spec.noun == "server":  # a plugin is asked for its tools by every check, and says so itself
+            yield f"{subject} is not available: {refused.message}.", refused.hint
         return
     if policy.refused_paths:
         message = f"{subject} is confined, and its folder is all of the user's: it gets none of it."

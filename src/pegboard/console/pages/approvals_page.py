@@ -227,7 +227,7 @@ def _expected(form: Mapping[str, Any]) -> ApprovalStatus:
     raise UsageError("`expected` is none of the states of an approval.", hint="Load the page again.")
 
 
-_ADDRESS: Final = "/console/approvals/rule"
+_RULE: Final = "/console/approvals/rule"
 OWN: Final = "own"
 """What the form carries where the pattern is one's own."""
 
@@ -281,8 +281,8 @@ PAGES: Final = (
     Page(f"{_HOME}/refuse", show_refuse_form),
     Page(f"{_HOME}/allow", allow, "POST", "approve"),
     Page(f"{_HOME}/refuse", refuse, "POST", "approve"),
+    Page(_RULE, rule_form),
+    Page(_RULE, rule_sent, "POST", "configure"),
     Page(f"{_HOME}/{{id}}", approval),
-    Page(_ADDRESS, rule_form),
-    Page(_ADDRESS, rule_sent, "POST", "configure"),
 )
 """The addresses of approvals."""
