@@ -202,9 +202,9 @@ def task_result(params: Message) -> Message:
 def ask(method: str, params: Message) -> Message:
     """Ask the client and return what it answers."""
     number = f"ask-{next(numbers)}"
-    coming[number] = threading.Event()
+    arrived = coming[number] = threading.Event()
     write({"id": number, "method": method, "params": params})
-    coming[number].wait(30)
+    arrived.wait(30)
     answer = coming.pop(number)
     if "error" in answer:
         raise RefusedError(-32603, f"the client refused {method}: {answer['error']['message']}")
