@@ -1,5 +1,6 @@
 """Catalogs and requests that nobody would write on purpose: equal names, moved names, odd texts."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -121,20 +122,35 @@ async def test_an_explanation_of_a_name_that_two_tools_have_lists_both_and_the_o
         assert await said(session, "read") == (called or "not_found")
 
 
-async def test_what_is_loaded_keeps_its_name_when_a_prefix_would_make_two_equal(folder: Path) -> None:
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+@pytest.mark.parametrize("apart", [False, True], ids=["in one load", "in two"])
+@pytest.mark.parametrize("again", [False, True], ids=["restarted", "reloaded"])
+async def test_what_is_loaded_keeps_its_name_when_a_prefix_would_make_two_equal(
+    folder: Path, order: tuple[str, str], apart: bool, again: bool
+) -> None:
     """G10: two loaded tools of other names; their plugins' prefixes change so that both would have one."""
-    agent = {"discoverable": ["*"]}
-    async with Pegboard.open(config(folder, agent, one={}, two={"prefix": "x"})) as board:
+    agent, file = {"discoverable": ["*"]}, folder / "pegboard.yaml"
+    file.write_text(json.dumps(config(folder, agent, one={}, two={"prefix": "x"})))
+    async with Pegboard.open(file) as board:
         session = await board.session(session_id="s")
-        assert (await session.load("one", "two")).status == "ok"
+        for names in [(one,) for one in order] if apart else [order]:
+            assert (await session.load(*names)).status == "ok"
         assert (await said(session, "read"), await said(session, "x__read")) == ("one", "two")
-    async with Pegboard.open(config(folder, agent, one={}, two={})) as board:
-        session = await board.session(session_id="s")
-        names = [name for name in (await session.surface()).names if "read" in name]
-        assert names.count("read") == 1
-        assert len(names) == len(set(names))
-        assert await said(session, "read") == "one"
-        assert {tool.id for tool in await board.tools("a") if tool.name == "read"} == {"one/read", "two/read"}
+        file.write_text(json.dumps(config(folder, agent, one={}, two={})))
+        if again:
+            await board.reload()
+            await only_one_is_loaded(board)
+    async with Pegboard.open(file) as board:
+        await only_one_is_loaded(board)
+
+
+async def only_one_is_loaded(board: Pegboard) -> None:
+    session = await board.session(session_id="s")
+    surface = await session.surface()
+    assert len(surface.names) == len(set(surface.names))
+    assert (surface.names.count("read"), "x__read" in surface.names, await said(session, "read")) == (1, False, "one")
+    assert "two," not in surface.suffix
+    assert {tool.id for tool in await board.tools("a") if tool.name == "read"} == {"one/read", "two/read"}
 
 
 async def test_a_lease_of_a_tool_whose_plugin_was_renamed_counts_for_nothing(folder: Path) -> None:

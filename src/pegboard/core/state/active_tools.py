@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.permissions import CompiledPermissions, once_per_permissions, tool_fault
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
+from pegboard.core.model.leases import ALWAYS, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 from pegboard.core.state.requirements import required
@@ -311,7 +311,10 @@ def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str,
 
 
 def holding_names(permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> State:
-    """Return the state whose leases hold the names of their tools, where more becomes known later (G10).
+    """Return the state whose leases hold the names of their tools, where another tool may get one of them later (G10).
+
+    That is so where more becomes known, and where tools of two plugins have one name of their own, which prefixes tell
+    apart now.
 
     Args:
         permissions: Of the session.
@@ -320,10 +323,13 @@ def holding_names(permissions: CompiledPermissions, state: State, active: Mappin
     """
     if not state.leases:
         return state
-    unknown = _start_unknown(permissions) or any(
-        _any_unknown(permissions, lease_entries(permissions, lease)) for lease in state.leases
+    named = permissions.world.catalog.named
+    may_clash = (
+        _start_unknown(permissions)
+        or any(_any_unknown(permissions, lease_entries(permissions, lease)) for lease in state.leases)
+        or any(len(named(tool.name)) > 1 for lease in state.leases for tool, _ in leased_tools(permissions, lease))
     )
-    if not unknown:
+    if not may_clash:
         return state
     leases = tuple(
         replace(
@@ -344,6 +350,15 @@ def _names_of_leases(permissions: CompiledPermissions, state: State) -> Mapping[
         for tool, _ in leased_tools(permissions, lease)
         if (tool.id, tool.wire) in lease.names
     }
+
+
+def bringing(permissions: CompiledPermissions, state: State, leases: Iterable[Lease]) -> Iterator[Lease]:
+    """Yield the leases but for those whose tools have all lost their names to what others loaded before (G10)."""
+    held = _names_of_leases(permissions, state)
+    for lease in leases:
+        tools = leased_tools(permissions, lease) if held else ()
+        if not tools or any(held.get(tool.wire, tool.id) == tool.id for tool, _ in tools):
+            yield lease
 
 
 def started(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:

@@ -12,7 +12,14 @@ from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.tools import CHANGED, Plugin, Tool, Unreviewed, excluded_text
-from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
+from pegboard.core.state.active_tools import (
+    LoadedTool,
+    active_tools,
+    available,
+    bringing,
+    starting_entries,
+    starting_tools,
+)
 from pegboard.core.state.name_conflicts import name_conflicts
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
@@ -230,7 +237,7 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
     It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
     the history has ``revealed`` it does not name again (D4).
     """
-    leases = heal(permissions, state).leases
+    leases = tuple(bringing(permissions, state, heal(permissions, state).leases))
     now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
     later = [name for name in _subject_names(permissions, leases) if name not in now]
     names = (*now, *later)
