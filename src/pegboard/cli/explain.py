@@ -92,7 +92,8 @@ def _command(fix: Fix, agent: str, where: str) -> str:
             return "Put right what the reason names, then run `pegboard check --probe`."
         case "unload":
             shown = f"`pegboard session show {where}` lists what is loaded"
-            return f"Unload what clashes first ({shown}): pegboard session unload NAME {where}"
+            unload = f"Unload what clashes first ({shown}): pegboard session unload NAME {where}"
+            return f"{unload}. What is loaded from the start cannot be unloaded: give one plugin a `prefix`."
         case "loadout":
             return "Another active loadout, or none, brings it back: `session.use_loadout(None)` in the library."
         case "load":

@@ -39,6 +39,7 @@ _EDITS: Final = {
     "denied_filter": "Change include_tools or exclude_tools where the plugin is named.",
 }
 
+_CLASH: Final = "Unload what clashes with it; what is loaded from the start cannot be, so change the configuration."
 _LOADOUT: Final = "Another active loadout, or none, brings it back."
 
 Subject = Tool | Group
@@ -490,7 +491,7 @@ def _running(services: Services, permissions: CompiledPermissions, found: Explan
             case "unavailable":
                 yield _repair(services, permissions, found.key, reason)
             case "conflict" if not found.loaded:
-                yield Fix(kind="unload", text="Unload what clashes with it first.", code=reason.code)
+                yield Fix(kind="unload", text=_CLASH, code=reason.code)
             case "narrowed_loadout" if found.permitted:
                 where = str(reason.where) if reason.where else ""
                 yield Fix(kind="loadout", text=_LOADOUT, code=reason.code, where=where)
