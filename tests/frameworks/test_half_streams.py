@@ -4,16 +4,22 @@ import contextlib
 import json
 from typing import Any
 
+import agno_driver
+import langchain_driver
 import openai_agents_driver
 import pydantic_ai_driver
 import pytest
 from agents import Agent as OpenAIAgent
 from agents import Runner
+from agno.models.openai import OpenAIChat
 from framework_tools import RAN
+from langchain.agents import create_agent
 from loop_talk import CHAT, OLDER_ANTHROPIC, RESPONSES, Form, talk
 from pydantic_ai import Agent
 
 from pegboard import Pegboard, Session
+from pegboard.frameworks.agno import equip as equip_agno
+from pegboard.frameworks.langchain import SessionTools as SessionMiddleware
 from pegboard.frameworks.openai_agents import equip
 from pegboard.frameworks.pydantic_ai import SessionTools
 from pegboard.testing import CutReply, ModelAnswer, RawReply, ScriptedModel, StrictProvider
@@ -170,3 +176,36 @@ async def test_a_loop_runs_no_call(session: Session, form: Form, calls: list[str
         assert going.loop.text == "Done."
 
     assert (RAN, going.server.refusals) == (["note_add"] if may_run(form.form, calls, lost) else [], [])
+
+
+async def test_langchain_ends_the_run_or_has_the_model_make_its_calls_again(
+    session: Session, calls: list[str], lost: bool
+) -> None:
+    """X2: the client raises where the connection is lost; else the model reads that nothing of it has run."""
+    with StrictProvider(model=broken("anthropic", calls, lost)) as server:
+        agent: Any = create_agent(langchain_driver.claude(server.url), middleware=[SessionMiddleware(session)])
+        asked: Any = {"messages": [{"role": "user", "content": "Note eggs."}]}
+        failed: list[str] = []
+        try:
+            _ = [part async for part in agent.astream(asked, stream_mode="messages")]
+        except Exception as error:
+            failed.append(str(error))
+        assert [error.count("\n") for error in failed] == ([0] if lost else [])
+        done = await agent.ainvoke({"messages": [{"role": "user", "content": "Again."}]})
+        assert done["messages"][-1].text == "Done."
+
+    assert (RAN, server.refusals) == ([], [])
+
+
+async def test_agno_runs_nothing_of_a_lost_answer_and_what_is_whole_of_one_that_ended(
+    session: Session, calls: list[str], lost: bool
+) -> None:
+    """X2: Agno tells no reason for the end of an answer; what is no JSON it answers itself."""
+    with StrictProvider(model=broken("chat", calls, lost)) as server:
+        model = OpenAIChat(id="gpt-4.1", base_url=f"{server.url}/v1", api_key="none", retries=0)
+        agent: Any = equip_agno(agno_driver.agent_of(model), session)
+        with contextlib.suppress(Exception):
+            _ = [event async for event in agent.arun("Note eggs.", session_id="talk", stream=True)]
+        assert (await agent.arun("Again.", session_id="talk")).content == "Done."
+
+    assert (RAN, server.refusals) == ([] if lost else ["note_add"] * calls.count(WHOLE), [])

@@ -29,7 +29,7 @@ from pegboard.frameworks.langchain.notes import (
 )
 from pegboard.frameworks.runs import SessionRun
 from pegboard.wire.kept_notes import ENDED
-from pegboard.wire.provider_forms import cut_by
+from pegboard.wire.provider_forms import UNFINISHED, cut_by
 
 AnyModelRequest = ModelRequest[Any]
 Response = ModelResponse[Any]
@@ -92,7 +92,10 @@ def _cut_of(answer: AIMessage) -> str:
     """Return why an answer of the model is not whole, or nothing, by what its provider says of its end."""
     about = answer.response_metadata
     details: JsonObject = about.get("incomplete_details") or EMPTY
-    return cut_by(about.get("stop_reason") or about.get("finish_reason") or details.get("reason"))
+    reason = about.get("stop_reason") or about.get("finish_reason") or details.get("reason")
+    if not reason and about.get("model_provider") == "anthropic":  # it gives one for each message that is whole
+        reason = UNFINISHED
+    return cut_by(reason)
 
 
 def with_text(response: Response, text: str) -> Response:
