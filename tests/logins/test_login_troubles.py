@@ -37,7 +37,7 @@ async def test_g11_of_two_who_finish_one_login_at_once_one_does_and_the_other_is
         pages = await asyncio.gather(*(browser.get(address) for address in addresses))
     statuses = [page.status_code for page in pages]
     assert sorted(statuses) == [200, 400]
-    assert "Begin the login anew" in pages[statuses.index(400)].text
+    assert "Start the login again" in pages[statuses.index(400)].text
     assert account_of(await session.resume(refused.login.id)) == accounts[statuses.index(200)]
     assert site.counts["exchanges"] == 1
 
