@@ -342,7 +342,7 @@ def holding_names(permissions: CompiledPermissions, state: State, active: Mappin
 
 
 def _names_of_leases(permissions: CompiledPermissions, state: State) -> Mapping[str, str]:
-    """Return the ids of tools by the wire names under which leases loaded them while others were not known (G10)."""
+    """Return the ids of tools by the wire names that leases hold for them: see :func:`holding_names` (G10)."""
     return {
         tool.wire: tool.id
         for lease in reversed(state.leases)
@@ -352,7 +352,7 @@ def _names_of_leases(permissions: CompiledPermissions, state: State) -> Mapping[
     }
 
 
-def bringing(permissions: CompiledPermissions, state: State, leases: Iterable[Lease]) -> Iterator[Lease]:
+def leases_with_tools(permissions: CompiledPermissions, state: State, leases: Iterable[Lease]) -> Iterator[Lease]:
     """Yield the leases but for those whose tools have all lost their names to what others loaded before (G10)."""
     held = _names_of_leases(permissions, state)
     for lease in leases:

@@ -16,7 +16,7 @@ from pegboard.core.state.active_tools import (
     LoadedTool,
     active_tools,
     available,
-    bringing,
+    leases_with_tools,
     starting_entries,
     starting_tools,
 )
@@ -237,7 +237,7 @@ def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = F
     It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
     the history has ``revealed`` it does not name again (D4).
     """
-    leases = tuple(bringing(permissions, state, heal(permissions, state).leases))
+    leases = tuple(leases_with_tools(permissions, state, heal(permissions, state).leases))
     now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
     later = [name for name in _subject_names(permissions, leases) if name not in now]
     names = (*now, *later)
