@@ -21,7 +21,7 @@ from pegboard.ports import AuditKind
 
 COMMANDS = [
     "init", "check", "doctor", "serve", "console", "tools", "search", "surface", "explain", "loadouts", "call", "audit",
-    "bill", "stats", "schema", "secret set", "secret list", "secret delete",
+    "bill", "stats", "eval", "schema", "secret set", "secret list", "secret delete",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
     "session forget", "session delete", "permissions show", "permissions set",
 ]  # fmt: skip

@@ -300,3 +300,22 @@ def test_a_client_that_there_is_not_is_refused_with_those_there_are(run: Run) ->
     assert ran.code == 2
     error = ran.json["error"]
     assert (error["code"], "'cursor'" in error["hint"]) == ("usage", True)
+
+
+def test_f4_a_budget_is_kept_by_what_is_sent_as_the_file_is_now(run: Run) -> None:
+    """F4: of a client's servers what the client sends, of Pegboard's own file what Pegboard lists."""
+    write(Path("direct.json"), {"time": TIME})
+    Path("own.yaml").write_text(json.dumps({"servers": {"time": TIME}}))
+    through = {"command": "pegboard", "args": ["serve", "--stdio", "--config", str(Path("own.yaml").absolute())]}
+    write(Path("through.json"), {"pegboard": through})
+    for file, side in (("direct.json", "direct"), ("own.yaml", "pegboard"), ("through.json", "pegboard")):
+        sent = run("measure", file, "--json").json[side]["sent"]
+        assert run("measure", file, "--budget", str(sent)).code == 0
+        over = run("measure", file, "--budget", str(sent - 1))
+        assert over.code == 1
+        assert f"{sent:,}" in over.err
+
+
+def test_p6_a_budget_does_not_hide_that_nothing_could_be_measured(run: Run) -> None:
+    write(Path("broken.json"), {"gone": {"command": "no-such-program"}})
+    assert run("measure", "broken.json", "--budget", "0").code == 6

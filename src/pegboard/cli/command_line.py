@@ -119,6 +119,7 @@ GROUPS: Final = {
         "bill": "Show what models were sent and did, and what was saved.",
         "stats": "Show which tools were called how often, and how that went.",
         "suggest": "Propose what should be loaded from the start, and toolkits.",
+        "eval": "Count for how many of your own requests search finds the tool.",
     },
     "Operate": {
         "permissions": "Show and set the switches of agents.",

@@ -13,12 +13,12 @@ import typer
 
 from pegboard.assembly import trial
 from pegboard.cli.common import Options, guarded, warnings_to
-from pegboard.cli.exit_codes import DONE, UNAVAILABLE
+from pegboard.cli.exit_codes import DONE, FAILED, UNAVAILABLE
 from pegboard.cli.measured import Measured, ServerCost, ServersAsListed, show
 from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.config.acceptance import require_accepted
-from pegboard.config.client_files.known import CLIENTS, every_spot
+from pegboard.config.client_files.known import CLIENTS, PEGBOARD, every_spot
 from pegboard.config.client_files.server_files import read, read_standard_input
 from pegboard.config.clients.compiled_servers import own_configuration, servers_of
 from pegboard.config.clients.installing import client_named
@@ -64,6 +64,10 @@ def measure(
         float | None,
         typer.Option("--timeout", metavar="SECONDS", help="How long a start may take. [default: each server's own]"),
     ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", metavar="TOKENS", min=0, help="Exit with 1 where more is sent with every request."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Measure what MCP servers cost in every request today."""
@@ -85,14 +89,32 @@ def measure(
             async with _opened(servers, masker, timeout) as bench:
                 rows = await _rows(bench, servers, printer)
                 listed = await _listed(bench.board, servers)
-                show(printer, chosen, _of_client(rows, listed, client or chosen.spot.client.name), listed, window)
+                found = _of_client(rows, listed, client or chosen.spot.client.name)
+                show(printer, chosen, found, listed, window)
         for other in others:
             printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
         for name in chosen.elsewhere:
             printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
-        return DONE if any(row.status == "ok" for row in rows) else UNAVAILABLE
+        if not any(row.status == "ok" for row in rows):
+            return UNAVAILABLE
+        return _judged(_sent(found, chosen, machine), budget, printer)
 
     return guarded(Options(as_json=as_json), measured)
+
+
+def _sent(measured: Measured, file: ServerFile, machine: Machine) -> int:
+    """Return the tokens of every request as the file is now: through Pegboard where it is Pegboard's, or names it."""
+    entries, folder = file.entries.values(), file.spot.folder
+    through = file.spot.client == PEGBOARD or any(own_configuration(one, machine, folder) for one in entries)
+    return measured.cost.instead.sent if through else measured.cost.direct.sent
+
+
+def _judged(sent: int, budget: int | None, printer: Printer) -> int:
+    """Return the exit code, and report where more is sent than the budget allows."""
+    if budget is None or sent <= budget:
+        return DONE
+    printer.note(f"pegboard: {sent:,} tokens are sent with every request, more than the {budget:,} of --budget.")
+    return FAILED
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
