@@ -158,8 +158,10 @@ def is_task(result: Mapping[str, Any]) -> bool:
     """Return whether the result of a call stands for a task, in either era."""
     if result.get("resultType") == "task":
         return isinstance(result.get("taskId"), str)
+    if "content" in result:
+        return False
     task = result.get("task")
-    return "content" not in result and isinstance(task, Mapping) and isinstance(task.get("taskId"), str)
+    return isinstance(task, Mapping) and isinstance(task.get("taskId"), str)
 
 
 def with_task_ids(result: JsonObject, shown: Callable[[str], str]) -> dict[str, Any]:

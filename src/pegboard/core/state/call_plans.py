@@ -219,7 +219,7 @@ class CallAnswer(NamedTuple):
 
     def encodable(self) -> CallAnswer:
         """Return the answer with each text of it as UTF-8 can carry it, on its way to a model."""
-        result, message = self.result, encodable_text(self.message)
+        result, message = self.result, self.message and encodable_text(self.message)
         content = encodable(result.content)
         structured = None if result.structured is None else encodable(result.structured)
         if content is result.content and structured is result.structured and message is self.message:

@@ -153,7 +153,9 @@ class ToolCalls:
         if error is not None and error["code"] == URL_ELICITATION_REQUIRED:
             raise server_error(error)
         result = convert.result_of(answer.result, modern=call.request.modern)
-        return self._tasks.begun(result, call.request.caller.principal, call.connection) if is_task(result) else result
+        if not answer.result.more or not is_task(result):
+            return result
+        return self._tasks.begun(result, call.request.caller.principal, call.connection)
 
 
 def _answered(

@@ -104,7 +104,7 @@ class PendingWrites:
     def schedule(self) -> None:
         """Have what is pending written soon; where no loop runs, with the next that is written."""
         self.has_rows = True
-        if not self.is_scheduled:
+        if self._timer is None or self._loop is None or not self._loop.is_running():
             self._start_timer(DELAY)
 
     async def write_with(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from pegboard.ports import MOST_UNWRITTEN, AuditRecord, CallDetails, CallNumbers
@@ -36,6 +37,8 @@ _FIELDS: Final = AuditRecord._fields
 _DIGEST: Final = re.compile("[0-9a-f]{16}")
 _NO_DIGEST: Final = b"\xff"
 """What stands before a text that would be taken for a digest."""
+_session_of: Final = attrgetter(*SESSION)
+_names_of: Final = attrgetter(*NAMES)
 _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int})
 _TYPES: Final = tuple(
@@ -50,18 +53,6 @@ _TYPES: Final = tuple(
 def names_key(*names: str) -> bytes:
     """Return the key of a row of names."""
     return bytes.fromhex(key_of(*names))
-
-
-def session_row(record: AuditRecord) -> tuple[Any, ...]:
-    """Return the row of the session that a record is of."""
-    names = record.principal, record.agent, record.session
-    return names_key(*names), *names
-
-
-def names_row(record: AuditRecord) -> tuple[Any, ...]:
-    """Return the row of the names that a record has beside its session."""
-    names = record.kind, record.subject, record.decision, record.outcome, record.by
-    return names_key(*names), *names
 
 
 def request_row(record: AuditRecord, details: CallDetails, call: bool) -> tuple[Any, ...]:
@@ -177,7 +168,8 @@ class PendingRecords:
             while done < len(rows) and await transaction.changed(ADD_IF_KNOWN, *rows[done]):
                 done += 1
         if done < len(rows):
-            records = [record for record, _, _ in taken[done:]]
-            await transaction.many(ADD_SESSION, dict.fromkeys(map(session_row, records)))
-            await transaction.many(ADD_NAMES, dict.fromkeys(map(names_row, records)))
+            sessions = {row[-2]: record for row, (record, _, _) in zip(rows[done:], taken[done:], strict=True)}
+            names = {row[-1]: record for row, (record, _, _) in zip(rows[done:], taken[done:], strict=True)}
+            await transaction.many(ADD_SESSION, [(key, *_session_of(record)) for key, record in sessions.items()])
+            await transaction.many(ADD_NAMES, [(key, *_names_of(record)) for key, record in names.items()])
             await transaction.many(ADD, rows[done:])

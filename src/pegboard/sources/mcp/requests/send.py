@@ -12,7 +12,6 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
-from pegboard.core.access.extensions import is_task, with_task_ids
 from pegboard.core.access.listed_items import alias
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
@@ -83,7 +82,7 @@ async def call_tool(call: Call, live: OpenConnection) -> CallResult:
             live.listed = None
         if requests.end(call):
             await call.finish_asking()
-    return result_of(with_task_ids(raw, partial(alias, live.name)) if is_task(raw) else raw)
+    return result_of(raw, partial(alias, live.name))
 
 
 def task_of(call: Call, live: OpenConnection) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from pegboard.core.access.extensions import is_task
+from pegboard.core.access.extensions import is_task, with_task_ids
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, SUBSCRIPTION_KEY, VERSION_KEY
 
@@ -57,16 +57,20 @@ def manifest_of(
     )
 
 
-def result_of(raw: Mapping[str, Any]) -> CallResult:
-    """Return the result of a call as its server gave it; one that stands for a task has nothing but that."""
+def result_of(raw: Mapping[str, Any], task_id: Callable[[str], str]) -> CallResult:
+    """Return the result of a call as its server gave it.
+
+    One that stands for a task has nothing but that, with its ids as ``task_id`` makes them.
+    """
     meta = raw.get("_meta")
     if is_task(raw):
-        task = {key: value for key, value in raw.items() if key != "_meta"}
+        shown = with_task_ids(raw, task_id)
+        meta, task = shown.get("_meta"), {key: value for key, value in shown.items() if key != "_meta"}
         return CallResult(meta=Frozen(meta) if isinstance(meta, dict) else EMPTY, more=Frozen(task))
     known = raw.keys() <= _OF_RESULT
     more = {} if known else {key: value for key, value in raw.items() if key not in _OF_RESULT}
     return CallResult(
-        content=tuple(_blocks(raw.get("content"))),
+        content=_blocks(raw.get("content")),
         structured=raw.get("structuredContent"),
         is_error=raw.get("isError") not in _NO_ERROR,
         meta=Frozen(meta) if isinstance(meta, dict) else EMPTY,
@@ -74,15 +78,14 @@ def result_of(raw: Mapping[str, Any]) -> CallResult:
     )
 
 
-def _blocks(content: object) -> Iterable[Frozen]:
+def _blocks(content: Any) -> tuple[Frozen, ...]:
     """Return the blocks of a result; what is no block becomes text: the tool has run, and no result is lost."""
-    blocks = cast("list[object]", content if isinstance(content, list) else [content])
-    return [_block(block) for block in blocks if block is not None]
+    blocks = content if isinstance(content, list) else [content]
+    found = [Frozen(block) if type(block) is dict else _text_block(block) for block in blocks if block is not None]
+    return tuple(found)
 
 
-def _block(block: object) -> Frozen:
-    if isinstance(block, dict):
-        return Frozen(cast("dict[str, Any]", block))
+def _text_block(block: object) -> Frozen:
     text = block if isinstance(block, str) else json.dumps(block, ensure_ascii=False)
     return Frozen({"type": "text", "text": text})
 
