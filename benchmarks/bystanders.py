@@ -98,7 +98,7 @@ async def exports(origin: str, cookie: str, *, whole: bool) -> None:
     async def export() -> None:
         parts = urlsplit(origin)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        head = f"GET /console/audit/export?format=csv HTTP/1.1\r\nhost: {parts.netloc}\r\ncookie: {cookie}\r\n"
+        head = f"GET /console/activity/export?format=csv HTTP/1.1\r\nhost: {parts.netloc}\r\ncookie: {cookie}\r\n"
         writer.write(f"{head}connection: close\r\n\r\n".encode())
         if whole:
             await reader.read()

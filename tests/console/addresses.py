@@ -49,10 +49,10 @@ FITTING = {
     "test": "0",
     "grant": "needed",
 }
-TOGETHER = {f"/console/matrix{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
+TOGETHER = {f"/console/access{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
 PAGE_VALUES = {
     "/console/agent/members": {"kind": "toolkit", "name": "post"},
-    "/console/audit": {"kind": "call"},
+    "/console/activity": {"kind": "call"},
     **TOGETHER,
 }
 FILTERS = ("q", "text", "decision", "outcome", "format", "by", "days", "state", "kind", "code", "offset", "limit")

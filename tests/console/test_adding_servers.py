@@ -149,7 +149,12 @@ async def test_whatever_client_it_is_of_a_secret_becomes_a_reference(
     assert SECRET not in json.dumps(kept)
     await eve.ask("POST", f"/api/configuration/edits/{kept['id']}/save")
     assert SECRET in text_of(config)
-    for address in ("/console/edit/file", "/console/edit/form?section=servers&name=b", "/console/audit", "/api/audit"):
+    for address in (
+        "/console/edit/file",
+        "/console/edit/form?section=servers&name=b",
+        "/console/activity",
+        "/api/audit",
+    ):
         assert SECRET not in (await eve.client.get(address)).text
 
 

@@ -1,7 +1,8 @@
-"""Every page of the console at four widths in both themes: axe-core, words and the window's edge (F5)."""
+"""Every page of the console in one frame, at nineteen widths, in both themes: axe-core, words and edges (F5)."""
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 from starlette.datastructures import URL
@@ -12,7 +13,7 @@ from .browser import BROKEN, findings, opened
 from .running import Console, running
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-WIDTHS = (400, 1_000, 1_440, 1_920)
+WIDTHS = (320, 360, 400, 480, 560, 640, 700, 768, 840, 900, 960, 1_000, 1_001, 1_100, 1_280, 1_366, 1_440, 1_680, 1_920)
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours."""
 ROOM = ("target-size", "scrollable-region-focusable")
@@ -26,6 +27,23 @@ COVERED = """[...document.querySelectorAll("main table")].flatMap((table) => {
   return covers ? [table.rows[1].textContent.trim().slice(0, 40)] : [];
 })"""
 """Gives the first rows that stand below the head of their table."""
+FRAME = """(() => {
+  const seen = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1;
+  const text = (element) => [...element.childNodes].some((one) => one.nodeType === 3 && one.data.trim());
+  const main = document.querySelector("main"), head = main.querySelector("h1").getBoundingClientRect();
+  const parts = [...main.children].flatMap((one) => (one.matches("div[data-live]") ? [...one.children] : [one]));
+  const blocks = parts.filter(seen);
+  const row = (one) => one.getBoundingClientRect().height - parseFloat(getComputedStyle(one.cells[0]).borderTopWidth);
+  const rows = [...main.querySelectorAll("table.dense tbody tr")].filter(seen).map(row);
+  const texts = [...document.querySelectorAll("body *")].filter((one) => text(one) && seen(one));
+  return {
+    heading: [Math.round(head.left), Math.round(head.top), getComputedStyle(main.querySelector("h1")).fontSize],
+    edges: [...new Set(blocks.map((one) => Math.round(one.getBoundingClientRect().left)))],
+    rows: [...new Set(rows.map(Math.round))],
+    sizes: [...new Set(texts.map((one) => getComputedStyle(one).fontSize))],
+  };
+})()"""
+"""Gives where a page's heading and blocks begin, how high the rows of its lists are, and its sizes of text."""
 SEEN = f"({{broken: {BROKEN}, covered: {COVERED}, whole: document.documentElement.scrollWidth <= innerWidth}})"
 CONFIG = """
 store: "memory:"
@@ -71,7 +89,7 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         return str(URL(path).include_query_params(**given))
 
     switch = {"name": "toolkit:correspondence", "value": "off"}
-    explain, bill = "/console/explain", "/console/bill"
+    explain, bill = "/console/explain", "/console/cost"
     return {
         "/console": (of("/console", period="day"),),
         "/console/keys": ("/console/keys",),
@@ -84,7 +102,7 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/approvals/allow": (of("/console/approvals/allow", id=approval, lasts="always"),),
         "/console/approvals/refuse": (of("/console/approvals/refuse", id=approval),),
         "/console/approvals/rule": (of("/console/approvals/rule", id=approval),),
-        "/console/audit": ("/console/audit",),
+        "/console/activity": ("/console/activity",),
         bill: (bill, of(bill, agent="writer"), of(bill, by="session", days=1)),
         "/console/call": (of("/console/call", id=call),),
         "/console/call/again": (of("/console/call/again", id=call),),
@@ -93,7 +111,7 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
         "/console/session/sent": (of("/console/session/sent", **session, step=1),),
         "/console/session/delete": (of("/console/session/delete", **session),),
         "/console/sessions": ("/console/sessions",),
-        "/console/configuration": ("/console/configuration",),
+        "/console/settings": ("/console/settings",),
         explain: (
             of(explain, q="invoice"),
             of(explain, agent="coder_of_the_reporting_team", tool="mail__send_invoice", q="send mail"),
@@ -105,9 +123,9 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
             of("/console/edit/form", section="servers", name="text"),
         ),
         "/console/servers/add": ("/console/servers/add",),
-        "/console/matrix": ("/console/matrix",),
-        "/console/matrix/set": (of("/console/matrix/set", kind="switch", **switch),),
-        "/console/pins": ("/console/pins",),
+        "/console/access": ("/console/access",),
+        "/console/access/set": (of("/console/access/set", kind="switch", **switch),),
+        "/console/changed-tools": ("/console/changed-tools",),
         "/console/servers": ("/console/servers",),
         "/console/servers/plugins": ("/console/servers/plugins",),
         "/console/server": (of("/console/server", name="text"), of("/console/server", name="crm")),
@@ -123,16 +141,16 @@ def addresses(approval: str, session: dict[str, str], call: int) -> dict[str, tu
 
 NO_PAGES = {
     "/console/approvals/waiting",
-    "/console/audit/export",
+    "/console/activity/export",
     "/console/events",
     "/console/icon",
-    "/console/now/attention",
-    "/console/now/count",
-    "/console/now/ticker",
-    "/console/now/usage",
+    "/console/overview/attention",
+    "/console/overview/count",
+    "/console/overview/figures",
+    "/console/overview/live",
+    "/console/overview/usage",
     "/console/edit/proposal",
     "/console/servers/add/draft",
-    "/console/pins/count",
     "/console/server/log",
     "/console/session/suggestions",
 }
@@ -160,6 +178,15 @@ async def at_work(console: Console) -> dict[str, tuple[str, ...]]:
     return addresses(waits.approval.id, key, call.number)
 
 
+def framed(seen: dict[str, list[Any]]) -> list[str]:
+    """Return where a page leaves the frame: one place of the heading, one left edge, one row, three sizes of text."""
+    edge, sizes = 212 + 24, {"12.5px", "14px", "20px"}
+    found = [] if seen["heading"] == [edge, 16, "20px"] else [f"its heading stands at {seen['heading']}"]
+    found += [f"blocks begin at {one}" for one in seen["edges"] if one != edge]
+    found += [f"rows are {one} high" for one in seen["rows"] if one != 28]
+    return found + [f"text has {one}" for one in seen["sizes"] if one not in sizes]
+
+
 async def faults(page: Page, axe_core: str) -> list[str]:
     """Show an open page at every width and in both themes, and return what is wrong with it, a line each.
 
@@ -171,6 +198,7 @@ async def faults(page: Page, axe_core: str) -> list[str]:
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
         if width == USUAL:
+            found += framed(await page.evaluate(FRAME))
             found += [f"{width} light: {one}" for one in await findings(page, axe_core)]
         seen = await page.evaluate(SEEN)
         found += [f"{width}: the word {word} is broken" for word in seen["broken"]]

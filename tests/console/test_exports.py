@@ -21,7 +21,7 @@ from .sites import site
 ADA = "ada-ada-ada-ada-ada-ada"
 BOB = "bob-bob-bob-bob-bob-bob"
 RECORDS = 20_000
-ADDRESSES = ("/api/audit/export", "/api/audit/export?format=csv", "/console/audit/export")
+ADDRESSES = ("/api/audit/export", "/api/audit/export?format=csv", "/console/activity/export")
 RECORD = AuditRecord(
     at=datetime(2026, 7, 28, tzinfo=UTC), kind="call", principal="carl", agent="a% b é", session="s", turn=1,
     subject="read_mail", decision="allowed", reason="r" * 200, duration=1.0, outcome="ok", arguments="0" * 16,

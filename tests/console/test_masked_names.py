@@ -28,7 +28,7 @@ AGENT, KIT, CARL = f"bot-{SECOND}", f"kit-{SECOND}", f"carl-{SECOND}"
 LOOK, WIPE = f"look_{SECOND}", f"wipe_{SECOND}"
 SESSIONS = (f"chat {FIRST}", f"chat {SECOND}")
 USERINFO = "ada:never-declared"
-SKIPPED = ("/console/static", "/console/sign-out", "/console/audit/export")
+SKIPPED = ("/console/static", "/console/sign-out", "/console/activity/export")
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def addresses_in(page: str) -> set[str]:
 async def crawled(operator: Operator) -> dict[str, str]:
     """Return every page that can be reached, by its address, each of which succeeds and has no secret."""
     seen: dict[str, str] = {}
-    waiting = {"/console/agents", "/console/sessions", "/console/servers", "/console/bill?by=session"}
+    waiting = {"/console/agents", "/console/sessions", "/console/servers", "/console/cost?by=session"}
     while waiting:
         address = waiting.pop()
         seen[address] = (await operator.get(address)).text
@@ -201,7 +201,7 @@ async def test_what_is_shown_with_marks_is_meant_when_it_is_handed_back(config: 
         assert (answer["agent"], answer["name"]) == (key["agent"], tool["name"])
         explained = await operator.send("GET", "/api/explain", None, **key, name=tool["name"])
         assert (explained["permitted"], explained["loaded"], explained["tool"]) == (True, False, tool["name"])
-        for address in ("/console/audit/export", "/api/audit/export"):
+        for address in ("/console/activity/export", "/api/audit/export"):
             lines = (await operator.get(address, session=key["session"], format="jsonl")).text.splitlines()
             assert {json.loads(line)["session"] for line in lines} == {key["session"]}
         await operator.post("/console/session/delete", **key)
@@ -229,7 +229,7 @@ async def test_the_userinfo_of_a_url_in_a_name_is_shown_nowhere_and_the_name_lea
             assert (await session.call(f"up__{WIPE}", {"of": session_id})).status == "needs_approval"
         await crawled(operator)
         await operator.get("/api/audit")
-        for address in ("/console/audit/export", "/api/audit/export"):
+        for address in ("/console/activity/export", "/api/audit/export"):
             assert "@db" in (await operator.get(address, format="csv")).text
         shown = [row["session"] for row in await shown_sessions(operator)]
         assert len(set(shown)) == 2

@@ -167,7 +167,7 @@ async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_s
             assert (await first_event(client, f"/console/events?after={after}"))[0] == "event: started", after
 
 
-@pytest.mark.parametrize("path", ["/console/audit", "/console/agent?agent=default", "/console/approvals"])
+@pytest.mark.parametrize("path", ["/console/activity", "/console/agent?agent=default", "/console/approvals"])
 async def test_what_another_process_stores_while_a_page_is_rendered_comes_with_its_stream(
     with_token: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

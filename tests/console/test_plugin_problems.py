@@ -16,7 +16,7 @@ from .programs import Program, program, serving
 
 ROOT, ADA = "root-root-root-root-root", "ada-ada-ada-ada-ada-ada"
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
-ADDRESS = "/console/configuration"
+ADDRESS = "/console/settings"
 
 
 @pytest.fixture

@@ -75,15 +75,15 @@ async def test_the_screenshots_of_single_pages(browser: Browser, config: Path, s
         call = await act(console.board)
         await console.sign_in(page)
         for name, address, words in (
-            ("matrix", "/console/matrix", "Off for everyone"),
+            ("matrix", "/console/access", "Off for everyone"),
             ("call", f"/console/call?id={call}", "minutes of the weekly review"),
-            ("bill", "/console/bill", "USD"),
+            ("bill", "/console/cost", "USD"),
             ("try", "/console/try?agent=reviewer&tool=mail__send_message", "subject"),
         ):
             await page.goto(address)
             await expect(page.get_by_role("main")).to_contain_text(words)
             await shot(page, screenshots / f"{name}.png")
-        await page.goto("/console/matrix")
+        await page.goto("/console/access")
         await page.keyboard.press("/")
         await page.keyboard.type("coder send mail")
         await expect(page.locator("#hits [role=option]").first).to_contain_text("is switched off")

@@ -152,7 +152,7 @@ async def test_the_trail_is_filtered_followed_and_exported(browser: Browser, con
     """X4: what happens appears on the open page; a file has what the filter selects, and no formula."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
-        await page.goto("/console/audit?kind=call")
+        await page.goto("/console/activity?kind=call")
         await expect(page.get_by_role("main")).to_contain_text("No record fits.")
         session = await console.board.session(agent="default", session_id="=1+1")
         await session.call("note_add", {"text": "a"})
@@ -173,7 +173,7 @@ async def test_an_operator_of_one_agent_sees_nothing_of_another(browser: Browser
             session = await console.board.session(agent=agent, session_id=f"of-{agent}", principal="bob")
             await session.surface()
             await session.call("note_add", {"text": "a"})
-        for path in ("/console/sessions", "/console/audit", "/console/bill?by=session"):
+        for path in ("/console/sessions", "/console/activity", "/console/cost?by=session"):
             await page.goto(path)
             await expect(page.get_by_role("main")).to_contain_text("of-other")
             await expect(page.get_by_role("main")).not_to_contain_text("of-default")

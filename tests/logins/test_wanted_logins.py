@@ -15,7 +15,7 @@ from pegboard.cli.serving import noting_logins
 from pegboard.core.access.instances import LoginOwner
 from pegboard.gateway import serving
 from pegboard.operators.attention import AttentionItem, find_attention
-from pegboard.operators.servers import count_troubled, server_state, server_states
+from pegboard.operators.servers import server_state, server_states
 from pegboard.operators.subjects import make_subjects
 
 from .conftest import Person
@@ -49,7 +49,6 @@ async def test_g11_operators_see_whether_a_login_is_missing_and_whose_there_are(
     subjects = make_subjects(board.services)
     [linear] = await server_states(board.services, subjects.counting)
     assert (linear.state, linear.login, linear.logins) == ("needs_login", "needed", ())
-    assert count_troubled(board.services) == 1
     [item] = await needing(board)
     assert (item.kind, item.subject, item.action) == ("login", "linear", "log_in")
     assert await needing(board, frozenset({"default"})) == [item]

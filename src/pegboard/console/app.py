@@ -36,8 +36,6 @@ from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import HookFault
 from pegboard.operators.editing import Editing
 from pegboard.operators.masked import ShownNames, shown_names
-from pegboard.operators.pins import count_waiting_tools
-from pegboard.operators.servers import count_troubled
 from pegboard.operators.subjects import make_subjects
 from pegboard.support.browser_requests import SAFE, is_foreign
 
@@ -66,7 +64,7 @@ class ConsoleApp:
             access=access,
             streams=Streams(self._changes),
             exports=Exports(board.services),
-            templates=Templates(),
+            templates=Templates([page.path for page in PAGES if page.method == "GET"]),
             hooks=hooks,
         )
         context = self._context
@@ -155,23 +153,9 @@ async def _prepared(context: Context, visit: OperatorRequest) -> OperatorRequest
         # Before anything is read: what changes meanwhile comes with the stream.
         visit = replace(visit, stream=visit.stream + await context.streams.after_now())
     with suppress(StoreError):
-        if visit.operator.agents is None:
-            state = await context.subjects.problems.added_to(context.board.configuration_state)
-            problems = len(state.problems) + len(state.of_plugins)
-            visit = replace(visit, troubles=_troubles(context, problems))
         visit = replace(visit, attention=await context.attention(visit))
         return replace(visit, waiting=await context.subjects.approvals.waiting(visit.operator.sees))
     return visit
-
-
-def _troubles(context: Context, problems: int) -> dict[str, int]:
-    """Return how much needs somebody to look, by the name of its page."""
-    services = context.services
-    return {
-        "Servers": count_troubled(services),
-        "Pins": count_waiting_tools(services),
-        "Configuration": problems,
-    }
 
 
 def _visit(context: Context, request: Request) -> OperatorRequest | None:

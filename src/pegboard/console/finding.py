@@ -10,7 +10,6 @@ from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.templating import query
 from pegboard.core.model.naming import one_line
-from pegboard.core.principals.bearer_tokens import Right
 from pegboard.operators.masked import Name, Verbatim
 from pegboard.operators.search import CommonHit, SearchHit
 from pegboard.operators.servers import server_states
@@ -56,31 +55,11 @@ class FoundPages:
     indexing: bool = False
 
 
-# Label, address, other words for it, whether it is only for operators of every agent, and the right that it takes.
-_PAGES: Final[tuple[tuple[str, str, str, bool, Right], ...]] = (
-    ("Now", "/console", "start attention home usage", False, "see"),
-    ("Approvals", "/console/approvals", "waiting calls allow refuse standing", False, "see"),
-    ("Agents", "/console/agents", "switches toolkits", False, "see"),
-    ("Matrix", "/console/matrix", "every agent toolkit switches pause resume everyone", False, "see"),
-    ("Sessions", "/console/sessions", "live leases turns", False, "see"),
-    ("Servers", "/console/servers", "failed log restart plugins", True, "see"),
-    ("Explain", "/console/explain", "why find", False, "see"),
-    ("Audit", "/console/audit", "trail records history export", False, "see"),
-    ("Bill", "/console/bill", "tokens cost saved", False, "see"),
-    ("Pins", "/console/pins", "changed tools accept diff", True, "see"),
-    ("Configuration", "/console/configuration", "file problems edits warnings", True, "see"),
-    ("Edit", "/console/edit", "configuration agents toolkits loadouts change", False, "configure"),
-    ("Add a server", "/console/servers/add", "new paste import install mcp", True, "configure"),
-    ("Try a tool", _TRY, "call test run", False, "configure"),
-    ("Keys", "/console/keys", "keyboard shortcuts help", False, "see"),
-)
-
-
 async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPages:
     """Return what answers a text, as somebody types it; "coder send mail" is about an agent and a need."""
     words = " ".join(text.split())
     if not words:
-        return FoundPages(text="", entries=tuple(_pages(visit, "")))
+        return FoundPages(text="", entries=tuple(_pages(context, visit, "")))
     agent, need = _agent_in(context.shown_agents(visit), words)
     entries: list[FoundEntry] = []
     indexing = False
@@ -90,7 +69,7 @@ async def find(context: Context, visit: OperatorRequest, text: str) -> FoundPage
         hits, indexing = await _for_agent(context, visit, agent, need)
         entries = [*hits, *entries]
     else:
-        entries += _pages(visit, words)
+        entries += _pages(context, visit, words)
         entries += (_agent(one) for one in context.shown_agents(visit) if one != agent and _has(one, words))
     entries += await _servers(context, visit, words)
     entries += await _sessions(context, visit, words)
@@ -116,11 +95,10 @@ def _has(name: str, words: str) -> bool:
     return all(word in name.casefold() for word in words.casefold().split())
 
 
-def _pages(visit: OperatorRequest, words: str) -> Iterator[FoundEntry]:
-    for label, address, others, only, right in _PAGES:
-        offered = right in visit.operator.rights and (visit.operator.agents is None or not only)
-        if offered and _has(f"{label} {others}", words):
-            yield FoundEntry(kind="page", label=label, detail="page", address=address)
+def _pages(context: Context, visit: OperatorRequest, words: str) -> Iterator[FoundEntry]:
+    for entry in context.templates.navigation(visit):
+        if _has(f"{entry.title} {entry.words}", words):
+            yield FoundEntry(kind="page", label=entry.title, detail="page", address=entry.address)
 
 
 def _agent(name: str) -> FoundEntry:
@@ -192,7 +170,7 @@ def _together(hit: CommonHit, visit: OperatorRequest) -> Iterator[FoundEntry]:
         kind="action",
         label=f"Switch {hit.name} {value} for {whom} …",
         detail="shows what that changes first",
-        address=query("/console/matrix/set", kind="switch", name=name, value=value, back="/console/matrix"),
+        address=query("/console/access/set", kind="switch", name=name, value=value, back="/console/access"),
         tool=hit.name,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,8 +21,7 @@ class OperatorRequest:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
     Where a whole page is asked for, ``waiting`` is which calls wait for a person, ``attention`` what else needs one,
-    and ``stream`` the address at which the page hears of changes. ``troubles`` is how much needs somebody to look, by
-    the name of its page.
+    and ``stream`` the address at which the page hears of changes.
     ``names`` is how names are shown, and the way back.
     """
 
@@ -34,7 +32,6 @@ class OperatorRequest:
     waiting: WaitingCalls = field(default_factory=WaitingCalls)
     attention: Attention = field(default_factory=Attention)
     stream: str = EVENTS
-    troubles: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def given(self, name: str) -> str:
         """Return what a part of the address's query means, names as they are; nothing where it is not there."""

@@ -6,8 +6,8 @@ import json
 import re
 import time
 import unicodedata
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from pegboard.console.navigation import NavigationEntry, offered
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
 from pegboard.operators.money import price_text
@@ -38,7 +39,14 @@ FOLDED: Final = 600
 
 
 class Templates:
-    """The templates of the console."""
+    """The templates of the console, whose navigation has the addresses in ``pages``."""
+
+    def __init__(self, pages: Collection[str]) -> None:
+        self._pages = frozenset(pages)
+
+    def navigation(self, visit: OperatorRequest) -> list[NavigationEntry]:
+        """Return the entries of the pages that the operator may open."""
+        return offered(self._pages, visit.operator.rights, every_agent=visit.operator.agents is None)
 
     def page(self, name: str, visit: OperatorRequest | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
@@ -58,11 +66,10 @@ class Templates:
             address=address_of(visit) if visit is not None else "",
             theme=theme_of(visit.request) if visit is not None else "",
             notices=notices,
-            troubles=visit.troubles if visit is not None else {},
+            navigation=self.navigation(visit) if visit is not None else [],
             **{
                 "waiting": visit.waiting if visit is not None else WaitingCalls(),
                 "needing": visit.attention if visit is not None else None,
-                "waiting_tools": visit.troubles.get("Pins", 0) if visit is not None else 0,
                 **values,
             },
         )
@@ -94,6 +101,9 @@ def _environment() -> Environment:
         ahead=ahead,
         moment=moment,
         milliseconds=milliseconds,
+        share=share,
+        day=day,
+        short=short,
         money=price_text,
         pair=pair,
         json=json.dumps,
@@ -164,6 +174,36 @@ def number(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.0f}"
 
 
+def short(value: float | None) -> str:
+    """Return a number for people in few characters.
+
+    >>> short(9_999), short(67_100), short(1_065_000), short(None)
+    ('9,999', '67 k', '1.1 M', 'not known')
+    """
+    if value is None or abs(value) < 10_000:
+        return number(value)
+    return f"{value / 1e6:,.1f} M" if abs(value) >= 1e6 else f"{value / 1e3:,.0f} k"
+
+
+def day(value: date) -> str:
+    """Return a day for people.
+
+    >>> day(date(2026, 11, 27))
+    'Fri 27 Nov'
+    """
+    return f"{value:%a} {value.day} {value:%b}"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a part of a whole in per cent.
+
+    >>> share(1, 16), share(99, 100), share(0, 0)
+    ('6.3%', '99%', '0%')
+    """
+    value = 100 * part / whole if whole else 0.0
+    return f"{value:.1f}".removesuffix(".0") + "%" if value < 10 else f"{value:.0f}%"
+
+
 def milliseconds(value: float | None) -> str:
     """Return a duration for people.
 
@@ -172,7 +212,7 @@ def milliseconds(value: float | None) -> str:
     """
     if value is None:
         return ""
-    return f"{value / 1000:,.1f} s" if value >= 10_000 else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
+    return f"{value / 1000:,.1f} s" if value >= 1_000 else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
 def moment(value: float | str | datetime | None) -> Markup:

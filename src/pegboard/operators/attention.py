@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.services import Services
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.switches import NOTHING_PAUSED
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import JsonObject
 from pegboard.operators.configuration import ConfigurationState, ShownProblem
 from pegboard.operators.known_problems import BudgetUse, KnownProblems
 from pegboard.operators.login_standing import may_be_used, standings
 from pegboard.operators.masked import Name, Verbatim, masked, shown_names
+from pegboard.operators.schema_fields import written
 from pegboard.operators.servers import NotRunning, not_running
 
 AttentionKind = Literal[
@@ -23,6 +27,8 @@ AttentionKind = Literal[
 """What an item is about."""
 AttentionAction = Literal["decide", "log_in", "restart", "accept", "resume", "look"]
 """What helps: answer the call, log in, start the server anew, accept the tools or the edit, resume, or look at it."""
+DETAIL: Final = 300
+"""How many characters of the arguments of a call an item has."""
 NEARLY: Final = 0.9
 """From which part of a budget on somebody should look at it."""
 
@@ -35,6 +41,7 @@ class AttentionItem:
         kind: what it is about.
         severity: how grave it is.
         subject: the tool, the server, the file or the agent; nothing of a problem.
+        detail: whose call it is and its arguments, on one line; nothing of what is no call.
         text: what is the matter.
         hint: why, or what would help.
         since: since when, in seconds since the epoch, where that is known.
@@ -48,6 +55,7 @@ class AttentionItem:
     kind: AttentionKind
     severity: Literal["error", "warning", "waiting"]
     subject: Name = ""
+    detail: str = ""
     text: str
     hint: str = ""
     since: float | None = None
@@ -147,6 +155,7 @@ async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
             kind="approval",
             severity="waiting",
             subject=one.tool,
+            detail=_call_line(situation.services, one),
             text=f"A call of '{one.tool}' by agent '{one.binding.agent}' waits for an answer.",
             hint=one.reason,
             since=one.asked_at,
@@ -159,6 +168,17 @@ async def waiting_calls(situation: Situation) -> Sequence[AttentionItem]:
         if one.status == "waiting" and (seen is None or one.binding.agent in seen)
     ]
     return sorted(found, key=lambda item: (item.until is None, item.until or 0.0, item.since or 0.0))
+
+
+def _call_line(services: Services, approval: Approval) -> str:
+    """Return who calls with which arguments, secrets masked, on one line."""
+    who = f"{approval.binding.agent}, {approval.binding.principal}"
+    try:
+        given: JsonObject = services.masker.value(dict(approval.arguments))
+        arguments = ", ".join(f"{name}: {one_line(written(value), limit=120)}" for name, value in given.items())
+    except RecursionError:
+        arguments = ", ".join(approval.arguments)
+    return one_line(f"{who}: {arguments}" if arguments else who, limit=DETAIL)
 
 
 async def missing_logins(situation: Situation) -> Sequence[AttentionItem]:

@@ -6,8 +6,9 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import groupby
 from typing import Any, Final
 
 from pegboard.board.services import Services
@@ -18,6 +19,8 @@ LOOKED_AT: Final = 50 * PART
 """How many records one page looks at, at most; the rest is behind its cursor."""
 EXPORTED: Final = 50
 """How many records are made ready at once for a file: what is asked beside it waits for no more."""
+TOGETHER: Final = "together "
+"""How the reason of a record begins that one action made for several agents."""
 RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a table program may take for the beginning of a formula."""
 
@@ -89,6 +92,21 @@ async def audit(services: Services, query: AuditQuery) -> AuditPage:
         return AuditPage(lines=lines[::-1], before=None, after=max(seen, query.after), damaged=damaged)
     after = newest if query.before is None else query.before - 1
     return AuditPage(lines=lines, before=part.next, after=after, damaged=damaged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedLine:
+    """The newest of ``count`` records that one action made for as many agents."""
+
+    line: AuditLine
+    count: int = 1
+
+
+def folded(lines: Sequence[AuditLine]) -> list[FoldedLine]:
+    """Return lines of which those that one action made for several agents are one."""
+    groups = groupby(lines, key=lambda line: line.reason if line.reason.startswith(TOGETHER) else line.id)
+    found = ((next(group), sum(1 for _ in group)) for _, group in groups)
+    return [FoldedLine(line=line, count=1 + others) for line, others in found]
 
 
 async def export(services: Services, query: AuditQuery) -> AsyncIterator[tuple[AuditLine, ...]]:

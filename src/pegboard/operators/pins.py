@@ -109,11 +109,6 @@ class OperatorPins:
         self._pins = Pins(services)
         self._accepted: OrderedDict[str, _Acceptance] = OrderedDict()
 
-    async def waiting(self) -> int:
-        """Return how many tools wait for a person since they changed or are new, whichever process has seen it."""
-        await self._services.compiler.refresh()
-        return count_waiting_tools(self._services)
-
     async def listed(self, *names: str, waiting: bool = False) -> tuple[PinView, ...]:
         """Return the tools of servers without how they differ.
 
@@ -285,11 +280,6 @@ def seen_of(tools: Iterable[PinnedTool]) -> str:
     """Return what tells one list of waiting tools from another."""
     digests = sorted(f"{one.status} {one.digest} {one.tool if not one.digest else ''}" for one in tools)
     return hashlib.sha256("\n".join(digests).encode(errors="surrogatepass")).hexdigest()
-
-
-def count_waiting_tools(services: Services) -> int:
-    """Return how many tools wait for a person since they changed or are new; nothing is read for it."""
-    return sum(plugin.unreviewed.count for plugin in services.world.catalog.plugins.values())
 
 
 def _view(one: PinnedTool) -> PinView:

@@ -187,15 +187,6 @@ def not_running(services: Services) -> Iterator[NotRunning]:
         )
 
 
-def count_troubled(services: Services) -> int:
-    """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
-    down = {one.name for one in not_running(services)}
-    return sum(
-        plugin.name in down or plugin.needs_login or any(_warnings(services, plugin, spec))
-        for plugin, spec in _configured(services)
-    )
-
-
 def refused_of(services: Services, spec: PluginSpec) -> tuple[RefusedAccess, ...]:
     """Return what the processes of a plugin, being confined, say they were refused; nothing in it is masked yet."""
     source = services.loader.source_of(spec)

@@ -183,7 +183,7 @@ async def file_sent(context: Context, visit: OperatorRequest) -> Response:
             raise
         typed = await context.editing.typed_over(editor, text, expected=expected)
         return _file_answer(context, visit, typed, error)
-    return to_proposal(edit, "/console/configuration", typed=True)
+    return to_proposal(edit, "/console/settings", typed=True)
 
 
 def _file_answer(
@@ -271,7 +271,7 @@ async def configuration(context: Context, visit: OperatorRequest) -> Response:
     errors = sum(problem.severity == "error" for problem in state.problems)
     waiting = _waiting(context)
     return context.templates.page(
-        "configuration.html",
+        "settings.html",
         visit,
         state=state,
         errors=errors,
@@ -308,7 +308,7 @@ def _seen(waiting: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(waiting).encode(errors="surrogatepass")).hexdigest()
 
 
-_ADDRESS: Final = "/console/configuration"
+_ADDRESS: Final = "/console/settings"
 
 
 PAGES: Final = (
@@ -322,6 +322,6 @@ PAGES: Final = (
     Page(f"{HOME}/again", again, "POST", "configure"),
     Page(f"{HOME}/save", save, "POST", "configure"),
     Page(_ADDRESS, configuration),
-    Page("/console/configuration/accept", accept, "POST", "configure"),
+    Page("/console/settings/accept", accept, "POST", "configure"),
 )
 """The addresses of edits."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, get_args
 
-from markupsafe import Markup
 from starlette.responses import Response
 
-from pegboard.console.charts import spark
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, after_form, kept_address, offset_of, text_of
-from pegboard.console.templating import milliseconds, query
+from pegboard.console.templating import query
 from pegboard.errors import UsageError
 from pegboard.operators.server_usage import ServerUsage
 from pegboard.operators.server_usage import server_usage as read_server_usage
@@ -65,7 +62,7 @@ async def _listed(context: Context, visit: OperatorRequest, template: str, addre
         rows=found[offset : offset + ROWS],
         found=len(found),
         total=len(own),
-        lately={name: LastDay(usage=one, spark=_spark(one)) for name, one in lately.items()},
+        lately=lately,
         plugins=len(states) - len(own),
         failing=_failing([state for state in states if state.kind != "server"]),
         text=text,
@@ -78,14 +75,6 @@ async def _listed(context: Context, visit: OperatorRequest, template: str, addre
     return kept_address(page, here) if servers else page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastDay:
-    """What came of a server in the last day, and the picture of how long its calls took."""
-
-    usage: ServerUsage
-    spark: Markup
-
-
 def ranked(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> list[ServerState]:
     """Return servers, what failed first, then those of which most calls failed, then the busiest."""
 
@@ -95,13 +84,6 @@ def ranked(states: Sequence[ServerState], lately: Mapping[str, ServerUsage]) -> 
         return _urgency(state), -errors, -calls
 
     return sorted(states, key=place)
-
-
-def _spark(usage: ServerUsage) -> Markup:
-    longest = max((one for one in usage.hourly if one is not None), default=None)
-    hours = sum(one is not None for one in usage.hourly)
-    text = f"How long calls took, by hour: 95% within {milliseconds(longest)} in the slowest of {hours} hours."
-    return spark(usage.hourly, text)
 
 
 def _fits(state: ServerState, text: str, phase: str) -> bool:

@@ -1,5 +1,7 @@
 // Opens the event stream, asks for the parts of the page that are stale, and opens and closes the dialog.
 "use strict";
+// A system with a broken language, such as en-US@posix, hands it to the browser as it is, and libraries stop at it.
+try { Intl.getCanonicalLocales(navigator.language); } catch { Object.defineProperty(navigator, "language", { value: "en-GB" }); }
 (() => {
   let source = null;
   // For which parts something else asks, such as a field that is typed into: its answer brings a newer address.
@@ -116,17 +118,19 @@
   document.addEventListener("htmx:after:swap", moments);
   moments();
 
-  // One menu is open at a time, until somebody looks elsewhere.
-  const menus = () => document.querySelectorAll("details.menu[open]");
-  document.addEventListener("click", ({ target }) => {
-    for (const menu of menus()) if (!menu.contains(target)) menu.open = false;
-  });
+  // Times that somebody types are in the zone of the browser, which goes with them.
+  document.addEventListener("change", ({ target }) => {
+    const form = target.form, zone = form?.elements.namedItem("zone");
+    if (!zone || target.type !== "datetime-local") return;
+    const typed = [...form.elements].some((one) => one.type === "datetime-local" && one.value);
+    zone.value = typed ? new Intl.DateTimeFormat().resolvedOptions().timeZone : "";
+  }, true);
+
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    for (const menu of menus()) {
-      menu.open = false;
-      menu.querySelector("summary").focus();
-    }
+    const menu = document.querySelector("details.menu[open]");
+    if (event.key !== "Escape" || menu === null) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
   });
 
   if (document.body.dataset.events) {
@@ -166,7 +170,9 @@
 
   const dialog = document.getElementById("dialog");
   document.addEventListener("htmx:after:swap", () => {
-    if (dialog.childElementCount > 0 && !dialog.open) dialog.showModal();
+    if (dialog.childElementCount === 0 || dialog.open) return;
+    dialog.showModal();
+    dialog.scrollTop = 0; // the button that has the focus stays in sight at its foot
   });
   // It is emptied before it closes: its close event comes later, and another part's swap in between would open it again.
   const closeDialog = () => {

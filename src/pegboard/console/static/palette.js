@@ -24,7 +24,7 @@
   };
 
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null && target.closest("dialog:not([open])") === null;
-  const paths = { n: "/console", a: "/console/approvals", g: "/console/agents", s: "/console/sessions", v: "/console/servers", e: "/console/explain", t: "/console/audit", b: "/console/bill" };
+  const page = (key) => document.querySelector(`.pages [data-key="${CSS.escape(key)}"]`);
   let going = -Infinity;
 
   document.addEventListener("keydown", (event) => {
@@ -39,9 +39,9 @@
       open();
     } else if (event.key === "?") location.assign("/console/keys");
     else if (event.key === "g" && event.timeStamp - going > 1500) going = event.timeStamp;
-    else if (event.timeStamp - going <= 1500 && event.key in paths) {
+    else if (event.timeStamp - going <= 1500 && page(event.key) !== null) {
       going = -Infinity;
-      location.assign(paths[event.key]);
+      location.assign(page(event.key).href);
     } else going = -Infinity;
   });
 

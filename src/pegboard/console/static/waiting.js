@@ -13,7 +13,7 @@
   let known = new Set(shown().newest.split(" "));
 
   const notify = (id, count) => {
-    const text = count === 1 ? "A call waits for you." : `${count} calls wait for you.`;
+    const text = count === 1 ? "1 call waits for approval." : `${count} calls wait for approval.`;
     const note = new Notification("Pegboard", { body: text, tag: `pegboard-${id}`, icon: "/console/static/icon.svg" });
     note.addEventListener("click", () => {
       window.focus();
@@ -38,7 +38,7 @@
     button.hidden = !supported;
     const refused = supported && Notification.permission === "denied";
     button.disabled = refused;
-    button.textContent = refused ? "This browser shows no notifications of this page" : "Notify me here of calls that wait";
+    button.textContent = refused ? "This browser blocks notifications" : "Notify me of waiting calls";
   };
 
   button.addEventListener("click", async () => {

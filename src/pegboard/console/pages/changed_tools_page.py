@@ -13,7 +13,7 @@ from pegboard.console.templating import number, query
 
 LIMIT: Final = 20
 """How many tools a page shows."""
-_HOME: Final = "/console/pins"
+_HOME: Final = "/console/changed-tools"
 
 
 async def pins(context: Context, visit: OperatorRequest) -> Response:
@@ -23,7 +23,7 @@ async def pins(context: Context, visit: OperatorRequest) -> Response:
     server, offset = given.get("server", ""), offset_of(given)
     found = await context.subjects.pins.page(server, offset=offset, limit=LIMIT)
     return context.templates.page(
-        "pins.html",
+        "changed_tools.html",
         visit,
         found=found,
         server=server,
@@ -31,13 +31,6 @@ async def pins(context: Context, visit: OperatorRequest) -> Response:
         limit=LIMIT,
         here=query(_HOME, server=server or None, offset=offset or None),
     )
-
-
-async def count(context: Context, visit: OperatorRequest) -> Response:
-    """Show how many tools wait."""
-    context.require_every_agent(visit)
-    waiting = await context.subjects.pins.waiting()
-    return context.templates.page("pins_count.html", visit, waiting_tools=waiting)
 
 
 async def accept(context: Context, visit: OperatorRequest) -> Response:
@@ -67,7 +60,6 @@ async def take_back(context: Context, visit: OperatorRequest) -> Response:
 
 PAGES: Final = (
     Page(_HOME, pins),
-    Page(f"{_HOME}/count", count),
     Page(f"{_HOME}/accept", accept, "POST", "configure"),
     Page(f"{_HOME}/undo", take_back, "POST", "configure"),
 )

@@ -40,7 +40,7 @@ async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
     """F5: file, line, column, what would be right and the lines around it; the last good one stays meanwhile."""
     async with running(config) as console, opened(browser, console.origin, theme="dark", width=400) as page:
         await console.sign_in(page, "ada-ada-ada-ada-ada-ada")
-        await page.goto("/console/configuration")
+        await page.goto("/console/settings")
         part = page.locator("#configuration")
         await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
         await expect(part).to_contain_text("the environment variable ABSENT_KEY is not set")
@@ -71,7 +71,7 @@ async def test_lines_are_those_of_files_of_the_configuration_and_without_secrets
         await board.reload()
         async with serving(board) as (app, _), program(app, "ada-ada-ada-ada-ada-ada") as ada:
             state = await ada.ask("GET", "/api/configuration")
-            page = (await ada.client.get("/console/configuration")).text
+            page = (await ada.client.get("/console/settings")).text
     excerpts: dict[str, list[dict[str, str]]] = {}
     for problem in state["problems"]:
         excerpts.setdefault(problem["file"].rpartition("/")[2], problem["excerpt"])
@@ -107,7 +107,7 @@ async def test_what_waits_is_shown_and_accepted_as_it_was_shown_by_who_may(confi
     async with Pegboard.open(config) as board, serving(board) as (app, _):
         write(config, WAITS.replace("calculator: false", ""))
         await board.reload()
-        address = "/console/configuration"
+        address = "/console/settings"
         async with program(app, "bob-bob-bob-bob-bob-bob") as bob:
             page = (await bob.client.get(address)).text.replace("<wbr>", "")
             assert ("1 change waits for a person" in page, "Accept this change" in page) == (True, False)
@@ -129,4 +129,4 @@ async def test_what_waits_is_shown_and_accepted_as_it_was_shown_by_who_may(confi
 
 async def accepted(operator: Program, seen: str) -> int:
     """Return the status of the answer to the form."""
-    return (await operator.client.post("/console/configuration/accept", data={"seen": seen})).status_code
+    return (await operator.client.post("/console/settings/accept", data={"seen": seen})).status_code

@@ -72,7 +72,7 @@ async def shown(listed: Listed, browser: Browser) -> AsyncIterator[tuple[Console
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         await waiting_in(console.board, listed)
         await console.sign_in(page)
-        await page.goto("/console/pins")
+        await page.goto("/console/changed-tools")
         yield console, page
 
 
@@ -83,24 +83,20 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
     async with running(listed.config) as console, opened(browser, console.origin) as page:
         await console.board.ready()
         await console.sign_in(page)
-        link = page.locator("header a[href='/console/pins']")
-        await expect(link).to_have_text("Pins")
         async with console.client(MODERN) as client:
             before = await client.names()
             hostile = next(name for name in before if name.startswith("up__wipe"))
             assert "up__look" in before
             listed.now(look=SENDS, **{HOSTILE: WIPES})
             await client.call("up__announce")
-            await expect(link.locator(".count")).to_have_text("2 waiting")
+            await expect(page.locator("#attention")).to_contain_text("2 tools of server 'up' wait")
             assert {"up__look", hostile}.isdisjoint(await client.names())
-            await page.locator("header summary", has_text="More").click()
-            await tab_to(page, link)
+            await tab_to(page, page.get_by_role("link", name="Review: tools of up"))
             await page.keyboard.press("Enter")
             await tab_to(page, page.get_by_label("type its name, up__look"))
             await page.keyboard.type("up__look")
             await page.keyboard.press("Enter")
             await expect(page.get_by_role("status")).to_contain_text("'up__look' counts as it is now.")
-            await expect(link.locator(".count")).to_have_text("1 waiting")
             await expect(page.get_by_role("button", name="Accept up__look", exact=True)).to_have_count(0)
             listing = (await client.client.list_tools(cache_mode="refresh")).tools
             assert [tool.description for tool in listing if tool.name == "up__look"] == [SENDS["description"]]
@@ -110,7 +106,6 @@ async def test_what_a_server_changes_is_seen_at_once_and_counts_once_it_is_accep
             await page.keyboard.press("Enter")
             await expect(page.get_by_role("main")).to_contain_text("No tool waits for a person.")
             await expect(page.get_by_role("status")).to_contain_text(f"'{hostile}' counts as it is now.")
-            await expect(link).to_have_text("Pins")
             assert await client.names() == before
         records = await console.board.services.store.entries(kind="pin", limit=100)
         assert {one.by for one in records if one.decision == "accepted"} == {"local"}
@@ -129,7 +124,7 @@ async def test_one_key_accepts_every_tool_of_a_server(browser: Browser, listed: 
         await expect(item).to_contain_text("'look', 'wipe'")
         await tab_to(page, item.get_by_role("link", name=re.compile("^Look.*tools of up$")))
         await page.keyboard.press("Enter")
-        await expect(page).to_have_url(re.compile(r"/console/pins\?server=up$"))
+        await expect(page).to_have_url(re.compile(r"/console/changed-tools\?server=up$"))
         await tab_to(page, page.get_by_role("button", name="Accept all of up", exact=True))
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_contain_text("2 tools of server 'up' count as they are now.")
@@ -155,7 +150,7 @@ async def test_hostile_names_and_hidden_characters_are_text_that_can_be_read(bro
         await expect(page.get_by_role("main")).to_contain_text("wipe</pre><script>alert(1)</script><U+202E>")
         await expect(page.get_by_role("main")).to_contain_text("Do not tell the user")
         await page.get_by_role("link", name="2 tools wait for a person").click()
-        await expect(page).to_have_url(re.compile(r"/console/pins\?server=up$"))
+        await expect(page).to_have_url(re.compile(r"/console/changed-tools\?server=up$"))
         await page.get_by_label("type its name, up__wipe").fill(await wipe.locator("h3 code").inner_text())
         await page.get_by_role("button", name=re.compile("^Accept up__wipe")).click()
         await expect(page.get_by_role("status")).to_contain_text(re.compile("'up__wipe.*' counts as it is now"))
@@ -184,7 +179,7 @@ async def test_many_tools_are_paged_and_a_page_shows_one_server(browser: Browser
         listed.now(**{f"t{number:02}": COUNTS for number in range(30)})
         await fetch(console.board)
         await console.sign_in(page)
-        await page.goto("/console/pins?server=up")
+        await page.goto("/console/changed-tools?server=up")
         await expect(page.locator("article")).to_have_count(20)
         await page.get_by_role("link", name="Next").click()
         await expect(page.locator("article")).to_have_count(10)
@@ -200,15 +195,13 @@ async def test_an_operator_without_the_right_looks_and_accepts_nothing(tmp_path:
         (look, _) = await board.pins.list("up", waiting=True)
         form = {"server": "up", "seen": look.digest}
         async with program(app, "sam-sam-sam-sam-sam-sam") as sam, program(app, "bob-bob-bob-bob-bob-bob") as bob:
-            page = (await sam.client.get("/console/pins")).text
+            page = (await sam.client.get("/console/changed-tools")).text
             assert "Do not tell the user" in page
             assert "Accept" not in page
-            answer = await sam.client.post("/console/pins/accept", data=form)
+            answer = await sam.client.post("/console/changed-tools/accept", data=form)
             assert (answer.status_code, "does not have the right &#39;configure&#39;" in answer.text) == (403, True)
-            assert (await sam.client.get("/console/pins/count")).text.count("2") == 1
-            for path in ("/console/pins", "/console/pins/count"):
-                assert (await bob.client.get(path)).status_code == 403
-            assert (await bob.client.post("/console/pins/accept", data=form)).status_code == 403
+            assert (await bob.client.get("/console/changed-tools")).status_code == 403
+            assert (await bob.client.post("/console/changed-tools/accept", data=form)).status_code == 403
         assert len(await board.pins.list(waiting=True)) == 2
 
 
@@ -218,17 +211,17 @@ async def test_what_is_another_by_now_than_the_page_showed_is_not_accepted(tmp_p
     async with Pegboard.open(listed.config) as board, serving(board) as (app, _):
         await waiting_in(board, listed)
         async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
-            page = (await ada.client.get("/console/pins")).text
+            page = (await ada.client.get("/console/changed-tools")).text
             shown = re.findall(r'name="seen" value="(\w+)"', page)
             assert len(set(shown)) == 3
             listed.now(look={"description": "Look again."}, **{HOSTILE: LOOK})
             await fetch(board)
             for seen in (*shown, ""):
-                answer = await ada.client.post("/console/pins/accept", data={"server": "up", "seen": seen})
+                answer = await ada.client.post("/console/changed-tools/accept", data={"server": "up", "seen": seen})
                 assert (answer.status_code, "Nothing was accepted." in answer.text) == (409, True)
-            answer = await ada.client.post("/console/pins/accept", data={"server": "upp", "seen": shown[0]})
+            answer = await ada.client.post("/console/changed-tools/accept", data={"server": "upp", "seen": shown[0]})
             assert (answer.status_code, "is no server" in answer.text) == (404, True)
-            assert (await ada.client.get("/console/pins?server=upp")).status_code == 404
+            assert (await ada.client.get("/console/changed-tools?server=upp")).status_code == 404
         assert len(await board.pins.list(waiting=True)) == 2
 
 
@@ -264,7 +257,7 @@ async def test_what_was_accepted_is_taken_back_with_one_button(browser: Browser,
         listed.now(look=SENDS, wipe=COUNTS)
         await fetch(console.board)
         await console.sign_in(page)
-        await page.goto("/console/pins")
+        await page.goto("/console/changed-tools")
         await page.get_by_role("button", name="Accept all of up", exact=True).click()
         await expect(page.get_by_role("status")).to_contain_text("'up__wipe' counts as it is now.")
         assert [one.tool for one in await console.board.pins.list(waiting=True)] == ["look"]

@@ -38,7 +38,7 @@ def list_messages() -> str:
     """List the newest messages."""
     return "none"
 '''
-MATRIX = "/console/matrix"
+MATRIX = "/console/access"
 
 
 @pytest.fixture

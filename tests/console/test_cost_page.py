@@ -93,7 +93,7 @@ async def work(board: Pegboard) -> None:
 async def test_what_has_no_prices_is_in_tokens_with_the_line_that_adds_them(browser: Browser, config: Path) -> None:
     """F4: the line is one that the configuration takes, and the page follows the edit."""
     async with shown(config, browser) as (_, page):
-        await page.goto("/console/bill?agent=reviewer")
+        await page.goto("/console/cost?agent=reviewer")
         await expect(page.locator("#bill .figures")).not_to_contain_text("USD")
         line = page.locator("#prices code")
         await expect(line).to_contain_text("free: {prices: {input: 3.00")
@@ -106,7 +106,7 @@ async def test_what_has_no_prices_is_in_tokens_with_the_line_that_adds_them(brow
 async def test_servers_say_how_their_last_day_was_and_what_does_not_run_comes_first(
     browser: Browser, config: Path
 ) -> None:
-    """F5: with a small curve of how long calls took, in words too."""
+    """F5: calls, failures and how long they took."""
     async with shown(config, browser) as (console, page):
         session = await console.board.session(agent="assistant", session_id="s")
         await session.load("failing")
@@ -115,8 +115,8 @@ async def test_servers_say_how_their_last_day_was_and_what_does_not_run_comes_fi
         await page.goto("/console/servers/plugins")
         first = page.locator("tbody tr").first
         await expect(first).to_contain_text("notes")
-        await expect(first).to_contain_text(re.compile(r"2 calls, 95% within [\d.]+ ms"))
-        await expect(first.get_by_role("img", name=re.compile("^How long calls took, by hour"))).to_be_visible()
+        await expect(first.locator("[data-label='Calls, 24 h']")).to_have_text("2")
+        await expect(first.locator("[data-label=p95]")).to_have_text(re.compile(r"^[\d.]+ ms$"))
 
 
 async def test_an_operator_of_some_agents_sees_the_sums_of_these_alone(config_with_tokens: Path) -> None:
@@ -136,9 +136,9 @@ async def test_an_operator_of_some_agents_sees_the_sums_of_these_alone(config_wi
             seen = await bob.ask("GET", f"/api/bill?by={by}")
             assert seen["totals"] == own["totals"]
             assert [step["results"] for step in seen["steps"]] == [own["totals"]["results"]]
-            page = (await bob.client.get(f"/console/bill?by={by}")).text
+            page = (await bob.client.get(f"/console/cost?by={by}")).text
             assert not re.search("assistant|USD [0-9]", page)
-        assert (await bob.client.get("/console/bill?agent=assistant")).status_code == 404
+        assert (await bob.client.get("/console/cost?agent=assistant")).status_code == 404
         assert (await bob.refused("GET", "/api/usage/servers", 403))[0] == "every_agent_required"
         assert "/console/server?" not in (await bob.client.get("/console/agent?agent=reviewer")).text
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Final, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.responses import Response
 
@@ -14,7 +15,7 @@ from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import kept_address
 from pegboard.console.templating import query
 from pegboard.errors import UsageError
-from pegboard.operators.audit import AuditQuery
+from pegboard.operators.audit import AuditQuery, folded
 from pegboard.operators.audit import audit as read_trail
 from pegboard.ports import AuditKind
 
@@ -23,20 +24,22 @@ KINDS: Final = get_args(AuditKind)
 FAILED: Final = "failed"
 """What filters calls that ran and failed, instead of a decision."""
 DECISIONS: Final = ("allowed", "refused", "denied", FAILED)
-FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until")
+FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until", "zone")
 _MEDIA: Final[Mapping[ExportForm, str]] = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
-async def audit_page(context: Context, visit: OperatorRequest) -> Response:
+async def activity_page(context: Context, visit: OperatorRequest) -> Response:
     """Show the records that are wanted, the newest first."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     before = visit.request.query_params.get("before", "")
-    here = query("/console/audit", **given, before=before)
+    here = query("/console/activity", **given, before=before)
+    page = await read_trail(context.services, _wanted(visit, given, before))
     return kept_address(
         context.templates.page(
-            "audit.html",
+            "activity.html",
             visit,
-            page=await read_trail(context.services, _wanted(visit, given, before)),
+            page=page,
+            folds=folded(page.lines),
             given=given,
             before=before,
             kinds=KINDS,
@@ -80,22 +83,31 @@ def _wanted(visit: OperatorRequest, given: Mapping[str, str], before: str) -> Au
         decision=given["decision"] or None if given["decision"] != FAILED else None,
         outcome="error" if given["decision"] == FAILED else None,
         text=visit.names.meant(given["text"]) or None,
-        since=_moment("since", given["since"]),
-        until=_moment("until", given["until"]),
+        since=_moment("since", given["since"], given["zone"]),
+        until=_moment("until", given["until"], given["zone"]),
         before=int(before) if before else None,
         limit=ROWS,
     )
 
 
-def _moment(name: str, text: str) -> datetime | None:
-    """Return a date or a time as an input element has it; without a zone it is UTC."""
+def _moment(name: str, text: str, zone: str) -> datetime | None:
+    """Return a date or a time as an input element has it, which is in the zone of the browser; without one in UTC."""
     if not text:
         return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"`{name}` is no date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=_zone(zone))
 
 
-PAGES: Final = (Page("/console/audit", audit_page), Page("/console/audit/export", export))
+def _zone(name: str) -> tzinfo:
+    if not name:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise UsageError("`zone` is no time zone.", hint="Write Europe/Berlin, or nothing for UTC.") from None
+
+
+PAGES: Final = (Page("/console/activity", activity_page), Page("/console/activity/export", export))
