@@ -18,7 +18,8 @@ agents:
   support: {tools: [clock], permissions: {clock: true}}
   platform: {tools: [clock, cloud]}
 tokens:
-  sam: {token: sam-sam-sam-sam, agents: [support], console: true}
+  sam: {token: sam-sam-sam-sam, agents: ["*"], console: true}
+  tim: {token: tim-tim-tim-tim, agents: [support], console: [see, switch, configure]}
   pat: {token: pat-pat-pat-pat, agents: ["*"], console: [see, switch, configure]}
 """
 BEYOND = (
@@ -35,7 +36,7 @@ def mailer_config(mailer_config: Path) -> Path:
 
 @pytest.fixture
 async def sam(app: ConsoleApp) -> AsyncIterator[Program]:
-    """Return the program of an operator of `support` alone, with `console: true`."""
+    """Return the program of an operator of every agent, with `console: true`."""
     async with program(app, "sam-sam-sam-sam") as sam:
         yield sam
 
@@ -61,8 +62,8 @@ async def test_switching_on_what_only_another_agent_has_takes_the_right_to_confi
         assert (await sam.ask("GET", f"{address}/preview?name={name}&value=true"))["grants"]
         code, message, _ = await sam.refused("PUT", address, 403, json={"name": name, "value": True})
         assert (code, message) == ("right_required", BEYOND.replace("'cloud'", f"'{name}'"))
-        together = {"kind": "switch", "name": name, "value": True}
-        assert (await sam.ask("GET", f"/api/matrix/preview?kind=switch&name={name}&value=true"))["grants"]
+        together = {"kind": "switch", "name": name, "value": True, "agent": "support"}
+        assert (await sam.ask("GET", f"/api/matrix/preview?kind=switch&name={name}&value=true&agent=support"))["grants"]
         assert (await sam.refused("POST", "/api/matrix", 403, json=together))[0] == "right_required"
     assert (await mailer.services.store.stored_permissions()).switches == {}
     assert await used(mailer, "read_mail") == "not_found"
@@ -70,6 +71,21 @@ async def test_switching_on_what_only_another_agent_has_takes_the_right_to_confi
     assert await used(mailer, "read_mail") == "ok"
     (record,) = (await pat.ask("GET", "/api/audit?kind=permission"))["lines"]
     assert "It grants what the file does not grant." in str(record)
+
+
+async def test_what_only_another_agent_has_is_unknown_to_an_operator_of_some_agents(
+    app: ConsoleApp, mailer: Pegboard
+) -> None:
+    """G2, P2: also to one who may configure; it is answered as a name that nothing has."""
+    address = "/api/agents/support/switches"
+    async with program(app, "tim-tim-tim-tim") as tim:
+        for name in ("cloud", "read_mail", "cloud/read_mail", "nothing_has_it"):
+            assert (await tim.refused("GET", f"{address}/preview?name={name}&value=true", 400))[0] == "unknown_name"
+            refused = await tim.refused("PUT", address, 400, json={"name": name, "value": True})
+            assert refused == ("unknown_name", f"'{name}' is not a toolkit, plugin or tool.", "")
+            together = {"kind": "switch", "name": name, "value": True}
+            assert (await tim.refused("POST", "/api/matrix", 400, json=together))[0] == "unknown_name"
+    assert (await mailer.services.store.stored_permissions()).switches == {}
 
 
 async def test_what_the_file_grants_is_switched_off_and_on_with_the_right_to_switch(
@@ -83,7 +99,9 @@ async def test_what_the_file_grants_is_switched_off_and_on_with_the_right_to_swi
         )["grants"]
         await sam.ask("PUT", address, json={"name": "clock", "value": value})
         assert (await used(mailer, "current_time") == "ok") is (value is not False)
-    off = await sam.ask("POST", "/api/matrix", json={"kind": "switch", "name": "clock", "value": False})
+    off = await sam.ask(
+        "POST", "/api/matrix", json={"kind": "switch", "name": "clock", "value": False, "agent": "support"}
+    )
     await sam.ask("POST", "/api/matrix/undo", json={"mark": off["mark"]})
     for value in (True, False):
         await sam.ask("POST", "/api/matrix", json={"kind": "pause", "value": value, "agent": "support"})
@@ -96,7 +114,9 @@ async def test_what_was_granted_and_taken_away_is_not_given_back_with_the_right_
     """P2, A5: nor by undo, by taking a switch back, while the agent is paused, or for one principal."""
     address = "/api/agents/support/switches"
     await pat.ask("PUT", address, json={"name": "cloud", "value": True})
-    off = await sam.ask("POST", "/api/matrix", json={"kind": "switch", "name": "cloud", "value": False})
+    off = await sam.ask(
+        "POST", "/api/matrix", json={"kind": "switch", "name": "cloud", "value": False, "agent": "support"}
+    )
     assert (await sam.refused("POST", "/api/matrix/undo", 403, json={"mark": off["mark"]}))[0] == "right_required"
     await sam.ask("POST", "/api/matrix", json={"kind": "pause", "value": True, "agent": "support"})
     assert (await sam.refused("PUT", address, 403, json={"name": "cloud", "value": True}))[0] == "right_required"

@@ -24,6 +24,7 @@ from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, bears_csrf, cookie_name
 from pegboard.console.exports import Exports
 from pegboard.console.operator_request import EVENTS, OperatorRequest
+from pegboard.console.operator_views import OperatorViews
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.logins_page import CALLBACK, called_back, finished
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
@@ -56,9 +57,11 @@ class ConsoleApp:
     ) -> None:
         self._changes = Changes(board)
         editing = Editing(board.services, board.editable)
+        counted = partial(self._changes.tell, COUNTED)
         self._context = Context(
             board=board,
-            subjects=make_subjects(board.services, partial(self._changes.tell, COUNTED)),
+            services=board.services,
+            subjects=make_subjects(board.services, counted),
             editing=editing,
             adding=AddingServers(board.services, board.servers_to_add, editing),
             access=access,
@@ -68,6 +71,8 @@ class ConsoleApp:
             hooks=hooks,
         )
         context = self._context
+        self._views = OperatorViews(context, counted)
+        guarded = partial(_guarded, context, self._views)
         self._app = Starlette(
             routes=[
                 Route("/console/sign-in", _open(context, sign_in_page)),
@@ -77,14 +82,8 @@ class ConsoleApp:
                 Route(CALLBACK, _open(context, finished), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
                 Mount(_STATIC, StaticFiles(directory=FOLDER / "static")),
-                *(
-                    Route(page.path, _guarded(context, page.handler, page.right), methods=[page.method])
-                    for page in PAGES
-                ),
-                *(
-                    Route(path, _guarded(context, handler), methods=methods)
-                    for path, (methods, handler) in addresses().items()
-                ),
+                *(Route(page.path, guarded(page.handler, page.right), methods=[page.method]) for page in PAGES),
+                *(Route(path, guarded(handler), methods=methods) for path, (methods, handler) in addresses().items()),
             ],
             exception_handlers={HTTPException: _not_here},
         )
@@ -106,6 +105,7 @@ class ConsoleApp:
     async def close(self) -> None:
         """End every stream, and what is being computed for later."""
         self._changes.close()
+        await self._views.aclose()
         await self._context.subjects.aclose()
 
 
@@ -120,7 +120,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     return endpoint
 
 
-def _guarded(context: Context, handler: Handler, right: Right = "see") -> RequestHandler:
+def _guarded(context: Context, views: OperatorViews, handler: Handler, right: Right = "see") -> RequestHandler:
     """Return an endpoint for operators; what fails is said in one sentence."""
 
     async def endpoint(request: Request) -> Response:
@@ -132,7 +132,8 @@ def _guarded(context: Context, handler: Handler, right: Right = "see") -> Reques
             if refusal := await _refusal(visit):
                 return failure_of(context, request, visit, 403, refusal)
             require_right(visit, right)
-            return await handler(context, await _prepared(context, visit))
+            seen = await views.of(visit.operator)
+            return await handler(seen, await _prepared(seen, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
         except HTTPException as error:

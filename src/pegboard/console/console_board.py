@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pegboard.board.board import Permissions
     from pegboard.board.calls.approvals import Approvals
     from pegboard.board.services import Services
     from pegboard.board.session import Session
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 class ConsoleBoard(Protocol):
     """A board with its configuration."""
 
-    permissions: Permissions
     approvals: Approvals
     services: Services
 

@@ -31,9 +31,13 @@ ATTENTION: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The parts of one console: its board, who may use it, and what draws it."""
+    """The parts of one console: its board, who may use it, and what draws it.
+
+    ``services`` and ``subjects`` know the part of the catalog that the operator sees, ``board`` all of it.
+    """
 
     board: ConsoleBoard
+    services: Services
     subjects: OperatorSubjects
     editing: Editing
     adding: AddingServers
@@ -42,11 +46,6 @@ class Context:
     exports: Exports
     templates: Templates
     hooks: Callable[[], Sequence[HookFault]] = tuple
-
-    @property
-    def services(self) -> Services:
-        """Return the services of the board."""
-        return self.board.services
 
     def editor(self, visit: OperatorRequest) -> Editor:
         """Return the operator as who edits the configuration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.operators.approvals import OperatorApprovals
@@ -37,8 +37,26 @@ class OperatorSubjects:
 
     async def aclose(self) -> None:
         """End what they compute in the background."""
-        for subject in (self.usage, self.bills, self.search, self.problems, self.counting):
+        for subject in (self.usage, self.bills, self.problems):
             await subject.aclose()
+        await self.aclose_catalog()
+
+    async def aclose_catalog(self) -> None:
+        """End what those about the catalog compute in the background."""
+        for subject in (self.search, self.counting):
+            await subject.aclose()
+
+    def over(self, services: Services, counted: Callable[[], object]) -> OperatorSubjects:
+        """Return the same subjects, those about the catalog over other services of the board."""
+        counting = CatalogCounting(services, counted)
+        return replace(
+            self,
+            counting=counting,
+            matrix=MatrixReader(services),
+            panels=SwitchPanels(services, counting),
+            previews=SwitchPreviews(services),
+            search=OperatorSearch(services),
+        )
 
 
 def make_subjects(services: Services, counted: Callable[[], object] = lambda: None) -> OperatorSubjects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from copy import copy
 from dataclasses import replace
 from time import monotonic
@@ -236,3 +236,42 @@ class PermissionCompiler:
                 self.world, profile, stored, before=self._before.pop(key, None), looked_up=self._looked_up
             )
         return known
+
+
+class NarrowedCompiler(PermissionCompiler):
+    """A compiler that follows another one, in a part of its world.
+
+    ``narrow`` gets the other compiler and the part as it was, and returns the part of now; the same object where
+    nothing has changed in it.
+    """
+
+    def __init__(self, whole: PermissionCompiler, narrow: Callable[[PermissionCompiler, World], World]) -> None:
+        super().__init__(whole._store, whole._pins)  # noqa: SLF001 - the same class
+        self._whole = whole
+        self._narrow = narrow
+
+    async def refresh(self, since: float | None = None) -> object:
+        """Follow the whole compiler to what was stored by ``since``; return what its own refresh returns."""
+        as_of = await self._whole.refresh(since)
+        if as_of is not self._as_of:
+            self._follow(self._whole)
+            self._as_of = as_of
+        return as_of
+
+    def known(self, since: float) -> object | None:
+        """Return what :meth:`refresh` would, where nothing has changed and nothing has to be read; else None."""
+        as_of = self._whole.known(since)
+        return as_of if as_of is self._as_of else None
+
+    def note_settings(self) -> None:
+        """Note that a child has set something for itself, which is stored nowhere."""
+        self._whole.note_settings()
+
+    def _follow(self, whole: PermissionCompiler) -> None:
+        part = self._narrow(whole, self.world)
+        if part is not self.world:
+            self.adopt(part)
+        else:
+            self._outdate()
+        stored = whole._switches, whole._personal, whole._own, whole._pauses  # noqa: SLF001 - the same class
+        self._switches, self._personal, self._own, self._pauses = stored

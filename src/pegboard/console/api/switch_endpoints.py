@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from pegboard.board.permissions import Permissions
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operator_request import OperatorRequest
@@ -128,7 +129,7 @@ async def set_switch(context: Context, visit: OperatorRequest, *, agent: str, bo
     name = context.agent(visit, agent).name
     expected = UNCHECKED if body.expected == "any" else body.expected
     by, may_grant = visit.operator.name, visit.operator.grants
-    await context.board.permissions.set(name, body.name, body.value, by=by, expected=expected, may_grant=may_grant)
+    await Permissions(context.services).set(name, body.name, body.value, by=by, expected=expected, may_grant=may_grant)
     return masked(SwitchSet(agent=name, name=body.name, value=body.value), visit.names)
 
 

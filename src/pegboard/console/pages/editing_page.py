@@ -131,8 +131,7 @@ def _form_answer(
     back: str,
     error: PegboardError | None = None,
 ) -> Response:
-    world, mask = context.board.world, visit.names.shown
-    known = [*world.toolkits, *world.catalog.plugins] if visit.operator.agents is None else []
+    world, mask = context.services.world, visit.names.shown
     return context.templates.page(
         "edit_form.html",
         visit,
@@ -142,7 +141,7 @@ def _form_answer(
         name=name,
         new=new,
         back=back,
-        known=[mask(one) for one in known],
+        known=[mask(one) for one in (*world.toolkits, *world.catalog.plugins)],
         error=_masked(visit, error),
     )
 

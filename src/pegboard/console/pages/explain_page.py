@@ -141,7 +141,7 @@ async def _waiting(context: Context, asked: _Asked, name: str) -> tuple[str, ...
     """Return the approvals for which calls of a tool wait in the session."""
     if not (name and asked.agent and asked.session):
         return ()
-    tool = context.board.world.catalog.find_tool(name)
+    tool = context.services.world.catalog.find_tool(name)
     waiting = await context.board.approvals.list(agent=asked.agent) if tool is not None else ()
     key = asked.principal, asked.session
     return tuple(

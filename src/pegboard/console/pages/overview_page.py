@@ -54,7 +54,7 @@ def _first_steps(context: Context, visit: OperatorRequest) -> FirstSteps:
     if context.board.configuration.tokens:
         entry["headers"] = {"Authorization": "Bearer ${PEGBOARD_TOKEN}"}
     return FirstSteps(
-        plugins=len(context.board.world.catalog.plugins),
+        plugins=len(context.services.world.catalog.plugins),
         file=context.board.configuration.path.name,
         snippet=json.dumps({"mcpServers": {"pegboard": entry}}, indent=2),
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from pegboard.board.permissions import Permissions
 from pegboard.console.context import Context, Page
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
@@ -100,7 +101,7 @@ async def throw(context: Context, visit: OperatorRequest) -> Response:
     name, value = visit.names.meant(text_of(form, "name")), _value(text_of(form, "value"))
     expected = _value(text_of(form, "expected"))
     by, may_grant = visit.operator.name, visit.operator.grants
-    await context.board.permissions.set(agent.name, name, value, by=by, expected=expected, may_grant=may_grant)
+    await Permissions(context.services).set(agent.name, name, value, by=by, expected=expected, may_grant=may_grant)
     shown = {"agent": visit.names.shown(agent.name), "name": visit.names.shown(name)}
     back = _own_address(text_of(form, "back"), shown["agent"])
     undo = {**shown, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}
