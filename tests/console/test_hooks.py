@@ -66,7 +66,7 @@ def configured(folder: Path, url: str, more: str = "", top: str = "") -> Path:
 
 
 @asynccontextmanager
-async def telling(config: Path, *, timeout: float = 5.0, **env: str) -> AsyncIterator[Telling]:
+async def telling(config: Path, *, timeout: float = 5.0, gather: float = 0.01, **env: str) -> AsyncIterator[Telling]:
     """Open a configuration and tell its hooks, without pauses worth waiting for."""
     async with Pegboard.open(config, watch=True, env=env) as board:
         sender = HookSender(
@@ -75,6 +75,7 @@ async def telling(config: Path, *, timeout: float = 5.0, **env: str) -> AsyncIte
             lambda: "http://127.0.0.1:8321/console",
             pauses=lambda: Backoff(first=0.001, longest=0.001),
             look_every=0.05,
+            gather=gather,
         )
         sender.start()
         try:
@@ -205,21 +206,38 @@ async def test_a_hook_that_does_not_answer_in_time_is_given_up(tmp_path: Path) -
         hanging.hang.set()
 
 
-async def test_of_too_many_messages_the_oldest_are_dropped(tmp_path: Path) -> None:
-    hanging = Receiver(hang=asyncio.Event())
-    async with (
-        site(hanging.app) as stuck,
-        telling(configured(tmp_path, f"{stuck}/h"), timeout=60.0) as told,
-    ):
-        for number in range(WAITING + 3):
+async def test_an_agent_that_asks_again_and_again_is_told_of_once_and_then_together(tmp_path: Path) -> None:
+    """A3: 151 calls of a loop are two messages, and those of another agent have their own."""
+    receiver = Receiver()
+    async with site(receiver.app) as origin, telling(configured(tmp_path, f"{origin}/h"), gather=1.0) as told:
+        for number in range(151):
             await asked(told.board, session=f"s{number}")
-        await until(lambda: len(hanging.taken) == 1 and bool(told.sender.faults()))
-        dropped = told.sender.faults()[0].dropped
-        assert dropped in (2, 3)
-        assert hanging.hang is not None
-        hanging.hang.set()
-        await until(lambda: len(hanging.taken) == WAITING + 3 - dropped)
-        await until(lambda: not told.sender.faults())
+        await until(lambda: sum(one.get("calls", 1) for one in receiver.documents()) == 151)
+        first, *others = receiver.documents()
+        assert (first["tool"], len(others) < 10) == ("delete_file", True)
+        assert others[0]["text"].endswith(f"wait for an answer: delete_file ({others[0]['calls']}).")
+        assert others[0]["link"] == "http://127.0.0.1:8321/console/approvals"
+
+
+async def test_of_too_many_messages_the_oldest_are_dropped(tmp_path: Path) -> None:
+    hanging, agents = Receiver(hang=asyncio.Event()), range(WAITING + 3)
+    async with site(hanging.app) as stuck:
+        config = configured(tmp_path, f"{stuck}/h")
+        edit(config, "agents:\n", "agents:\n" + "".join(f"  a{number}: {{tools: [files]}}\n" for number in agents))
+        async with telling(config, timeout=60.0) as told:
+            await _told_until_dropped(told, hanging)
+
+
+async def _told_until_dropped(told: Telling, hanging: Receiver) -> None:
+    for number in range(WAITING + 3):
+        await asked(told.board, agent=f"a{number}")
+    await until(lambda: len(hanging.taken) == 1 and bool(told.sender.faults()))
+    dropped = told.sender.faults()[0].dropped
+    assert dropped in (2, 3)
+    assert hanging.hang is not None
+    hanging.hang.set()
+    await until(lambda: len(hanging.taken) == WAITING + 3 - dropped)
+    await until(lambda: not told.sender.faults())
 
 
 async def test_what_waited_before_a_restart_is_told_by_the_next_process(tmp_path: Path) -> None:

@@ -44,13 +44,16 @@ async def test_a_notice_waits_for_a_page_that_is_shown(mailer: Pegboard) -> None
 
 
 async def test_only_looking_at_an_address_uses_no_code_up() -> None:
-    """G2: a chat program that shows a preview asks with HEAD; then the code is still good."""
+    """G2: a chat program that shows a preview asks with HEAD or GET; then the code is still good."""
     async with Pegboard.open({"store": "memory:"}) as board, serving(board) as (app, access):
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as client:
-            address = f"/console/sign-in?code={access.codes.new()}"
-            assert "set-cookie" not in (await client.head(address)).headers
-            assert "set-cookie" in (await client.get(address)).headers
+            code = access.codes.new()
+            for method in ("HEAD", "GET", "GET"):
+                response = await client.request(method, f"/console/sign-in?code={code}")
+                assert (response.status_code, "set-cookie" in response.headers) == (200, False)
+            assert "set-cookie" in (await client.post("/console/sign-in", data={"secret": code})).headers
+            assert (await client.get(f"/console/sign-in?code={code}")).status_code == 401
 
 
 async def test_signing_in_again_and_again_signs_nobody_else_out(mailer: Pegboard) -> None:

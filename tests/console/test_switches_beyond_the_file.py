@@ -80,11 +80,11 @@ async def test_what_only_another_agent_has_is_unknown_to_an_operator_of_some_age
     address = "/api/agents/support/switches"
     async with program(app, "tim-tim-tim-tim") as tim:
         for name in ("cloud", "read_mail", "cloud/read_mail", "nothing_has_it"):
-            assert (await tim.refused("GET", f"{address}/preview?name={name}&value=true", 400))[0] == "unknown_name"
-            refused = await tim.refused("PUT", address, 400, json={"name": name, "value": True})
-            assert refused == ("unknown_name", f"'{name}' is not a toolkit, plugin or tool.", "")
+            assert (await tim.refused("GET", f"{address}/preview?name={name}&value=true", 404))[0] == "unknown_name"
+            code, message, _ = await tim.refused("PUT", address, 404, json={"name": name, "value": True})
+            assert (code, message) == ("unknown_name", f"'{name}' is not a toolkit, plugin or tool.")
             together = {"kind": "switch", "name": name, "value": True}
-            assert (await tim.refused("POST", "/api/matrix", 400, json=together))[0] == "unknown_name"
+            assert (await tim.refused("POST", "/api/matrix", 404, json=together))[0] == "unknown_name"
     assert (await mailer.services.store.stored_permissions()).switches == {}
 
 

@@ -174,10 +174,15 @@ def _agents(
             remember=defaults.remember,
             record=recording(UNLESS_STATED, validated.section.record),
             approval_expires=validated.section.approvals.expires,
-            approvals_by=validated.section.approvals.by,
+            approvals_by=approvals_by(validated.section),
         )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
+
+
+def approvals_by(section: File) -> Literal["operator", "client"]:
+    """Return who may answer calls that wait: where there are tokens somebody else than a client is there (A5)."""
+    return section.approvals.by or ("operator" if section.tokens else "client")
 
 
 def _members(
@@ -427,7 +432,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         approval_expires=validated.section.approvals.expires,
-        approvals_by=validated.section.approvals.by,
+        approvals_by=approvals_by(validated.section),
         remember=defaults.remember if part.remember is None else part.remember,
         record=recording(UNLESS_STATED, validated.section.record, part.record),
         display_name=part.display_name,

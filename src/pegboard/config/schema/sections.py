@@ -454,8 +454,10 @@ class ApprovalsSection(Section):
     """How calls wait for a person."""
 
     expires: Seconds = _optional("For how long a call may wait, and an answer counts: 1h, 15m.", default=3600.0)
-    by: Literal["operator", "client"] = _optional(
-        "Who may answer: an operator only, or also the user of the client, where the client can ask.", default="client"
+    by: Literal["operator", "client"] | None = _optional(
+        "Who may answer: an operator only, or also the user of the client, where the client can ask; by default the "
+        "latter where there are no tokens.",
+        default=None,
     )
 
 

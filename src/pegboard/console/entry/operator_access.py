@@ -83,6 +83,10 @@ class Codes:
         self._until[digest(code)] = self._clock() + CODE_LIFETIME
         return code
 
+    def is_good(self, code: str) -> bool:
+        """Return whether the code could be used now; it is not used up."""
+        return self._clock() < self._until.get(digest(code), 0.0)
+
     def redeem(self, code: str) -> bool:
         """Return whether the code is good, and use it up."""
         until = self._until.pop(digest(code), None)

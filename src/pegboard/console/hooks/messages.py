@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
@@ -18,6 +19,8 @@ NAME: Final = 120
 """How many characters of a name are sent."""
 ARGUMENT: Final = 500
 """How many characters of an argument are sent."""
+TOOLS: Final = 5
+"""How many tools are named where several calls wait."""
 ARGUMENTS: Final = 12
 """How many arguments are sent."""
 
@@ -47,6 +50,20 @@ def of_approval(one: ApprovalOverview, link: str, *, arguments: bool) -> HookMes
         link=link,
         details={"id": one.id, "tool": tool, "agent": agent, "principal": principal, "expires_at": one.expires_at},
         arguments=shown,
+    )
+
+
+def of_approvals(ones: Sequence[ApprovalOverview], link: str) -> HookMessage:
+    """Return what is said of several calls of one agent that wait; of their arguments nothing."""
+    agent, tools = _name(ones[0].agent), Counter(_name(one.tool) for one in ones)
+    counted = [f"{tool} ({count})" for tool, count in tools.most_common(TOOLS)]
+    more = f" and {len(tools) - TOOLS} more tools" if len(tools) > TOOLS else ""
+    return HookMessage(
+        event="approval",
+        title=f"{len(ones)} calls of {agent} wait for a person",
+        text=f"{len(ones)} more calls of agent {agent} wait for an answer: {', '.join(counted)}{more}.",
+        link=link,
+        details={"agent": agent, "calls": len(ones), "expires_at": min(one.expires_at for one in ones)},
     )
 
 

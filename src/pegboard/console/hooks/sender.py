@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.hooks.http_messenger import HttpMessenger
-from pegboard.console.hooks.messages import HookMessage, of_approval, of_attention, written
+from pegboard.console.hooks.messages import HookMessage, of_approval, of_approvals, of_attention, written
 from pegboard.core.model.hooks import Hook
 from pegboard.errors import StoreError, UsageError
-from pegboard.operators.approvals import OperatorApprovals
+from pegboard.operators.approvals import ApprovalOverview, OperatorApprovals
 from pegboard.operators.attention import AttentionItem, HookFault, find_attention
 from pegboard.operators.known_problems import KnownProblems
 from pegboard.support.backoff import Backoff
@@ -32,6 +32,8 @@ ATTEMPTS: Final = 5
 """How often a message is tried."""
 LOOK_EVERY: Final = 10.0
 """How often it is looked at what needs somebody, in seconds."""
+GATHER: Final = 60.0
+"""In how many seconds one agent has at most one message of calls that wait."""
 _MOST: Final = 50
 _REMEMBERED: Final = 1_000
 _TOLD_ONCE: Final = 600.0
@@ -54,12 +56,15 @@ class HookSender:
         *,
         pauses: Callable[[], Backoff] = lambda: Backoff(first=1.0, longest=60.0, factor=4.0, jitter=0.2),
         look_every: float = LOOK_EVERY,
+        gather: float = GATHER,
     ) -> None:
         self._board = board
         self._messenger = messenger
         self._console = console
         self._pauses = pauses
         self._look_every = look_every
+        self._gather = gather
+        self._gathered: dict[str, list[str]] = {}
         self._approvals = OperatorApprovals(board.services)
         self._problems = KnownProblems(board.services)
         self._lines: dict[Hook, _Line] = {}
@@ -110,19 +115,45 @@ class HookSender:
             self._tasks.start(self._tell_of(str(asked["outcome"])), name="hooks: a call that waits")
 
     async def _tell_of(self, approval: str) -> None:
-        """Tell of a call that waits, once, where it still does."""
+        """Tell of a call that waits, once, where it still does; with others of its agent where one was just told."""
         if approval in self._told:
             return
         self._told.append(approval)
+        if (one := await self._still_waiting(approval)) is None:
+            return
+        later = self._gathered.get(one.agent)
+        if later is not None:
+            later.append(approval)
+            return
+        self._gathered[one.agent] = []
+        self._put([one])
+        self._tasks.start(self._tell_gathered(one.agent), name="hooks: calls of one agent")
+
+    async def _tell_gathered(self, agent: str) -> None:
+        """Tell of what has come of an agent meanwhile, in one message each time, until nothing comes."""
+        while True:
+            await asyncio.sleep(self._gather)
+            ids, self._gathered[agent] = self._gathered[agent], []
+            found = [one for each in ids if (one := await self._still_waiting(each)) is not None]
+            if found:
+                self._put(found)
+            elif not self._gathered[agent]:
+                del self._gathered[agent]
+                return
+
+    async def _still_waiting(self, approval: str) -> ApprovalOverview | None:
         try:
             one = await self._approvals.one(approval)
         except (UsageError, StoreError) as error:
             log.debug("nobody is told of approval %s: %s", approval, error)
-            return
-        if one.status == "waiting":
-            for line in self._wanted("approval"):
-                link = self._link(f"/approvals/{quote(one.id, safe='')}")
-                line.put(of_approval(one, link, arguments=line.hook.arguments))
+            return None
+        return one if one.status == "waiting" else None
+
+    def _put(self, ones: Sequence[ApprovalOverview]) -> None:
+        path = f"/approvals/{quote(ones[0].id, safe='')}" if len(ones) == 1 else "/approvals"
+        for line in self._wanted("approval"):
+            link, arguments = self._link(path), line.hook.arguments
+            line.put(of_approvals(ones, link) if len(ones) > 1 else of_approval(ones[0], link, arguments=arguments))
 
     async def _waiting(self) -> None:
         if not self._wanted("approval"):

@@ -110,7 +110,7 @@ async def finished(context: Context, request: Request) -> Response:
     if sign_in is None:
         wrong = "This is not good for signing in." if "secret" in form else ""
         known = {"wrong": wrong, "by_code": context.access.by_code, "stays": True}
-        return context.templates.page("sign_in.html", None, status=403 if wrong else 200, **known)
+        return context.templates.page("sign_in.html", None, status=401 if wrong else 200, **known)
     response = await _completed(context, request, sign_in)
     return response if cookie is None else keep_signed_in(request, response, cookie)
 

@@ -16,12 +16,11 @@ _HOME = "/console"
 
 
 async def sign_in_page(context: Context, request: Request) -> Response:
-    """Sign in with the code in the address, or show how to sign in."""
-    # What only looks, such as the preview of a chat program, uses no code up.
-    code = request.query_params.get("code", "") if request.method == "GET" else ""
-    if code and (cookie := context.access.with_code(code)) is not None:
-        return _welcome(request, cookie)
-    return _form(context, wrong="This code was used already, or is older than ten minutes." if code else "")
+    """Show how to sign in, by one button where the address has a code: what only looks uses no code up."""
+    code = request.query_params.get("code", "") if context.access.by_code else ""
+    if code and not context.access.codes.is_good(code):
+        return _form(context, wrong="This code was used already, or is older than ten minutes.")
+    return _form(context, code=code)
 
 
 async def signed_in(context: Context, request: Request) -> Response:
@@ -57,13 +56,13 @@ async def ask_for_code(context: Context, request: Request) -> Response:
     """Answer another process of the same user with a new one-time code."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not context.access.knows_secret(given.strip()):
-        return JSONResponse({"error": {"code": "refused", "message": "This is not the secret here."}}, status_code=403)
+        return JSONResponse({"error": {"code": "refused", "message": "This is not the secret here."}}, status_code=401)
     return JSONResponse({"code": context.access.codes.new()})
 
 
-def _form(context: Context, *, wrong: str) -> Response:
-    status = 403 if wrong else 200
-    return context.templates.page("sign_in.html", None, status=status, wrong=wrong, by_code=context.access.by_code)
+def _form(context: Context, *, wrong: str = "", code: str = "") -> Response:
+    by_code, status = context.access.by_code, 401 if wrong else 200
+    return context.templates.page("sign_in.html", None, status=status, wrong=wrong, by_code=by_code, code=code)
 
 
 def _welcome(request: Request, cookie: str) -> Response:

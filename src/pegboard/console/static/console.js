@@ -39,6 +39,9 @@ try { Intl.getCanonicalLocales(navigator.language); } catch { Object.definePrope
     if (later.delete(id)) document.getElementById(id)?.dispatchEvent(new CustomEvent("stale"));
   });
 
+  // A code in the address is used up by this, and not by a program that only reads the page.
+  document.querySelector("form[data-at-once]")?.requestSubmit();
+
   const lost = (is) => {
     document.getElementById("lost").hidden = !is;
   };

@@ -28,6 +28,7 @@ from pegboard.gateway.http.auth import (
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, OpenConnections
 from pegboard.gateway.http.draining import Drain, DrainingApp
 from pegboard.gateway.http.streams import OpenStreams
+from pegboard.gateway.http.wrong_tokens import WrongTokenDelay, WrongTokens
 from pegboard.gateway.process.setup import allow_more_files, quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 from pegboard.gateway.replicas.owners import owning_servers
@@ -153,7 +154,8 @@ async def _serving(
             limits = limits or ConnectionLimits()
             load = partial(_loaded, authenticator, clock, peers, drain, OpenStreams(limits.most))
             app = _app(authenticator, load, settled, failed)
-            app = DrainingApp(_mounting(app, authenticator, mounts, peers, owners), drain)
+            mounted = _mounting(app, authenticator, mounts, peers, owners)
+            app = DrainingApp(WrongTokenDelay(mounted, WrongTokens()), drain)
             async with _listening(app, listening, limits):
                 yield url, failed, drain
         authenticator.origins.clear()  # nobody logs in here any more
