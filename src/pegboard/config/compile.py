@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pegboard.config.documents.document import Expanded, PathKey, YamlWord, is_mapping
 from pegboard.config.documents.expansion import as_written, read_variables
