@@ -53,6 +53,16 @@ class EditableFile:
         """Return the file as messages name it."""
         return display_path(self.source().path)
 
+    @property
+    def path(self) -> str:
+        """Return the absolute path of the file."""
+        return str(self.source().path.absolute())
+
+    @property
+    def exists(self) -> bool:
+        """Return whether there is a file that could be edited."""
+        return not self.quickstart and self.source().value is None
+
     async def read(self) -> WrittenText:
         """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""
         self._require_file()
@@ -142,7 +152,7 @@ class EditableFile:
         return shown_problems(problems, masker, written, every_key())
 
     def _require_file(self) -> None:
-        if self.quickstart or self.source().value is not None:
+        if not self.exists:
             raise ConfigError(
                 "This configuration is not a file, so it cannot be edited here.",
                 code="not_editable",

@@ -48,6 +48,8 @@ FITTING = {
     "file": "mcp.json",
     "test": "0",
     "grant": "needed",
+    "days": "7",
+    "since": "2026-11-22T00:00:00+00:00",
 }
 TOGETHER = {f"/console/access{end}": {"kind": "switch", "mark": "0" * 12} for end in ("", "/set", "/undo")}
 PAGE_VALUES = {

@@ -69,6 +69,8 @@ async def fill(store: Store) -> None:
     pins = [Pin(TOOL, "d", "w", True, False, True, "ada"), Pin(LONE), Pin(SERVER_PIN, "s")]
     changes = [*(PinChange(pin, "{}") for pin in pins[::2]), PinChange(pins[1])]
     await store.change_pins("server", changes, expected=None, version=2)
+    for text in STRANGE:
+        await store.note_configuration("c", at=1.5, by=text, what=text, digest=text, text=text, keep=100)
     await store.record()  # what waits is stored, too
 
 
@@ -82,6 +84,7 @@ async def answers(store: Store) -> dict[str, Any]:
         "actions": await store.switch_actions(),
         "manifests": [await store.manifest(text, f"{number}") for number, text in enumerate(STRANGE, 1)],
         "accepted": [await store.accepted(text) for text in STRANGE],
+        "texts": await store.configuration_texts("c"),
         "sealed": await store.all_sealed("grant"),
         "approvals": await store.approvals(),
         "pins": await store.pins(),

@@ -36,6 +36,7 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import HookFault
 from pegboard.operators.editing import Editing
+from pegboard.operators.history import ConfigurationHistory
 from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.subjects import make_subjects
 from pegboard.support.browser_requests import SAFE, is_foreign
@@ -63,6 +64,7 @@ class ConsoleApp:
             services=board.services,
             subjects=make_subjects(board.services, counted),
             editing=editing,
+            history=ConfigurationHistory(board.services, board.editable, editing),
             adding=AddingServers(board.services, board.servers_to_add, editing),
             access=access,
             streams=Streams(self._changes),

@@ -22,6 +22,7 @@ from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.operators.adding_servers import AddingServers
 from pegboard.operators.attention import Attention, HookFault, find_attention
 from pegboard.operators.editing import Editing, Editor
+from pegboard.operators.history import ConfigurationHistory
 from pegboard.operators.subjects import OperatorSubjects
 from pegboard.operators.together import BulkSwitch, BulkSwitchKind
 
@@ -40,6 +41,7 @@ class Context:
     services: Services
     subjects: OperatorSubjects
     editing: Editing
+    history: ConfigurationHistory
     adding: AddingServers
     access: OperatorAccess
     streams: Streams

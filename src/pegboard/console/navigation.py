@@ -139,7 +139,6 @@ ENTRIES: Final = (
         group=_MANAGE,
         key="h",
         words="configuration versions diff restore undo changed since",
-        every_agent=True,
         within=("/console/history",),
     ),
     NavigationEntry(address="/console/explain", title="Explain", group=None, key="x", words="why find tool"),

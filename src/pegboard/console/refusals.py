@@ -36,6 +36,7 @@ STATUSES: Final = {
     "unknown_edit": 404,
     "unknown_name": 404,
     "unknown_session": 404,
+    "unknown_version": 404,
 }
 """The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
 _GONE: Final = {"unknown_agent", "unknown_approval", "unknown_call", "unknown_name", "unknown_session"}

@@ -56,6 +56,16 @@ class EditJudgement:
 class EditableConfiguration(Protocol):
     """The file of a configuration, for operators who may edit it."""
 
+    @property
+    def path(self) -> str:
+        """Return the absolute path of the file."""
+        ...
+
+    @property
+    def exists(self) -> bool:
+        """Return whether there is a file that could be edited."""
+        ...
+
     async def read(self) -> WrittenText:
         """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -39,6 +40,8 @@ KEPT_FOR: Final = 3600.0
 """For how many seconds each of them does."""
 MOST_CHANGES: Final = 200
 """How many changes of grants are listed."""
+VERSIONS: Final = 100
+"""How many texts of the configuration are kept in the store."""
 _AROUND: Final = 3
 _LEFT: Final = re.compile(r"\*\*\*~")
 _MAY_BE_OF: Final = re.compile(r"; it may be a tool of [^;]*\Z")
@@ -198,6 +201,25 @@ class Editing:
         written = await self._read_whole()
         names = await self._names(written.secrets)
         return WholeFile(file=written.file, text=names.shown(written.text), digest=written.digest)
+
+    async def noted(self) -> WholeFile:
+        """Return the file, and keep it as a version where it was changed outside of Pegboard."""
+        written = await self._configuration.read()
+        await self._note(written, by="", what="Changed in the file")
+        return WholeFile(file=written.file, text="", digest=written.digest)
+
+    async def _note(self, written: WrittenText, *, by: str, what: str) -> None:
+        """Keep a text of the file as a version, where it is not the newest; each secret in it is a mark."""
+        names = await self._names(written.secrets)
+        await self._services.store.note_configuration(
+            self._configuration.path,
+            at=time.time(),
+            by=by,
+            what=names.masker.text(what),
+            digest=written.digest,
+            text=names.shown(written.text),
+            keep=VERSIONS,
+        )
 
     async def _read_whole(self) -> WrittenText:
         """Return what is in the file, and know it where somebody comes back with what they made of it."""
@@ -381,9 +403,12 @@ class Editing:
             raise _changed_meanwhile(before.file)
         decision = "undone" if kept.undoes else "saved"
         reason = kept.reason if kept.shown is not None else await self._reason_back(kept)
+        await self._note(before, by="", what="Changed in the file")
         digest = await self._configuration.save(
             kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=reason
         )
+        after = replace(before, text=kept.text, digest=digest, secrets=before.secrets | kept.secrets)
+        await self._note(after, by=editor.name, what=f"Undo: {kept.what}" if kept.undoes else kept.what)
         self._kept.forget(edit)
         undo = self._kept.keep(
             editor.name,
@@ -515,6 +540,11 @@ def _reason(changes: Sequence[GrantChange]) -> str:
         return "no grant changes"
     wider = sum(change.widens for change in changes)
     return f"{wider} wider, {len(changes) - wider} narrower: {'; '.join(map(str, changes))}"
+
+
+def difference(before: str, after: str) -> tuple[DiffLine, ...]:
+    """Return the lines that change between two texts, each with its kind, and some beside them."""
+    return _diff(_lines(before), _lines(after))
 
 
 def _diff(before: Sequence[str], after: Sequence[str]) -> tuple[DiffLine, ...]:

@@ -321,6 +321,34 @@ class GrantStore(Protocol):
         ...
 
 
+class ConfigurationText(NamedTuple):
+    """A text that a configuration had: since when (seconds since the epoch), who has saved it, and what that did.
+
+    ``digest`` is that of the file; in ``text`` every secret is a mark.
+    """
+
+    number: int
+    at: float
+    by: str
+    what: str
+    digest: str
+    text: str
+
+
+class ConfigurationTextStore(Protocol):
+    """The newest texts of each configuration (an absolute path)."""
+
+    async def note_configuration(
+        self, configuration: str, *, at: float, by: str, what: str, digest: str, text: str, keep: int
+    ) -> None:
+        """Keep a text where it is not the newest, and of the others the newest ``keep``; raises ``StoreError``."""
+        ...
+
+    async def configuration_texts(self, configuration: str) -> Sequence[ConfigurationText]:
+        """Return the texts of a configuration, the newest first; raises ``StoreError``."""
+        ...
+
+
 class ChangeToken(NamedTuple):
     """What a store is at: equal tokens mean that nothing was changed between them.
 
@@ -342,6 +370,7 @@ class Store(
     ManifestStore,
     PinStore,
     GrantStore,
+    ConfigurationTextStore,
     RequestStore,
     UseStore,
     SealedStore,

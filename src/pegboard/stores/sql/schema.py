@@ -44,6 +44,7 @@ _TABLES: Final = {
         " expires_at real?, text text, UNIQUE (id)"
     ),
     "accepted": "configuration text, text text, PRIMARY KEY (configuration)",
+    "configuration_text": "id id, configuration text, at real, by text, what text, digest text, text text",
     "sealed": "kind text, key text, version int, expires_at real?, sealed bytes, place text, PRIMARY KEY (kind, key)",
     "use": "id id, at real, principal text, agent text, need text, tool text, UNIQUE (principal, agent, need, tool)",
     "request_session": f"id id, key bytes, {_SESSION}, UNIQUE (key)",
@@ -64,6 +65,7 @@ INDEXES: Final = {
     "approval_by_call": "approval (principal, agent, tool)",
     "approval_open": "approval (expires_at) WHERE status IN ('waiting', 'allowed')",
     "use_by_time": "use (at)",
+    "text_of_configuration": "configuration_text (configuration)",
     "request_of_session": "request (of_session)",
 }
 COUNTERS: Final = ("others", "permissions", "pins", "states")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pegboard.ports import ChangeToken
 from pegboard.ports.store_health import PendingCount
 from pegboard.stores.sql.approvals import StoredApprovals
+from pegboard.stores.sql.configuration_texts import ConfigurationTexts
 from pegboard.stores.sql.counts import StoredCounts
 from pegboard.stores.sql.database import Database
 from pegboard.stores.sql.grants import StoredGrants
@@ -32,6 +33,7 @@ class SqlStore(
     StoredManifests,
     StoredPins,
     StoredGrants,
+    ConfigurationTexts,
     StoredRequests,
     StoredCounts,
     Uses,

@@ -1,0 +1,68 @@
+"""The texts that the configuration had, and what people changed since a moment."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.context import Context
+from pegboard.console.operator_request import OperatorRequest
+from pegboard.errors import UsageError
+from pegboard.operators.editing import ProposedEdit
+from pegboard.operators.history import ChangesSince, ComparedVersion, ConfigurationVersion, changes_since
+
+
+@received
+class ChangesQuery:
+    """Since when."""
+
+    since: datetime
+    """The moment, with its zone."""
+
+
+async def versions(context: Context, visit: OperatorRequest) -> tuple[ConfigurationVersion, ...]:
+    """Return the newest 100 texts that the configuration had, without the texts."""
+    context.require_every_agent(visit)
+    return await context.history.versions()
+
+
+async def version(context: Context, visit: OperatorRequest, *, number: str) -> ComparedVersion:
+    """Return a version with what it changed, and what restoring it would change."""
+    context.require_every_agent(visit)
+    return await context.history.version(number_of_version(number))
+
+
+async def restore(context: Context, visit: OperatorRequest, *, number: str) -> ProposedEdit:
+    """Return what it would come to to put a version in the place of the file; nothing is written."""
+    context.require_every_agent(visit)
+    return await context.history.restore(context.editor(visit), number_of_version(number))
+
+
+async def changes(context: Context, visit: OperatorRequest, *, query: ChangesQuery) -> ChangesSince:
+    """Return what people changed since a moment: edits, switches and pauses, changed tools, approvals."""
+    return await changes_since(context.services, query.since, agents=visit.operator.agents)
+
+
+def number_of_version(text: str) -> int:
+    """Return the number of a version; raises ``UsageError`` where it is none."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise UsageError("There is no such version.", code="unknown_version", hint="Choose one of the history.")
+    return int(text)
+
+
+_ONE: Final = ("every_agent_required", "not_editable", "file_not_saved", "unknown_version")
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/changes", changes),
+    Endpoint("GET", "/api/configuration/history", versions, _ONE[:3]),
+    Endpoint("GET", "/api/configuration/history/{number}", version, _ONE),
+    Endpoint(
+        "POST",
+        "/api/configuration/history/{number}/restore",
+        restore,
+        (*_ONE, "file_changed", "not_rewritable", "unknown_mark"),
+        "configure",
+    ),
+)
