@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pegboard import kept_secrets
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
@@ -18,6 +19,7 @@ from pegboard.config.schema.sections import every_key
 from pegboard.configuration_source import packages, registered
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.references import reference as parse_reference
 from pegboard.errors import ConfigError
 from pegboard.operators.configuration import ShownProblem, shown_problems
 from pegboard.operators.editable import ConfigurationChange, EditJudgement, WrittenText
@@ -122,6 +124,17 @@ class EditableFile:
             waiting=waiting,
             secrets=configuration.secrets,
         )
+
+    async def reference_for(self, name: str, value: str) -> str:
+        """Return the reference under which a secret would be kept; its name is free, or has this value already."""
+        return (await kept_secrets.reference_for(self.services.store, name, value)).text
+
+    async def keep_secret(self, reference: str, value: str) -> None:
+        """Keep a secret under a reference; raises ``ConfigError`` or ``StoreError`` where that cannot be."""
+        scheme, _, target = reference.removeprefix("${").removesuffix("}").partition(":")
+        known = parse_reference(scheme, target)
+        assert not isinstance(known, str)
+        await kept_secrets.keep(self.services.store, known, value)
 
     async def save(self, text: str, *, expected: str, by: str, decision: str, reason: str) -> str:
         """Put a text in the place of the one with a digest, take it up in somebody's name, and return its digest.

@@ -142,7 +142,10 @@ async def test_whatever_client_it_is_of_a_secret_becomes_a_reference(
     edit = await eve.ask("POST", propose, json={"servers": [{"server": "a"}]})
     assert SECRET not in json.dumps([draft, edit])
     saved = await eve.ask("POST", f"/api/configuration/edits/{edit['id']}/save")
-    assert reference in text_of(config)
+    kept = reference.replace("${", "${secret:")
+    assert kept in text_of(config)
+    shown = any(kept in line["text"] for line in edit["diff"] if line["kind"] == "added")
+    assert shown is ("@" not in kept)  # the userinfo of an address is a mark, whatever it is
     await eve.ask("POST", f"/api/configuration/edits/{saved['undo']}/save")
     plain = [one["name"] for one in server["variables"]]
     kept = await eve.ask("POST", propose, json={"servers": [{"server": "a", "name": "b", "plain": plain}]})
@@ -156,6 +159,31 @@ async def test_whatever_client_it_is_of_a_secret_becomes_a_reference(
         "/api/audit",
     ):
         assert SECRET not in (await eve.client.get(address)).text
+
+
+async def test_a_pasted_secret_is_sealed_and_the_server_runs_with_it(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G13: after a restart too; it stands in no file, and references are shown as they are written."""
+    monkeypatch.setattr("pegboard.kept_secrets.usable", lambda: False)
+    make(config, CONFIG.replace('store: "memory:"', "store: sqlite:///state.db"))
+    probe = {"command": sys.executable, "args": [str(SERVERS / "plain_server.py")], "env": {"PROBE_KEY": SECRET}}
+    for number in range(2):
+        async with Pegboard.open(config) as board, serving(board) as (app, _), program(app, EVE) as eve:
+            if number == 0:
+                text = json.dumps({"mcpServers": {"probe": probe}})
+                draft = await eve.ask("POST", "/api/server-drafts", json={"text": text})
+                chosen = {"servers": [{"server": "probe"}], "agents": ["helper"], "grant": "always"}
+                edit = await eve.ask("POST", f"/api/server-drafts/{draft['id']}/propose", json=chosen)
+                assert any("${secret:PROBE_KEY}" in line["text"] for line in edit["diff"])
+                assert await board.services.store.sealed("secret", "PROBE_KEY") is None
+                await eve.ask("POST", f"/api/configuration/edits/{edit['id']}/save")
+            session = await board.session(agent="helper", session_id="s")
+            answer = await session.call("probe__environment", {"name": "PROBE_KEY"})
+            assert (answer.status, SECRET in str(answer)) == ("ok", True)
+            whole = await eve.ask("GET", "/api/configuration/file")
+            assert "${secret:PROBE_KEY}" in whole["text"]
+    assert [file for file in files(tmp_path) if SECRET.encode() in file.read_bytes()] == []
 
 
 async def test_what_is_named_by_reference_stays_as_it_is_written(eve: Program, config: Path) -> None:
@@ -263,7 +291,7 @@ async def test_a_client_s_file_that_is_the_configuration_keeps_its_comments(conf
     found = json_text.compose(text_of(path), "f").value["mcpServers"]
     assert found == {
         "there": {"command": "absent-program"},
-        "plain": {**PLAIN, "env": {"PLAIN_TOKEN": "${PLAIN_TOKEN}"}},
+        "plain": {**PLAIN, "env": {"PLAIN_TOKEN": "${secret:PLAIN_TOKEN}"}},
     }
     assert "  // of all clients\n" in text_of(path)
     assert "// stays\n" in text_of(path)
@@ -342,6 +370,10 @@ async def test_servers_of_this_machine_s_clients_are_imported(eve: Program, conf
     ] == "unknown_name"
 
 
+def files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
+
+
 def make(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -352,7 +384,7 @@ async def test_a_server_is_written_by_hand(eve: Program) -> None:
     response = await eve.client.post("/console/servers/add/form", data=form)
     found = (await eve.client.get(response.headers["location"])).text
     assert SECRET not in found
-    assert "${BYHAND_TOKEN}" in found
+    assert "BYHAND_<wbr>TOKEN" in found or "BYHAND_TOKEN" in found
     for wrong in ({"name": ""}, {"url": ""}, {"headers": "none"}):
         response = await eve.client.post("/console/servers/add/form", data={**form, **wrong})
         assert response.status_code == 422

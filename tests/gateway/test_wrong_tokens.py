@@ -5,8 +5,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from pegboard import Pegboard
+from pegboard.console.app import ConsoleApp
+from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.gateway import serving
 from pegboard.gateway.http.wrong_tokens import (
     ADDRESSES,
@@ -45,6 +48,21 @@ def test_what_is_known_of_addresses_is_bounded() -> None:
     assert [wrong.add(f"2001:db8::{number}") > 0 for number in range(FREE + 1)] == [False] * FREE + [True]
 
 
+class ConsoleAlone:
+    """A gateway that serves nothing but a console."""
+
+    def __init__(self, console: ConsoleApp) -> None:
+        self._console = console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self._console(scope, receive, send)
+
+    async def close(self, *, grace: float) -> None:
+        """Close the console."""
+        await self._console.close()
+
+
 async def test_a_right_token_never_waits_while_wrong_ones_do(tmp_path: Path) -> None:
     """G2: whatever the address has sent before; too many at once are refused without waiting."""
     (tmp_path / "pegboard.yaml").write_text(f"plugins: {{clock: {{python: pegboard.quickstart.clock}}}}\n{TOKENS}")
@@ -57,9 +75,6 @@ async def test_a_right_token_never_waits_while_wrong_ones_do(tmp_path: Path) -> 
             await woken.wait()
 
     async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
-        from pegboard.console.app import ConsoleApp
-        from pegboard.console.entry.operator_access import OperatorAccess
-
         console = ConsoleApp(board, OperatorAccess(lambda: board.configuration.tokens))
 
         class Closing:

@@ -139,14 +139,15 @@ class ClientServers:
 class ChosenServer:
     """How a server of a draft is added: under which name, and in place of another or not.
 
-    ``plain`` are the variables whose secrets are written into the file, ``confine`` whether it is confined; None is
-    what the draft has.
+    ``plain`` are the variables whose secrets are written into the file, ``from_environment`` those that stay variables;
+    all others are kept in the keyring or the store. ``confine`` is whether it is confined; None is what the draft has.
     """
 
     server: str
     name: str = ""
     replace: bool = False
     plain: tuple[str, ...] = ()
+    from_environment: tuple[str, ...] = ()
     confine: bool | None = None
 
 
@@ -250,6 +251,7 @@ class AddingServers:
             raise UsageError("No server is chosen.", code="edit_form", hint="Choose one.")
         changes: list[ConfigurationChange] = []
         toolkits: dict[str, Any] = {}
+        secrets: dict[str, str] = {}
         for one in chosen:
             server, name = _server(kept, one.server), one.name or _suggested(one.server)
             if server.unsupported_reason:
@@ -258,14 +260,22 @@ class AddingServers:
             if there.value is not None and not one.replace:
                 hint = "Give it another name, or say that it takes the place of that one."
                 raise UsageError("The configuration has a server of this name.", code="server_exists", hint=hint)
-            changes.append(ConfigurationChange(path=there.path, value=_entry(server, one)))
+            references = await self._references(server, one)
+            secrets |= {text: server.variables[variable] for variable, text in references.items()}
+            changes.append(ConfigurationChange(path=there.path, value=_with(_entry(server, one), references, raw=True)))
             toolkits[name] = [{name: dict(server.rule)}] if server.rule else [name]
         for agent in agents:
             changes += await self._granted(editor, agent, toolkits, grant)
         what = (
             f"Add {'server' if len(chosen) == 1 else 'servers'} {', '.join(one.name or one.server for one in chosen)}"
         )
-        return await self._editing.propose(editor, _once(changes), what=what)
+        return await self._editing.propose(editor, _once(changes), what=what, kept=secrets)
+
+    async def _references(self, server: FoundServer, chosen: ChosenServer) -> dict[str, str]:
+        """Return the references of the secrets that are kept, by the variables in whose place they stand."""
+        elsewhere = {*chosen.plain, *chosen.from_environment}
+        wanted = {name: value for name, value in server.variables.items() if name not in elsewhere and value}
+        return {name: await self._editing.reference_for(name, value) for name, value in wanted.items()}
 
     async def _granted(
         self, editor: Editor, agent: str, toolkits: Mapping[str, Any], grant: GrantWay
@@ -377,16 +387,17 @@ def _entry(server: FoundServer, chosen: ChosenServer) -> dict[str, Any]:
     return entry
 
 
-def _with(value: Any, secrets_of: Mapping[str, str]) -> Any:
+def _with(value: Any, texts: Mapping[str, str], *, raw: bool = False) -> Any:
+    """Return a value with texts in place of variables; those that are ``raw`` may refer to something."""
     match value:
         case str():
-            for name, secret in secrets_of.items():
-                value = value.replace(f"${{{name}}}", secret.replace("${", "$${"))
+            for name, text in texts.items():
+                value = value.replace(f"${{{name}}}", text if raw else text.replace("${", "$${"))
             return value
         case dict():
-            return {name: _with(inner, secrets_of) for name, inner in cast("dict[str, Any]", value).items()}
+            return {name: _with(inner, texts, raw=raw) for name, inner in cast("dict[str, Any]", value).items()}
         case list():
-            return [_with(inner, secrets_of) for inner in cast("list[Any]", value)]
+            return [_with(inner, texts, raw=raw) for inner in cast("list[Any]", value)]
         case _:
             return value
 

@@ -94,6 +94,17 @@ class EditableConfiguration(Protocol):
         """Return what a text would be as the configuration; nothing is stored or started."""
         ...
 
+    async def reference_for(self, name: str, value: str) -> str:
+        """Return the reference under which a secret would be kept: in the keyring, or sealed in the store.
+
+        Its name is free, or has this value already. Raises ``ConfigError`` where the keyring cannot be asked.
+        """
+        ...
+
+    async def keep_secret(self, reference: str, value: str) -> None:
+        """Keep a secret under a reference; raises ``ConfigError`` or ``StoreError`` where that cannot be."""
+        ...
+
     async def save(self, text: str, *, expected: str, by: str, decision: str, reason: str) -> str:
         """Put a text in the place of the one with a digest, take it up in somebody's name, and return its digest.
 

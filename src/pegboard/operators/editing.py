@@ -14,6 +14,7 @@ from pegboard.board.services import Services
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import SUGGESTS
+from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.operators.configuration import ShownProblem
 from pegboard.operators.edit_preview import AgentChange, agent_changes
@@ -184,6 +185,7 @@ class _KeptEdit:
     reason: str = ""
     shown: ProposedEdit | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    to_keep: Mapping[str, str] = field(default=EMPTY, repr=False)
 
 
 class Editing:
@@ -272,8 +274,21 @@ class Editing:
         reached = await edited_agents(self._services, [about], EditJudgement(problems=()), ())
         return reached is not None and reached <= editor.agents
 
-    async def propose(self, editor: Editor, changes: Sequence[ConfigurationChange], *, what: str = "") -> ProposedEdit:
+    async def reference_for(self, name: str, value: str) -> str:
+        """Return the reference under which a secret would be kept; raises ``ConfigError`` where that is not known."""
+        return await self._configuration.reference_for(name, value)
+
+    async def propose(
+        self,
+        editor: Editor,
+        changes: Sequence[ConfigurationChange],
+        *,
+        what: str = "",
+        kept: Mapping[str, str] = EMPTY,
+    ) -> ProposedEdit:
         """Return what some changes would come to; nothing is written.
+
+        ``kept`` are the secrets that are kept once the edit is saved, by their references.
 
         Raises:
             ConfigError: the file cannot be edited, or not without changing something else.
@@ -282,7 +297,10 @@ class Editing:
         written = await self._configuration.read()
         meant = tuple([await self._meant(editor, written, change) for change in changes])
         text = self._configuration.edited(written.text, meant)
-        return await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
+        edit = await self._proposed(editor, written, text, meant, what or "Edit of the configuration")
+        if kept:
+            self._kept.change(edit.id, replace(self._found(editor, edit.id), to_keep=dict(kept)))
+        return edit
 
     async def _meant(self, editor: Editor, written: WrittenText, change: ConfigurationChange) -> ConfigurationChange:
         """Return a change with secrets in place of their marks.
@@ -372,7 +390,7 @@ class Editing:
         """
         kept = self._found(editor, edit)
         if kept.changes:
-            return await self.propose(editor, kept.changes, what=kept.what)
+            return await self.propose(editor, kept.changes, what=kept.what, kept=kept.to_keep)
         _require_every_agent(editor)
         base, written = self._texts.found("", kept.expected), await self._read_whole()
         text = None
@@ -403,6 +421,8 @@ class Editing:
             raise _changed_meanwhile(before.file)
         decision = "undone" if kept.undoes else "saved"
         reason = kept.reason if kept.shown is not None else await self._reason_back(kept)
+        for reference, value in kept.to_keep.items():
+            await self._configuration.keep_secret(reference, value)
         await self._note(before, by="", what="Changed in the file")
         digest = await self._configuration.save(
             kept.text, expected=kept.expected, by=editor.name, decision=decision, reason=reason
@@ -418,6 +438,7 @@ class Editing:
                 expected=digest,
                 changes=(),
                 undoes=not kept.undoes,
+                to_keep=EMPTY,
                 reason=reason,
                 shown=None,
             ),

@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from pegboard.ports.requests import AuditRecord
 
-SealedKind = Literal["grant", "identity", "login"]
-"""What a secret is: the tokens of a login, what a client is known as to an issuer, a login that is not completed."""
+SealedKind = Literal["grant", "identity", "login", "secret"]
+"""What a secret is: the tokens of a login, what a client is known as to an issuer, a login that is not completed, a
+value that a configuration names (G13)."""
 
 
 class SealedText(NamedTuple):

@@ -130,7 +130,9 @@ class AddedServer:
     replace: bool = False
     """Whether it takes the place of a server of this name."""
     plain: tuple[Name, ...] = ()
-    """The variables whose secrets are written into the file instead."""
+    """The variables whose secrets are written into the file."""
+    from_environment: tuple[Name, ...] = ()
+    """The variables that the environment has; all others are kept in the keyring or sealed in the store."""
     confine: bool | None = None
     """Whether it is confined; null is what the draft has."""
 
@@ -184,7 +186,12 @@ async def propose_servers(context: Context, visit: OperatorRequest, *, id: str, 
     meant = visit.names.meant
     chosen = [
         ChosenServer(
-            server=meant(one.server), name=meant(one.name), replace=one.replace, plain=one.plain, confine=one.confine
+            server=meant(one.server),
+            name=meant(one.name),
+            replace=one.replace,
+            plain=one.plain,
+            from_environment=one.from_environment,
+            confine=one.confine,
         )
         for one in body.servers
     ]

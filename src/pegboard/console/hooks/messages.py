@@ -63,7 +63,7 @@ def of_approvals(ones: Sequence[ApprovalOverview], link: str) -> HookMessage:
         title=f"{len(ones)} calls of {agent} wait for a person",
         text=f"{len(ones)} more calls of agent {agent} wait for an answer: {', '.join(counted)}{more}.",
         link=link,
-        details={"agent": agent, "calls": len(ones), "expires_at": min(one.expires_at for one in ones)},
+        details={"agent": agent, "calls": len(ones)},
     )
 
 

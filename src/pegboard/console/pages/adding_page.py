@@ -17,7 +17,7 @@ from pegboard.console.pages.editing_page import to_proposal
 from pegboard.console.pages.forms import text_of
 from pegboard.console.templating import query
 from pegboard.errors import PegboardError, UsageError
-from pegboard.operators.adding_servers import ChosenServer, GrantWay, ServerDraft
+from pegboard.operators.adding_servers import ChosenServer, DraftServer, GrantWay, ServerDraft
 
 HOME: Final = "/console/servers/add"
 _DRAFT: Final = f"{HOME}/draft"
@@ -151,9 +151,13 @@ class _Choices:
         """Return a field."""
         return next(iter(self.all(name)), default)
 
-    def plain(self, at: int, variable: str) -> bool:
-        """Return whether a secret is written into the file."""
-        return self._sent is not None and variable not in self.all(f"reference-{at}")
+    def secret(self, at: int, number: int, *, is_set: bool) -> str:
+        """Return where a secret is kept: ``keep``, ``environment`` or ``plain``."""
+        return self.text(f"secret-{at}-{number}", "environment" if is_set else "keep")
+
+    def _kept(self, at: int, server: DraftServer, way: str) -> tuple[str, ...]:
+        each = enumerate(server.variables)
+        return tuple(one.name for number, one in each if self.secret(at, number, is_set=one.is_set) == way)
 
     def confines(self, at: int, *, default: bool) -> bool:
         """Return whether a server is confined."""
@@ -177,7 +181,8 @@ class _Choices:
             server=meant(server.name),
             name=meant(self.text(f"name-{at}", server.suggested)).strip(),
             replace=bool(self.all(f"replace-{at}")),
-            plain=tuple(one.name for one in server.variables if self.plain(at, one.name)),
+            plain=self._kept(at, server, "plain"),
+            from_environment=self._kept(at, server, "environment"),
             confine=self.confines(at, default=server.confined) if server.confinable else None,
         )
 

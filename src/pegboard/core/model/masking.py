@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 from urllib.parse import quote
 
+from pegboard.core.model.references import only_refers
 from pegboard.core.model.tools import JsonObject
 
 LONG: Final = 16
@@ -125,7 +126,7 @@ class Masker:
     __slots__ = ("_given", "_learned", "_long", "_longest", "_pattern", "_short", "_short_forms", "forms", "values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._given: frozenset[str] = frozenset(v for v in values if v)
+        self._given: frozenset[str] = frozenset(v for v in values if v and not only_refers(v))
         self._learned: dict[str, tuple[str, ...]] = {}
         self._short: frozenset[str] = frozenset()
         self._short_forms: frozenset[str] = frozenset()
@@ -138,7 +139,7 @@ class Masker:
 
     def add(self, values: Iterable[str]) -> None:
         """Mask these values, too."""
-        self._given |= frozenset(v for v in values if v)
+        self._given |= frozenset(v for v in values if v and not only_refers(v))
         self._compile()
 
     def learn(self, source: str, value: str) -> None:

@@ -11,9 +11,10 @@ from typing import Final, Literal
 from pegboard.core.model.naming import did_you_mean
 from pegboard.problems import Place
 
-Scheme = Literal["keyring", "op", "file", "cmd"]
+Scheme = Literal["keyring", "secret", "op", "file", "cmd"]
 SCHEMES: Final[Mapping[Scheme, str]] = {
     "keyring": "NAME",
+    "secret": "NAME",
     "op": "vault/item/field",
     "file": "PATH",
     "cmd": "COMMAND",
@@ -99,7 +100,7 @@ def reference(scheme: str, target: str) -> Reference | str:
     "'${op:' is not followed by vault/item/field."
     """
     match scheme:
-        case "keyring" if is_name(target):
+        case "keyring" | "secret" if is_name(target):
             return Reference(scheme=scheme, target=target)
         case "op" if _is_item(target.removeprefix("//")):
             return Reference(scheme=scheme, target=target.removeprefix("//"))
@@ -107,7 +108,7 @@ def reference(scheme: str, target: str) -> Reference | str:
             return Reference(scheme=scheme, target=target)
         case "cmd" if words(target):
             return Reference(scheme=scheme, target=target)
-        case "keyring" | "op" | "file" | "cmd":
+        case "keyring" | "secret" | "op" | "file" | "cmd":
             if scheme == "cmd" and target.strip():
                 return "the command behind '${cmd:' cannot be split into words: a quotation mark is not closed."
             return f"'${{{scheme}:' is not followed by {SCHEMES[scheme]}."
@@ -132,6 +133,16 @@ def refers(text: str) -> bool:
     (True, False)
     """
     return "${" in text and re.search(_WRITTEN, text) is not None
+
+
+def only_refers(text: str) -> bool:
+    """Return whether a text holds nothing but references, variables among them, and the scheme of a header.
+
+    >>> only_refers("Bearer ${TOKEN}"), only_refers("${keyring:A}"), only_refers("${A:-hunter22}"), only_refers("x${A}")
+    (True, True, False, False)
+    """
+    rest = re.sub(r"\$\{[^}]*\}", "", text) if "${" in text and ":-" not in text else text
+    return rest != text and rest.strip().casefold() in ("", "bearer", "basic", "token")
 
 
 def without_references(text: str) -> str:

@@ -91,6 +91,7 @@ class McpSource:
             asks=asks,
             fast_path=fast_path,
             launches=Launches(resolves=resolves),
+            store=store,
         )
         self._idle_after = idle_after
         self._pool: dict[PoolKey, Connection] = {}

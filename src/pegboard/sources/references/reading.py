@@ -10,23 +10,25 @@ from typing import Final
 from pegboard.core.model.references import ByReference, Reference, references_in
 from pegboard.core.model.specs import HTTP_SPACE, ServerSpec
 from pegboard.core.model.tools import Frozen
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import StoreError, ToolUnavailableError
+from pegboard.ports.sealed import SealedStore
 from pegboard.sources.references.value_text import PATIENCE
 
 Learn = Callable[[str, str], None]
 """Take what a value was read from, and the value, to mask it from then on (X5)."""
+Read = Callable[[Reference], Awaitable[str]]
 
 
-async def filled(spec: ServerSpec, learn: Learn) -> ServerSpec:
+async def filled(spec: ServerSpec, learn: Learn, store: SealedStore | None = None) -> ServerSpec:
     """Return a server with the values of its references in their place, all read at once, each once.
 
-    ``learn`` gets each value before anything can repeat it.
+    ``learn`` gets each value before anything can repeat it. ``store`` has the sealed ones.
 
     Raises:
         ToolUnavailableError: a value cannot be read, or cannot stand where it is to stand; it is not in the message.
     """
     wanted = references_in(spec.references)
-    reading = [asyncio.create_task(_value(one)) for one in wanted]
+    reading = [asyncio.create_task(_value(one, store)) for one in wanted]
     try:
         values = dict(zip(wanted, await asyncio.gather(*reading), strict=True))
     finally:
@@ -70,9 +72,10 @@ def _checked(text: ByReference, value: str) -> str:
     return value
 
 
-async def _value(reference: Reference) -> str:
+async def _value(reference: Reference, store: SealedStore | None) -> str:
     """Return the value that a reference stands for; raises ``ToolUnavailableError``."""
-    value = await _READ[reference.scheme](reference)
+    sealed = reference.scheme == "secret"
+    value = await (_from_store(reference, store) if sealed else _READ[reference.scheme](reference))
     if not value:
         raise ToolUnavailableError(f"the value of {reference.text} is empty", hint="Store a value there.")
     return value
@@ -98,6 +101,19 @@ async def _from_keyring(reference: Reference) -> str:
             f"{reference.text} has no value", hint=f"Run `pegboard secret set {reference.target}`."
         )
     return value
+
+
+async def _from_store(reference: Reference, store: SealedStore | None) -> str:
+    hint = f"Run `pegboard secret set {reference.target}`, or add the server again in the console."
+    try:
+        known = await store.sealed("secret", reference.target) if store is not None else None
+    except StoreError as error:
+        raise ToolUnavailableError(f"{reference.text} cannot be read: {error.message}", hint=error.hint) from None
+    if known is None:
+        raise ToolUnavailableError(f"{reference.text} has no value in the store", hint=hint)
+    if known.text is None:
+        raise ToolUnavailableError(f"{reference.text} was sealed with another key than the store has now", hint=hint)
+    return known.text
 
 
 async def _from_file(reference: Reference) -> str:
@@ -129,7 +145,7 @@ async def _from_command(reference: Reference) -> str:
     return await output_of(words(reference.target), reference, hint="", within=PATIENCE)
 
 
-_READ: Final[dict[str, Callable[[Reference], Awaitable[str]]]] = {
+_READ: Final[dict[str, Read]] = {
     "keyring": _from_keyring,
     "op": _from_op,
     "file": _from_file,

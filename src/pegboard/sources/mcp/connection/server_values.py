@@ -46,4 +46,4 @@ class ServerValues:
     async def _read(self) -> ServerSpec:
         from pegboard.sources.references import filled  # no start without references needs it
 
-        return await filled(self._spec, self._settings.learn)
+        return await filled(self._spec, self._settings.learn, self._settings.store)

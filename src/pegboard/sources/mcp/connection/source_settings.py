@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pegboard.core.access.instances import client_in
 from pegboard.core.model.specs import ServerSpec
+from pegboard.ports.sealed import SealedStore
 from pegboard.sources.mcp.connection.start_turns import StartTurns
 from pegboard.sources.mcp.connection.ways import Way
 from pegboard.sources.mcp.transports.launch import Launches
@@ -25,7 +26,7 @@ class SourceSettings:
     how long a request waits for a start that goes on. ``spawns`` servers begin to start at once, before others those
     that are ``needed``, by name: a request waits for them. ``learn`` is handed each value that is read for a server, to
     be masked from then on. ``only_client`` is the one that has started this process, where there is no other; else
-    ``clients`` are those that may have connections of their own, by name.
+    ``clients`` are those that may have connections of their own, by name. ``store`` has sealed values.
     """
 
     mask: Callable[[str], str]
@@ -43,6 +44,7 @@ class SourceSettings:
     ways: dict[str, Way] = field(default_factory=dict[str, Way])
     reported: set[str] = field(default_factory=set[str])
     launches: Launches = field(default_factory=Launches)
+    store: SealedStore | None = None
 
     def __post_init__(self) -> None:
         """Begin without a server that starts."""

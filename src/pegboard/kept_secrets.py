@@ -1,0 +1,58 @@
+"""Keep a secret that somebody pasted: in the keyring, or sealed in the store where there is none (G13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.core.model.references import Reference
+from pegboard.errors import ConfigError
+from pegboard.sources.references.keyring_values import store as put_into_keyring
+from pegboard.sources.references.keyring_values import usable, value_of
+from pegboard.sources.references.stored_names import note_stored
+from pegboard.support.threads import in_thread
+from pegboard.system_keyring import KeyringError
+
+if TYPE_CHECKING:
+    from pegboard.ports import Store
+
+
+async def reference_for(store: Store, name: str, value: str) -> Reference:
+    """Return the reference under which a secret would be kept: one that is free, or has this value already.
+
+    Raises:
+        ConfigError: there is a keyring that cannot be asked.
+        StoreError: the store cannot be read.
+    """
+    in_keyring, number = await in_thread(usable), 1
+    while True:
+        target = name if number == 1 else f"{name}_{number}"
+        one = Reference(scheme="keyring" if in_keyring else "secret", target=target)
+        if await _kept(store, one) in (None, value):
+            return one
+        number += 1
+
+
+async def keep(store: Store, one: Reference, value: str) -> None:
+    """Keep a secret under a reference; raises ``ConfigError`` and ``StoreError``."""
+    if one.scheme == "secret":
+        await store.seal("secret", one.target, value, expected=None)
+        return
+    try:
+        await in_thread(put_into_keyring, one.target, value)
+        note_stored(one.target)
+    except KeyringError as error:
+        raise _refused(one, error) from None
+
+
+async def _kept(store: Store, one: Reference) -> str | None:
+    if one.scheme == "secret":
+        known = await store.sealed("secret", one.target)
+        return None if known is None else known.text or ""
+    try:
+        return await in_thread(value_of, one.target)
+    except KeyringError as error:
+        raise _refused(one, error) from None
+
+
+def _refused(one: Reference, error: KeyringError) -> ConfigError:
+    return ConfigError(f"'{one.target}' is not kept: {error.message}.", code="keyring_failed", hint=error.hint)
