@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import os
 import re
+import shutil
 import tempfile
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -34,9 +35,25 @@ _FOLDER = roomy_memory()
 if _FOLDER is not None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _FOLDER)
 
-# What a run of the tests counts or keeps stays out of the user's own folders.
-_CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-", dir=_FOLDER)
-os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = _CACHE.name
+pytest_plugins = ["forked_workers"]
+
+RUN = tempfile.mkdtemp(prefix="pegboard-tests-", dir=_FOLDER)
+os.environ["PEGBOARD_RUN"] = RUN
+"""The folder of this run, for all its processes."""
+
+
+def pytest_worker_started() -> None:
+    """Keep what this process of a run of the tests counts or keeps out of the user's own folders, and others'."""
+    os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=RUN)
+
+
+pytest_worker_started()
+_FIRST_PROCESS = os.getpid()
+
+
+def pytest_unconfigure() -> None:
+    if os.getpid() == _FIRST_PROCESS:
+        shutil.rmtree(RUN, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
