@@ -80,3 +80,34 @@ async def test_what_is_nested_too_deep_is_one_problem() -> None:
         value = {"b": value}
     (problem,) = await SchemaValidator().problems(one(type="string"), {"a": value})
     assert problem.startswith("they are not JSON")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": ["integer", "string"], "minimum": 1},
+        {"enum": ["x"]},
+        {"anyOf": [{"type": "object"}, {"type": "array"}]},
+        {"$ref": "#/$defs/name"},
+    ],
+)
+async def test_null_fits_where_a_schema_says_so_in_the_way_of_openapi(schema: dict[str, Any]) -> None:
+    """X2: `nullable: true`, at any depth; what else does not fit is refused as before."""
+    validator, defs = SchemaValidator(), {"$defs": {"name": {"type": "string"}}}
+    direct = tool({"properties": {"a": {**schema, "nullable": True}}, **defs})
+    inside = tool({"properties": {"a": {"items": {**schema, "nullable": True}}}, **defs})
+    assert await validator.problems(direct, {"a": None}) == []
+    assert await validator.problems(inside, {"a": [None]}) == []
+    assert await validator.problems(tool({"properties": {"a": schema}, **defs}), {"a": None}) != []
+    assert await validator.problems(direct, {"a": 1.5}) != []
+    assert await validator.problems(inside, {"a": [1.5]}) != []
+
+
+async def test_an_argument_that_is_called_nullable_is_one_like_any_other() -> None:
+    """X2: a name among properties, or a value among choices, says nothing of null."""
+    schema = {"properties": {"nullable": {"type": "boolean"}, "a": {"enum": [{"nullable": True}]}}}
+    validator = SchemaValidator()
+    assert await validator.problems(tool(schema), {"nullable": True, "a": {"nullable": True}}) == []
+    assert await validator.problems(tool(schema), {"nullable": None}) != []
+    assert await validator.problems(tool(schema), {"a": None}) != []

@@ -2,7 +2,8 @@
 
 The file has the era and a version: ``silent`` knows the handshake and does not answer what it does not know, ``polite``
 refuses it, ``strict`` ends by it; ``modern`` knows only the era of 2026. A third file, if there is one, has the answer
-to `tools/list` as it stands on the wire.
+to `tools/list` as it stands on the wire, a fourth what takes the place of members of its introduction, where "gone"
+removes one.
 """
 
 import json
@@ -17,6 +18,12 @@ ECHO = {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"read
 INFO = {"name": "changing", "version": version}
 
 
+def introduced(answer: dict[str, Any]) -> dict[str, Any]:
+    other = json.loads(Path(sys.argv[4]).read_text()) if len(sys.argv) > 4 else {}
+    answer |= other
+    return {name: value for name, value in answer.items() if name not in other or other[name] != "gone"}
+
+
 def page() -> dict[str, Any]:
     if len(sys.argv) > 3:
         return json.loads(Path(sys.argv[3]).read_text())
@@ -27,12 +34,12 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     match method:
         case "initialize" if era != "modern":
             able: dict[str, Any] = {"tools": {}}
-            return {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": INFO}
+            return introduced({"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": INFO})
         case "server/discover" if era == "modern":
-            return {
+            return introduced({
                 "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
                 "ttlMs": 0, "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": INFO},
-            }  # fmt: skip
+            })  # fmt: skip
         case "tools/list":
             return page()
         case "tools/call":

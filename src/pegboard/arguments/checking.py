@@ -26,6 +26,14 @@ PATTERN_BYTES: Final = 100_000
 _MOST_PATTERN_BYTES: Final = 10_000_000
 _BACKTRACKS: Final = 10_000
 _MOST_BACKTRACKS: Final = 5_000_000
+_VALUES: Final = frozenset({"enum", "const", "default", "examples"})
+_MAPS: Final = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
+_CHOOSE: Final = frozenset(
+    {"enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$dynamicRef", "$recursiveRef"}
+)
+"""What may refuse null although a schema's type takes it."""
 _BACKTRACKED: Final = "backtracking count exceeded"
 
 
@@ -41,11 +49,59 @@ def compile_schema(
     def refuse(uri: str) -> Any:
         raise ValueError(f"{uri} is outside the schema")
 
+    if _takes_null(schema):
+        schema = _with_null(schema)
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=backtracks, size_limit=pattern_bytes)
     try:
         return jsonschema_rs.validator_for(schema, retriever=refuse, pattern_options=options)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
         return None
+
+
+def _takes_null(value: Any) -> bool:
+    """Return whether `nullable: true` is anywhere in a value."""
+    pending: list[Any] = [value]
+    while pending:
+        match pending.pop():
+            case dict() as found:
+                if found.get("nullable") is True:
+                    return True
+                pending += found.values()
+            case list() as found:
+                pending += found
+            case _:
+                pass
+    return False
+
+
+def _with_null(schema: Any) -> Any:
+    """Return a schema that takes null wherever it says `nullable: true`, as OpenAPI writes it.
+
+    >>> _with_null({"type": "string", "nullable": True})
+    {'type': ['string', 'null']}
+    >>> _with_null({"$ref": "#/$defs/a", "nullable": True})
+    {'anyOf': [{'$ref': '#/$defs/a'}, {'type': 'null'}]}
+    """
+    if isinstance(schema, list):
+        return [_with_null(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _part_with_null(name, part) for name, part in schema.items()}
+    if found.get("nullable") is not True:
+        return found
+    del found["nullable"]
+    kinds = found.get("type", [])
+    if kinds and not found.keys() & _CHOOSE:
+        return {**found, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+    return {"anyOf": [found, {"type": "null"}]}
+
+
+def _part_with_null(name: str, part: Any) -> Any:
+    if name in _VALUES:
+        return part
+    if name in _MAPS and isinstance(part, dict):
+        return {key: _with_null(one) for key, one in part.items()}
+    return _with_null(part)
 
 
 def texts_of(compiled: Validator, instance: Any) -> list[tuple[str, str]]:

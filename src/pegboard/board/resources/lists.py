@@ -196,7 +196,8 @@ class ResourceLists:
             self._late.discard(key)
             return
         except PegboardError as error:
-            self._warn(f"the {kind} of server {key[0]} could not be read: {error.message}")
+            if server.is_up:  # else reported of the server itself
+                self._warn(f"the {kind} of server {key[0]} could not be read: {error.message}")
             return
         except Exception:
             log.exception("reading the %s of server %s failed", kind, key[0])

@@ -17,7 +17,7 @@ from pegboard.core.model.loadouts import matches_any
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.references import ByReference, Reference
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import HTTP_SPACE, PluginSettings, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_TOOLS
 from pegboard.core.model.tools import variant_key
 from pegboard.problems import Problem
@@ -123,7 +123,7 @@ def check_target(
         yield error("server_target", "has both a command and a url.", place, "Leave one of them out.")
     elif command == "":
         yield error("server_target", "its command is empty.", validated.place("servers", name, "command"))
-    elif url is not None and not begins_later and not url.lower().startswith(("http://", "https://")):
+    elif url is not None and not begins_later and not url.strip(HTTP_SPACE).lower().startswith(("http://", "https://")):
         place = validated.place("servers", name, "url")
         yield error("server_target", "its url does not begin with http:// or https://.", place)
 

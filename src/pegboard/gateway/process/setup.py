@@ -64,11 +64,12 @@ class _Plain(logging.Formatter):
         self._masker = masker
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; of an exception what it says and where it was raised."""
+        """Return one line; of an exception the first line of what it says, and where it was raised."""
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            text = f"{text} ({type(error).__name__}: {error}{_place(error)})"
+            said = str(error).partition("\n")[0]
+            text = f"{text} ({type(error).__name__}: {said}{_place(error)})"
         return printable(f"pegboard: {self._masker.text(text)}")
 
 

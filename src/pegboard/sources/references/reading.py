@@ -65,7 +65,7 @@ def _checked(text: ByReference, value: str) -> str:
             f"the value of {names} cannot stand in {what}: it has line breaks or characters that are not ASCII",
             hint="Store the value alone, in one line.",
         )
-    if text.part == "url" and not value.startswith(("http://", "https://")):
+    if text.part == "url" and not value.lower().startswith(("http://", "https://")):
         raise ToolUnavailableError(
             f"the url with the value of {names} does not begin with http:// or https://", hint="Correct that value."
         )

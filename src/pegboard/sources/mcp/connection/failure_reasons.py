@@ -9,6 +9,7 @@ from typing import Any, cast
 import httpx2
 import mcp_types as types
 from mcp import MCPError
+from pydantic import ValidationError
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
@@ -54,10 +55,17 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
             return str(leaf), leaf.hint
         case httpx2.TransportError():
             return describe(leaf), "Start the server, or correct `url`."
-        case OSError() | ValueError():
+        case ValidationError():
+            return f"its answer is not one of the protocol: {_first_fault(leaf)}", "Update the server."
+        case OSError() | ValueError() | RuntimeError():
             return one_line(str(leaf), limit=300), ""
         case _:
             return one_line(f"{type(leaf).__name__}: {leaf}", limit=300), ""
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return one_line(": ".join([".".join(map(str, first["loc"])), first["msg"]]), limit=300)
 
 
 def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:

@@ -19,6 +19,7 @@ _DISPENSABLE: Final = frozenset({"outputSchema", "icons", "title", "execution"})
 """The fields of a tool without which it can be called as well."""
 _MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Members of a schema that are objects; some languages write an empty one as a list."""
+_NOTHING: Final = ([], {}, None)
 _DEEPEST: Final = 200
 """How deep a tool may be nested: what validates arguments, and what models are sent, goes no deeper."""
 _MODERN: Final = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
@@ -56,6 +57,10 @@ def _made_usable(tool: Any, live: OpenConnection) -> str | None:
         return "its name is empty"
     if depth_of(tool) > _DEEPEST:
         return f"it is nested more than {_DEEPEST} levels deep"
+    if tool.get("annotations") == []:
+        tool["annotations"] = {}
+    if "inputSchema" in tool and tool["inputSchema"] in _NOTHING:
+        tool["inputSchema"] = {}
     schema: object = tool.get("inputSchema")
     if isinstance(schema, dict):
         _correct_empty(cast("dict[str, Any]", schema))
@@ -68,7 +73,8 @@ def _made_usable(tool: Any, live: OpenConnection) -> str | None:
 
 def _correct_empty(schema: dict[str, Any]) -> None:
     """Write empty objects as such, and that the whole is an object: nothing else can be meant."""
-    schema.setdefault("type", "object")
+    if schema.get("type") is None:
+        schema["type"] = "object"
     pending: list[Any] = [schema]
     while pending:
         match pending.pop():
@@ -77,6 +83,8 @@ def _correct_empty(schema: dict[str, Any]) -> None:
                 for key in _MAPS:
                     if key in found and found[key] in ([], None):
                         found[key] = {}
+                if "required" in found and found["required"] in ({}, None):
+                    found["required"] = []
                 pending += found.values()
             case list() as found:
                 pending += cast("list[Any]", found)

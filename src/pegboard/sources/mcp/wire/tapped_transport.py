@@ -22,6 +22,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from pegboard.sources.mcp.wire import introductions
 from pegboard.sources.mcp.wire.listed_tools import make_usable
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
@@ -94,6 +95,8 @@ class TappedReader(_End):
         match message:
             case JSONRPCResponse():
                 self._see_era(message.id)
+                if not live.up:
+                    introductions.make_usable(message.result, live)
                 if not live.up and isinstance(message.result.get("capabilities"), dict):
                     live.capabilities = message.result["capabilities"]
                 if live.set_aside and (result := live.set_aside.pop(message.id, None)) is not None:
