@@ -275,6 +275,17 @@ def test_what_is_known_to_be_unavailable_is_not_hinted_as_something_to_load() ->
     assert hints(mended, words, budget=1000) == (*write, "broken")
 
 
+def test_what_has_the_name_of_a_tool_that_is_loaded_from_the_start_is_not_hinted() -> None:
+    """F2, G10: neither it nor a plugin that has nothing else, since no load can bring it; the rest of one is."""
+    first, same = plugin("first", "read"), plugin("same", "read")
+    more = plugin("more", tool("more", "read"), tool("more", "write", description="Writes."))
+    access = access_of(first, same, more, static=["first"], discoverable=("*",))
+    assert hints(access, words, budget=1000) == ("write: Writes.",)
+    assert [line.partition(":")[0] for line in plugin_lines(access, words, budget=1000)] == ["more"]
+    loadable = access_of(first, same, discoverable=("*",))
+    assert len(plugin_lines(loadable, words, budget=1000)) == 2
+
+
 def test_what_is_known_to_be_unavailable_is_searched_as_before() -> None:
     """P3, P6: it is found, and said to be unavailable; nothing else is ranked otherwise for it."""
     fine, ships = plugin("fine", tool("fine", "write")), Plugin(name="ships", kind="server", description="Harbours.")

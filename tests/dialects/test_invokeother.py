@@ -391,3 +391,15 @@ def test_every_meta_tool_has_a_name_that_may_be_listed_among_the_own_tools(diale
     """T4: one list of names in the core stands for all dialects."""
     view = replace(talk().view(), cut=True)
     assert {tool.name for tool in dialect.tools(view)} <= META_TOOLS
+
+
+@pytest.mark.parametrize("mode", ["load", "unload"])
+def test_a_name_of_any_length_is_repeated_in_a_few_words(mode: str) -> None:
+    """P9: in every dialect that loads by name; what a model wrote is no reason for an answer of its length."""
+    name, dialects = "x" * 20_000, (DIALECT, PegboardDialect(), ToolkitsDialect(), DiscoveryDialect())
+    permissions = access_of(plugin("weather", "weather_tool"), discoverable=("*",))
+    calls = ((NAME, {"mode": mode, "query": name}), (f"{mode}_tools", {"names": [name]}),
+             (f"{mode}_tools", {"toolkit": name}), ("activate_tool", {"plugin": name}))  # fmt: skip
+    for dialect, (tool, arguments) in zip(dialects, calls, strict=True):
+        answer = Conversation(dialect, permissions, TERMS).call(tool, **arguments).text()
+        assert len(answer) < 1_000, dialect.name

@@ -31,6 +31,10 @@ _OTHER_NAMES: Final = (
 _MEANT: Final = tuple((parameters, frozenset(others.split())) for parameters, others in _OTHER_NAMES)
 
 
+_ARGUMENTS: Final = frozenset({"arguments", *dict(_MEANT)["arguments",]})
+"""What models call the arguments of a tool."""
+
+
 def mistake(tool: Tool, arguments: JsonObject, problems: list[str]) -> str:
     """Return why a call of a meta-tool is not carried out, with the right call, or nothing.
 
@@ -54,7 +58,7 @@ def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     is_open = target.input_schema.get("additionalProperties") is not False
     beside = dict(_beside(tool, arguments, _properties(target), is_open=is_open))
     if not beside:
-        return ""
+        return _wrapped(tool, arguments, target)
     right = dict(own)
     for key, value in beside.items():
         other = None if key in _properties(target) else _parameter(tool, key)
@@ -66,6 +70,23 @@ def lost(tool: Tool, arguments: JsonObject, target: Tool) -> str:
     return (
         f"'{tool.wire}' passes 'arguments' on and nothing else: {_quoted(beside)} would not reach '{name}', which has "
         f"not run. {_call(tool, {'name': name, 'arguments': right})}"
+    )
+
+
+def _wrapped(tool: Tool, arguments: JsonObject, target: Tool) -> str:
+    """Return why a call is not passed on whose arguments are all inside another `arguments`; else nothing."""
+    own: JsonObject = arguments.get("arguments") or {}
+    properties = _properties(target)
+    if len(own) != 1:
+        return ""
+    ((key, value),) = own.items()
+    inner = _object(value)
+    if key in properties or _word(key) not in _ARGUMENTS or not inner or not inner.keys() <= properties.keys():
+        return ""
+    name = str(arguments["name"])
+    return (
+        f"'{name}' has no argument '{key}', and what is inside it would not reach it. It has not run. "
+        f"{_call(tool, {'name': name, 'arguments': inner})}"
     )
 
 

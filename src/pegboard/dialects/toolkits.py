@@ -191,7 +191,7 @@ def _payload(
     value = {
         "status": status,
         "tool": TOOL,
-        "toolkit": toolkit,
+        "toolkit": one_line(toolkit, limit=100),
         "loaded_toolkits": list(loaded(view)),
         "message": message,
         **extra,

@@ -191,7 +191,7 @@ def _inner(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[CallReque
     arguments: JsonObject = call.arguments.get("arguments", {})
     name, read_only = str(call.arguments["name"]), tool.wire == CALL_READ_ONLY
     inner = replace(call, name=name, arguments=arguments, read_only=read_only, passed_on=True)
-    if not call.arguments.keys() <= tool.input_schema["properties"].keys():
+    if len(arguments) == 1 or not call.arguments.keys() <= tool.input_schema["properties"].keys():
         inner.lost = partial(lost, tool, call.arguments)
     meta_tool = snapshot.meta_tools.get(name)
     return inner, None if meta_tool is None or meta_tool.wire in PASS_ON else meta_tool

@@ -51,13 +51,15 @@ def declared_value(value: Any, schema: JsonObject) -> Any:
 
     >>> declared_value("5", {"type": "integer"}), declared_value("git", {"type": "array"})
     (5, ['git'])
+    >>> declared_value('"git"', {"type": "array"})
+    ['git']
     """
     match schema.get("type"):
         case "object" if (inner := parsed_arguments(value)) is not None:
             return inner
         case "array" if not isinstance(value, list):
             found = _value_of(value)
-            return cast("list[Any]", found) if isinstance(found, list) else [value]
+            return cast("list[Any]", found) if isinstance(found, list) else [found if isinstance(found, str) else value]
         case "integer" if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
             return int(value.strip().partition(".")[0])
         case "boolean" if isinstance(value, str):

@@ -177,8 +177,8 @@ def not_found(permissions: CompiledPermissions, state: State, name: str) -> Item
     several = [repr(tool.id) for tool in tools_meant(permissions, name)]
     if len(several) > 1:
         message = f"'{shown}' is the name of {len(several)} tools: {', '.join(several)}. Write one of these."
-        return Item(name=name, status="conflict", message=message, details={"conflicting_tool": name})
+        return Item(name=shown, status="conflict", message=message, details={"conflicting_tool": shown})
     within = plugins_in_reach(permissions, state.loadout).__contains__ if state.loadout is not None else None
     hint = suggestion(permissions, name, within)
     message = f"'{shown}' was not found." + (f" {hint}" if hint else "")
-    return Item(name=name, status="not_found", message=message)
+    return Item(name=shown, status="not_found", message=message)

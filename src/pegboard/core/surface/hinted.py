@@ -41,11 +41,17 @@ def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: Hi
     if form == "toolkits":
         return
     state, inside = State(loadout=loadout), _inside(permissions, loadout, form)[0]
-    start = started(permissions, state)
+    start, taken = started(permissions, state), _names_from_start(permissions, loadout)
     for tool in reachable(permissions, state):
         known = tool.id in start or tool.id in inside
-        if not known and not tool_fault(permissions, tool):
+        if not known and tool.wire not in taken and not tool_fault(permissions, tool):
             yield tool
+
+
+@once_per_permissions
+def _names_from_start(permissions: CompiledPermissions, loadout: str | None) -> frozenset[str]:
+    """Return the wire names that no other tool can have beside what is loaded from the start (G10)."""
+    return frozenset(loaded.tool.wire for loaded in started(permissions, State(loadout=loadout)).values())
 
 
 @once_per_permissions
@@ -85,12 +91,15 @@ def _plugins_with_more(permissions: CompiledPermissions, loadout: str | None, fo
     if form == "toolkits":
         return ()
     state, (inside, whole) = State(loadout=loadout), _inside(permissions, loadout, form)
-    start = started(permissions, state)
+    start, taken = started(permissions, state), _names_from_start(permissions, loadout)
 
     def has_more(plugin: Plugin) -> bool:
         if not plugin.tools:
             return plugin.name not in whole and permissions.grants_unseen(plugin)
-        return any(t.id not in start and t.id not in inside and permissions.permits(t) for t in plugin.tools)
+        return any(
+            t.id not in start and t.wire not in taken and t.id not in inside and permissions.permits(t)
+            for t in plugin.tools
+        )
 
     plugins = permissions.world.catalog.plugins.values()
     return tuple(plugin for plugin in plugins if has_more(plugin) and may_bring(permissions, state, plugin))
