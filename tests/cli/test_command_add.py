@@ -104,7 +104,12 @@ def test_adding_a_server_is_a_persons_to_decide_and_removing_one_is_not(
         (("a", "--env", "X", "--", "b"), 2, "Write --env NAME=VALUE"),
         (("a", "--agent", "nobody", "--", "b"), 3, "There is no agent 'nobody' in pegboard.yaml."),
         (("a", "--", "no-such-command"), 6, "a is not added, since it does not come up: the command 'no-such-command'"),
-        (("*", "--", "b"), 1, "stands for anything"),
+        (("*", "--", "b"), 2, "The name of a server cannot hold '*', which stands for anything"),
+        (("tool:x", "--", "b"), 2, "'tool:x' means the tool 'x', and cannot be the name of a server"),
+        (("", "--", "b"), 2, "The name of a server cannot be empty"),
+        (("a/", "--", "b"), 2, "'a/' cannot be the name of a server"),
+        (("a", "http://127.0.0.1:9/mcp", "--", "b"), 2, "either an address or a command"),
+        (("a", "HTTPS://127.0.0.1:9/mcp", "http://127.0.0.1:9/mcp"), 2, "either an address or a command"),
         (("a",), 2, "Missing"),
     ],
 )
@@ -125,14 +130,20 @@ def test_what_grants_a_server_goes_with_it_and_what_else_names_it_keeps_it(run: 
         "servers: {git: {command: a}, time: {command: b}}\n"
         "toolkits: {code: {tools: [git]}, more: {tools: [git, time]}}\n"
         "agents:\n"
-        "  default: {tools: [{git: {include_tools: [log]}}], discoverable: [git], allowed_toolkits: [code, more]}\n",
+        "  default: {tools: [{git: {include_tools: [log]}}], discoverable: [git], allowed_toolkits: [code, more]}\n"
+        "  other: {discoverable: [time], permissions: {git: false, 'plugin:git': true, git/log: false}}\n"
+        "  third: {discoverable: [time], permissions: {code: false, time: true, github: false}}\n",
     )
     assert "Did you mean 'git'?" in run("remove", "gti").err
     assert run("remove", "git").code == 0
     assert written() == {
         "servers": {"time": {"command": "b"}},
         "toolkits": {"more": {"tools": ["time"]}},
-        "agents": {"default": {"allowed_toolkits": ["more"]}},
+        "agents": {
+            "default": {"allowed_toolkits": ["more"]},
+            "other": {"discoverable": ["time"]},
+            "third": {"discoverable": ["time"], "permissions": {"time": True, "github": False}},
+        },
     }
     before = put(str(CONFIG), "servers: {minutes: {command: a}}\nagents: {default: {tools: ['plugin:minutes']}}\n")
     text = before.read_text()

@@ -555,7 +555,10 @@ def test_a_warning_that_is_known_of_is_counted_and_does_not_fail_strict(run: Run
     assert f"{len(known)} warnings seen" in every.out
     told = run("check", "--strict", "--seen", "unconfined", "--json").json
     assert (told["seen"], {p["code"] for p in told["problems"]}) == (1, set(known) - {"unconfined"})
-    assert "Did you mean 'unconfined'?" in run("check", "--seen", "unconfind").out
+    assert "no warning has the code 'waits'" in run("check", "--seen", "waits").out
+    for code, meant in (("unconfind", "Did you mean 'unconfined'?"), ("NONSENSE", "'NONSENSE'")):
+        refused = run("check", "--seen", code)
+        assert (refused.code, meant in refused.err) == (USAGE, True)
     put("pegboard.yaml", "agents:\n  ada: {tools: [cvs]}\n")
     for arguments in (("--seen", "unknown_tool"), ("--seen", "unconfined", "--seen", "unknown_tool", "--json")):
         refused = run("check", *arguments)

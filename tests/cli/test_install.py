@@ -640,7 +640,7 @@ def test_what_cannot_be_read_is_one_clear_error_and_nothing_changes(run: Run, da
             copy.mkdir()
     before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
     ran = run("init", "--uninstall", "cursor")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (3 if damage == "folder" else 1, "", 1)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3 if damage in ("folder", "empty") else 1, "", 1)
     assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
 
 
@@ -787,3 +787,16 @@ def test_a_team_gets_the_line_of_uvx_where_pegboard_came_by_it(
     assert command_of(servers_in(path)["pegboard"])[:2] == ["uvx", f"pegboard@{__version__}"]
     assert run("init", "--uninstall", "cursor").code == 0
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("client", ["cursor", "codex", "goose"])
+def test_an_empty_file_of_a_client_has_no_servers_and_is_kept(run: Run, client: str) -> None:
+    """G12: in JSON, TOML and YAML; `measure` and `init` say that there are none, and no byte is lost."""
+    path = put(FILES[client][0], " \n")
+    assert (run("measure", str(path)).code, "is empty" in run("measure", str(path)).err) == (1, False)
+    put("pegboard.yaml", OWN)
+    ran = run("init", "--no-check", "--install", client, "--from", str(path), "--json")
+    assert (ran.code, ran.json["status"]) == (0, "installed")
+    assert [*servers_in(path)] == ["pegboard"]
+    assert run("init", "--uninstall", client, "--from", str(path)).code == 0
+    assert path.read_text() == " \n"

@@ -11,7 +11,7 @@ import typer
 from pegboard.cli.common import Options, guarded, system_user
 from pegboard.cli.edited_configuration import EditedConfiguration, opened_configuration, user_configuration
 from pegboard.cli.exit_codes import DONE
-from pegboard.cli.given_server import entry_of, runs_line, started_once, tools_of
+from pegboard.cli.given_server import entry_of, require_name, runs_line, started_once, tools_of
 from pegboard.cli.options import JsonOption
 from pegboard.cli.person import require_operator
 from pegboard.cli.plain_in_files import Moved, moved_secrets
@@ -53,6 +53,7 @@ def add(
     path = config or user_configuration()
 
     async def added(printer: Printer) -> int:
+        require_name(name)
         entry = entry_of(target, env or (), header or ())
         require("`pegboard add`")
         printer.masker = Masker(secrets_in({name: entry}))

@@ -27,6 +27,7 @@ from pegboard.config.acceptance import text_digest, texts_of
 from pegboard.config.documents.document import display_path
 from pegboard.config.inspection import inspect
 from pegboard.config.location import find
+from pegboard.config.problem_codes import PROBLEM_CODES
 from pegboard.configuration_source import choose, keep, packages, registered
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -67,8 +68,11 @@ class CheckReport:
         """Return it with the warnings of these codes counted alone; an error cannot be overlooked.
 
         Raises:
-            UsageError: one of the codes is that of an error.
+            UsageError: one of the codes is that of an error, or of no problem that there can be.
         """
+        for code in codes:
+            if code not in PROBLEM_CODES:
+                raise UsageError(f"No warning has the code '{code[:60]}'.", hint=did_you_mean(code, PROBLEM_CODES))
         for problem in self.problems:
             if problem.severity == "error" and problem.code in codes:
                 message = f"'{problem.code}' is an error, which no `--seen` lets pass: {problem}"

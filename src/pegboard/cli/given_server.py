@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.common import warnings_to
 from pegboard.cli.server_starts import Start, StartPair, compare_starts
+from pegboard.config.check.text_checks import name_fault
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError, UsageError
 
@@ -19,9 +20,18 @@ _OF_COMMAND: Final = frozenset({"command", "args", "env", "env_file", "envFile",
 _OF_ADDRESS: Final = frozenset({"url", "headers", "auth"})
 
 
+def require_name(name: str) -> None:
+    """Raise ``UsageError`` for what cannot be the name of a server."""
+    if fault := name_fault(name, "server"):
+        raise UsageError(f"{fault[0].upper()}{fault[1:]}", hint="Give it another name.")
+
+
 def entry_of(target: Sequence[str], env: Sequence[str], headers: Sequence[str]) -> dict[str, Any]:
     """Return the server that the arguments describe; raises ``UsageError`` where they describe none."""
-    if len(target) == 1 and target[0].startswith(_WEB):
+    if target[0].lower().startswith(_WEB):
+        if len(target) > 1:
+            hint = "Give the address alone, or the command alone behind `--`."
+            raise UsageError("A server is either an address or a command, and both were given.", hint=hint)
         if env:
             raise UsageError("--env is for a command; an address has --header.")
         pairs = dict(_pair(text, ":", "--header 'NAME: VALUE'") for text in headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from pegboard.problems import Place, Problem
 
@@ -13,8 +13,8 @@ ProblemCode = Literal[
     "bad_key",
     "bad_override",
     "bad_pattern",
-    "bad_reference",
     "bad_price",
+    "bad_reference",
     "bad_store",
     "bad_switch",
     "bad_tag",
@@ -35,14 +35,27 @@ ProblemCode = Literal[
     "file_missing",
     "file_too_large",
     "file_unreadable",
+    "harmless_later",
+    "hook_failed",
     "initial_not_allowed",
+    "keyring_missing",
     "loadout_cycle",
+    "mcp_missing",
     "misplaced_reference",
     "missing_key",
+    "name_clash",
     "named_and_disabled",
     "needs_login",
+    "no_tool",
+    "not_accepted",
     "not_mapping",
+    "not_passed",
     "nothing_granted",
+    "out_of_reach",
+    "over_budget",
+    "pin_waits",
+    "plain_secret",
+    "read_only_later",
     "reserved",
     "server_target",
     "several_documents",
@@ -54,6 +67,7 @@ ProblemCode = Literal[
     "syntax",
     "too_deep",
     "too_large",
+    "tool_excluded",
     "unavailable",
     "unconfined",
     "unknown_agent",
@@ -69,8 +83,10 @@ ProblemCode = Literal[
     "unknown_tool",
     "unknown_toolkit",
     "unresolved_tool",
+    "waits",
     "wrong_type",
 ]
+PROBLEM_CODES: Final[frozenset[str]] = frozenset(get_args(ProblemCode))
 
 
 def error(code: ProblemCode, message: str, place: Place | None, hint: str = "") -> Problem:

@@ -49,27 +49,31 @@ def check_texts(config: UncheckedConfig, names: MemberNames) -> Iterator[Problem
 
 def _name(name: str, section: str, what: str, config: UncheckedConfig, names: MemberNames) -> Iterator[Problem]:
     """Yield why references to a plugin or toolkit of this name would mean something else."""
-    place, hint = config.validated.place(section, name, key=True), "Give it another name."
-    shown = one_line(name, limit=80)
-    kind, bare = split_kind(name)
-    if sign := next((sign for sign in "*?" if sign in name), ""):
-        yield error("bad_value", f"the name of a {what} cannot hold '{sign}', which stands for anything.", place, hint)
-    elif kind is not None:
-        message = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
-        yield error("bad_value", message, place, hint)
+    place = config.validated.place(section, name, key=True)
+    if fault := name_fault(name, what):
+        yield error("bad_value", fault, place, "Give it another name.")
     elif section != "toolkits":
         yield from _slashes(name, place, names)
+
+
+def name_fault(name: str, what: str = "plugin") -> str:
+    """Return why nothing of this kind can have a name, in a sentence; nothing where it can."""
+    shown = one_line(name, limit=80)
+    kind, bare = split_kind(name)
+    if not name.strip():
+        return f"the name of a {what} cannot be empty."
+    if sign := next((sign for sign in "*?" if sign in name), ""):
+        return f"the name of a {what} cannot hold '{sign}', which stands for anything."
+    if kind is not None:
+        return f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
+    if what != "toolkit" and not all(name.split("/")):
+        return f"'{shown}' cannot be the name of a {what}: a slash is between a plugin and its tool."
+    return ""
 
 
 def _slashes(name: str, place: Place, names: MemberNames) -> Iterator[Problem]:
     """Yield why a slash in the name of a plugin would be taken for that between a plugin and its tool."""
     shown = one_line(name, limit=80)
-    if not all(name.split("/")):
-        message = f"'{shown}' cannot be the name of a plugin: a slash stands between a plugin and its tool."
-        yield error(
-            "bad_value", message, place, "Write something on both sides of each slash, or give it another name."
-        )
-        return
     for cut in re.finditer("/", name):
         owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
         if owner in names.joined:

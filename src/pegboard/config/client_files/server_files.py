@@ -118,16 +118,27 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
         path = path.expanduser()
     file = display_path(path)
     with _as_config_errors():
-        text = read_text(path, file=file)
+        try:
+            text = read_text(path, file=file)
+        except UnreadableError as error:
+            if error.problem.code != "file_empty":
+                raise
+            return _without_servers(path, machine, spot)
         return server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
 
 
 def unwritten(spot: Spot, machine: Machine) -> ServerFile:
     """Return a client's file that is not there yet: without servers."""
-    suffix = spot.path.suffix.lower()
+    return _without_servers(spot.path, machine, spot)
+
+
+def _without_servers(path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+    """Return a client's file in which nothing is written yet."""
+    suffix = path.suffix.lower()
+    spot = spot or spot_of(path, {}, machine)
     none = {".toml": "# MCP servers\n", ".yaml": f"{spot.client.roots[0][0]}: {{}}\n"}
     text = none.get(suffix, "{\n}\n")
-    return server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
+    return server_file(text, compose(text, display_path(path), suffix), path, machine, spot)
 
 
 def read_standard_input(machine: Machine) -> ServerFile:

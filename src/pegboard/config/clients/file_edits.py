@@ -47,7 +47,8 @@ class Edit:
 
     def diff(self) -> str:
         """Return what changes, without secrets and without the lines around it, which may have some."""
-        after = compose(self.text, self.file.label, self.path.suffix.lower()).value
+        blank = not self.text.strip()  # as it was before Pegboard
+        after = {} if blank else compose(self.text, self.file.label, self.path.suffix.lower()).value
         before = self.file.document.value
         masker = Masker(secrets_in(before) | secrets_in(after))
         names = names_in(before) | names_in(after)

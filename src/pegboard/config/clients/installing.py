@@ -291,11 +291,11 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     config = own_configuration(written_now[names[0]], machine, file.spot.folder)
     if kept is None:
         raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
-    was = _read_copy(kept, file, config)
+    was, text = _read_copy(kept, file, config, machine)
     kept_servers = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
     if installed(was, written_now[names[0]], name=names[0], kept_servers=kept_servers) == file.text:
         require_writable(file.label, path)
-        return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", kept.path
+        return Edit(file=file, path=path, data=path.read_bytes(), text=text), "restored", kept.path
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
     servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}
     return edited(file, _put_back(file, was, since), servers), "put_back", kept.path
@@ -307,6 +307,8 @@ def before_pegboard(file: ServerFile, machine: Machine) -> ServerFile:
     Raises ``ConfigError`` where that is not known.
     """
     text = removal(file, machine)[0].text
+    if not text.strip():
+        return unwritten(file.spot, machine)
     document = compose(text, file.label, suffix(file))
     found = replace(file, text=text, document=document)
     return replace(found, entries=written_servers(found))
@@ -316,7 +318,8 @@ def _by_hand(config: Path | None) -> str:
     return f"The servers stand in {config}. Put them back by hand." if config else ""
 
 
-def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None) -> ServerFile:
+def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None, machine: Machine) -> tuple[ServerFile, str]:
+    """Return what a client's file said before Pegboard, and its text, which may be blank."""
     try:
         data = kept.read()
     except OSError:
@@ -326,9 +329,11 @@ def _read_copy(kept: KeptCopy, file: ServerFile, config: Path | None) -> ServerF
         message = f"The copy that was kept of {file.label}, {kept.path}, was changed since, so it is not put back."
         raise ConfigError(message, code="backup_changed", hint=f"Nothing was changed. {_by_hand(config)}".strip())
     text = data.decode("utf-8-sig")
+    if not text.strip():
+        return unwritten(file.spot, machine), text
     document = compose(text, file.label, suffix(file))
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
-    return replace(was, entries=written_servers(was))
+    return replace(was, entries=written_servers(was)), text
 
 
 def _put_back(file: ServerFile, was: ServerFile, since: Mapping[str, Any]) -> str:

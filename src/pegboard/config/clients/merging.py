@@ -340,7 +340,7 @@ def may_load(value: Mapping[str, Any], name: str) -> list[str]:
 
 
 def without_server(text: str, name: str, *, file: str) -> str:
-    """Return the text of a configuration without a server, and without what grants it alone.
+    """Return the text of a configuration without a server, and without what grants it alone or switches it.
 
     Raises:
         ConfigError: it cannot be written without changing something else.
@@ -357,9 +357,25 @@ def without_server(text: str, name: str, *, file: str) -> str:
             if (rest := _without(items, names)) != items:
                 path = ("agents", agent, key)
                 text = with_value(text, path, rest, file=file) if rest else without_value(text, path, file=file)
+        switches = _mapping(_mapping(profile).get("permissions"))
+        off = [one for one in switches if _switches(str(one), name) or str(one).removeprefix("toolkit:") in gone]
+        for one in off if len(off) < len(switches) else ():
+            text = without_value(text, ("agents", agent, "permissions", str(one)), file=file)
+        if off and len(off) == len(switches):
+            text = without_value(text, ("agents", agent, "permissions"), file=file)
     for kit in gone:
         text = without_value(text, ("toolkits", kit), file=file)
     return without_value(text, ("servers", name), file=file)
+
+
+def _switches(switch: str, name: str) -> bool:
+    """Return whether a switch is of a server or of one of its tools.
+
+    >>> _switches("plugin:git", "git"), _switches("git/log", "git"), _switches("gitlab", "git")
+    (True, True, False)
+    """
+    bare = switch.partition(":")[2] if switch.startswith(("plugin:", "tool:")) else switch
+    return bare == name or bare.startswith((f"{name}/", f"{name}__"))
 
 
 def _only(members: Sequence[Any], name: str) -> bool:
