@@ -240,14 +240,32 @@ class Pegboard(Board):
 
         return EditableFile(
             source=lambda: self._source,
-            quickstart=self.quickstart,
+            quickstart=lambda: self.quickstart,
             env=self._env,
             known=lambda: known_tools(self.world.catalog),
-            grants=self._grants,
+            grants=lambda: self._grants,
             reloading=self._reloading,
             reload=self._reload,
             services=self.services,
         )
+
+    async def create_configuration(self, *, by: str) -> str:
+        """Write ``pegboard.yaml`` into the current folder in place of the quickstart, take it up, and return its name.
+
+        Raises:
+            ConfigError: there is a configuration already, or the file cannot be written.
+        """
+        from pegboard.configuration_editing import write_first
+
+        async with self._reloading:
+            if not self.quickstart:
+                raise ConfigError("There is a configuration already.", code="file_exists", hint="Edit that.")
+            path = await asyncio.to_thread(write_first, Path.cwd() / "pegboard.yaml", self._source.path)
+            self._source = self._source.at(path)
+            self.quickstart = False
+            del self.__dict__["_grants"]
+            await self._reload(by=by)
+        return self._source.name
 
     @property
     def servers_to_add(self) -> Finder:
@@ -554,7 +572,7 @@ def _place(configuration: Configuration, *, quickstart: bool = False) -> StorePl
 
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
-    return store_of(Path("quickstart.yaml"))
+    return store_of(Path("pegboard.yaml"))  # which a person may create: what is stored by then stays
 
 
 def _servers(masker: Masker, *, fast_path: bool, store: Store) -> McpSource:

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard import kept_secrets
+from pegboard.config.acceptance import accept_text
 from pegboard.config.clients.literal_secrets import secrets_in_text
 from pegboard.config.documents.document import display_path, is_mapping
 from pegboard.config.documents.value_edits import is_json, value_at, with_value, without_value
 from pegboard.config.documents.written import as_json, in_lines
-from pegboard.config.saving import read_whole, replace_whole
+from pegboard.config.saving import create_whole, read_whole, replace_whole
 from pegboard.config.schema.mcp_json import servers_root
 from pegboard.config.schema.sections import every_key
 from pegboard.configuration_source import packages, registered
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
     from pegboard.problems import Problem
 
 
+FIRST: Final = """\
+# Tools that read, offline, under the current folder; add servers in the console or with `pegboard add`.
+"""
+"""How a first configuration begins."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditableFile:
     """The file of the configuration that a board has open.
@@ -42,10 +50,10 @@ class EditableFile:
     """
 
     source: Callable[[], ConfigurationSource]
-    quickstart: bool
+    quickstart: Callable[[], bool]
     env: Mapping[str, str]
     known: Callable[[], Mapping[str, Collection[str]]]
-    grants: AcceptedGrants
+    grants: Callable[[], AcceptedGrants]
     reloading: asyncio.Lock
     reload: Callable[..., Awaitable[object]]
     services: Services
@@ -63,7 +71,7 @@ class EditableFile:
     @property
     def exists(self) -> bool:
         """Return whether there is a file that could be edited."""
-        return not self.quickstart and self.source().value is None
+        return not self.quickstart() and self.source().value is None
 
     async def read(self) -> WrittenText:
         """Return what is in the file; raises ``ConfigError`` where there is none that could be edited."""
@@ -111,11 +119,11 @@ class EditableFile:
         shown = partial(self._shown, text=text, masker=masker)
         if configuration is None:
             return EditJudgement(problems=shown(problems), added=shown(added))
-        made = await self.grants.would_change(there) if there is not None else ()
-        changes = await self.grants.would_change(configuration)
-        waiting = tuple(change for change in changes if change in made or change in self.grants.waiting)
+        made = await self.grants().would_change(there) if there is not None else ()
+        changes = await self.grants().would_change(configuration)
+        waiting = tuple(change for change in changes if change in made or change in self.grants().waiting)
         widening = [change for change in waiting if change.widens]
-        counted = self.grants.without(configuration, widening)
+        counted = self.grants().without(configuration, widening)
         return EditJudgement(
             problems=shown(problems),
             added=shown(added),
@@ -169,5 +177,24 @@ class EditableFile:
             raise ConfigError(
                 "This configuration is not a file, so it cannot be edited here.",
                 code="not_editable",
-                hint="Write one with `pegboard init`, and start Pegboard with it.",
+                hint="Create pegboard.yaml on the page *Add a server*, or write one with `pegboard init`.",
             )
+
+
+def write_first(path: Path, like: Path) -> Path:
+    """Write a first configuration with the plugins and agents of another one, accept it, and return its path.
+
+    Its store is the default one of its folder. Raises ``ConfigError`` where there is a file already, or it cannot be
+    written.
+    """
+    lines = [line for line in like.read_text("utf-8").split("\n") if not line.startswith(("#", "store:"))]
+    try:
+        create_whole(path, FIRST + "\n".join(lines).lstrip("\n"), mode=0o644)
+        accept_text(path)
+    except FileExistsError:
+        hint = "Start Pegboard again to use it."
+        raise ConfigError(f"{display_path(path)} is there already.", code="file_exists", hint=hint) from None
+    except OSError as error:
+        why = error.strerror or "it cannot be written"
+        raise ConfigError(f"{display_path(path)} cannot be written: {why}.", code="file_not_saved") from None
+    return path

@@ -63,6 +63,10 @@ class ConfigurationSource:
         """Return whether a file is all of it."""
         return self.value is None and not self.toolkits and not self.loadouts
 
+    def at(self, path: Path) -> ConfigurationSource:
+        """Return it for another file."""
+        return replace(self, path=path)
+
     def with_toolkit(self, toolkit: GivenToolkit) -> ConfigurationSource:
         """Return it with a toolkit more, in place of one of the same name."""
         kept = (one for one in self.toolkits if one.get("name") != toolkit.get("name"))

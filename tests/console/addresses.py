@@ -48,6 +48,7 @@ FITTING = {
     "file": "mcp.json",
     "test": "0",
     "grant": "needed",
+    "right": "see",
     "days": "7",
     "since": "2026-11-22T00:00:00+00:00",
 }
@@ -76,6 +77,7 @@ BODIES: dict[str, Any] = {
     "PastedServers": {"text": '{"mcpServers": {"a": {"command": "x"}}}'},
     "ClientFile": {"file": "mcp.json"},
     "TriedServer": {"server": "a"},
+    "NewPerson": {"name": "zoe", "agents": ["mailer"], "replace": True},
     "AddedServers": {"servers": [{"server": "a"}], "agents": ["mailer"]},
 }
 

@@ -77,14 +77,7 @@ async def test_a_right_token_never_waits_while_wrong_ones_do(tmp_path: Path) -> 
     async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
         console = ConsoleApp(board, OperatorAccess(lambda: board.configuration.tokens))
 
-        class Closing:
-            async def __call__(self, *given: object) -> None:
-                await console(*given)  # type: ignore[arg-type]
-
-            async def close(self, *, grace: float) -> None:
-                await console.close()
-
-        app = WrongTokenDelay(Closing(), WrongTokens(), sleep)
+        app = WrongTokenDelay(ConsoleAlone(console), WrongTokens(), sleep)
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client:
 

@@ -22,6 +22,7 @@ class ConsoleBoard(Protocol):
 
     approvals: Approvals
     services: Services
+    quickstart: bool
 
     @property
     def world(self) -> World:
@@ -51,6 +52,10 @@ class ConsoleBoard(Protocol):
     @property
     def servers_to_add(self) -> ServerFinder:
         """Return what finds and tries servers, for who adds them."""
+        ...
+
+    async def create_configuration(self, *, by: str) -> str:
+        """Write ``pegboard.yaml`` in place of the quickstart, take it up, and return its name."""
         ...
 
     async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:

@@ -84,7 +84,9 @@ def every_key() -> frozenset[str]:
 class TokenSection(Section):
     """Who may use the gateway as whom."""
 
-    token: TextValue = Field(description="The bearer token; write ${NAME} to take it from the environment.")
+    token: TextValue = Field(
+        description="The bearer token, or sha256: and its digest; write ${NAME} to take it from the environment."
+    )
     agents: NameList = Field(description='The agents that this principal may use; "*" for all.')
     console: OperatorRights = _optional(
         "What this principal may do as an operator, of these agents: see, approve, switch, configure. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
@@ -14,7 +14,7 @@ from pegboard.console.context import Context, Page
 from pegboard.console.edit_forms import FilledField
 from pegboard.console.operator_request import OperatorRequest
 from pegboard.console.pages.editing_page import to_proposal
-from pegboard.console.pages.forms import text_of
+from pegboard.console.pages.forms import Notice, after_form, text_of
 from pegboard.console.templating import query
 from pegboard.errors import PegboardError, UsageError
 from pegboard.operators.adding_servers import ChosenServer, DraftServer, GrantWay, ServerDraft
@@ -48,11 +48,20 @@ async def _ways(
         visit,
         status=200 if error is None else 422,
         clients=await context.adding.clients(),
+        first=context.board.quickstart,
         filled=filled,
         name=given.get("name", ""),
         by_form=typed is not None,
         error={"message": mask(error.message), "hint": mask(error.hint)} if error is not None else None,
     )
+
+
+async def created(context: Context, visit: OperatorRequest) -> Response:
+    """Write a first configuration into the folder of the gateway."""
+    context.require_every_agent(visit)
+    file = await context.board.create_configuration(by=visit.operator.name)
+    message = f"{visit.names.masker.text(file)} is created, with the tools that were there before."
+    return after_form(context, visit, Notice(message=message, hint="Add servers to it."), back=HOME)
 
 
 async def read(context: Context, visit: OperatorRequest) -> Response:
@@ -97,7 +106,7 @@ async def draft_page(context: Context, visit: OperatorRequest) -> Response:
     """Show servers that were found, and what is to become of them."""
     context.require_every_agent(visit)
     draft = await context.adding.draft(context.editor(visit), visit.request.query_params.get("id", ""))
-    return _shown(context, visit, draft, _Choices())
+    return _shown(context, visit, draft, _Choices(agents=draft.agents))
 
 
 async def tested(context: Context, visit: OperatorRequest) -> Response:
@@ -133,10 +142,11 @@ async def proposed(context: Context, visit: OperatorRequest) -> Response:
 
 
 class _Choices:
-    """What is chosen of a draft: nothing was sent yet, or the fields of its form."""
+    """What is chosen of a draft: the fields of its form; at first all servers, and an agent that is alone."""
 
-    def __init__(self, sent: FormData | None = None) -> None:
+    def __init__(self, sent: FormData | None = None, agents: Sequence[str] = ()) -> None:
         self._sent = sent
+        self._only = list(agents) if len(agents) == 1 else []
 
     def adds(self, at: int) -> bool:
         """Return whether a server is added; all are, as long as nothing was chosen."""
@@ -166,7 +176,7 @@ class _Choices:
     @property
     def agents(self) -> list[str]:
         """Return the agents that get the servers, as they are shown."""
-        return self.all("agent")
+        return self._only if self._sent is None else self.all("agent")
 
     @property
     def grant(self) -> GrantWay:
@@ -211,6 +221,7 @@ def _shown(
 
 PAGES: Final = (
     Page(HOME, add_page, right="configure"),
+    Page(f"{HOME}/create", created, "POST", "configure"),
     Page(f"{HOME}/read", read, "POST", "configure"),
     Page(f"{HOME}/import", imported, "POST", "configure"),
     Page(f"{HOME}/form", written, "POST", "configure"),

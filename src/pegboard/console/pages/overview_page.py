@@ -45,6 +45,7 @@ class FirstSteps:
     plugins: int
     file: str
     snippet: str
+    quickstart: bool
 
 
 def _first_steps(context: Context, visit: OperatorRequest) -> FirstSteps:
@@ -56,6 +57,7 @@ def _first_steps(context: Context, visit: OperatorRequest) -> FirstSteps:
     return FirstSteps(
         plugins=len(context.services.world.catalog.plugins),
         file=context.board.configuration.path.name,
+        quickstart=context.board.quickstart,
         snippet=json.dumps({"mcpServers": {"pegboard": entry}}, indent=2),
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -22,7 +24,7 @@ class Token:
     """Who may use the gateway as whom; ``agents`` None is all of them.
 
     With ``rights`` they are an operator too, of these agents and no others. ``written`` is the value in the text of
-    the configuration where that refers to variables.
+    the configuration where that refers to variables. A ``value`` may be the digest of the token.
     """
 
     principal: str
@@ -31,6 +33,23 @@ class Token:
     rights: frozenset[Right] = frozenset()
     written: str = field(default="", repr=False)
     place: Place | None = None
+
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def digest_of(token: str) -> str:
+    """Return what a configuration may have in place of a token: it tells whether one is right, and is no token itself.
+
+    >>> digest_of("ada-secret")[:16]
+    'sha256:08e2e1cbb'
+    """
+    return f"sha256:{hashlib.sha256(token.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def _is(token: Token, given: str) -> bool:
+    value = digest_of(given) if _DIGEST.fullmatch(token.value) else given
+    return hmac.compare_digest(value.encode(errors="surrogatepass"), token.value.encode(errors="surrogatepass"))
 
 
 def owner_of(authorization: str | None, tokens: Sequence[Token]) -> Token | None:
@@ -47,10 +66,10 @@ def token_of(offered: str, tokens: Sequence[Token]) -> Token | None:
     >>> token_of("", [Token(principal="eve", value="")]) is None
     True
     """
-    given = offered.strip().encode(errors="surrogatepass")
+    given = offered.strip()
     if not given:
         return None
-    found = [token for token in tokens if hmac.compare_digest(given, token.value.encode(errors="surrogatepass"))]
+    found = [token for token in tokens if _is(token, given)]
     return found[0] if found else None
 
 
