@@ -22,8 +22,8 @@ from pegboard.cli import person
 from postgres_server import PostgresServer
 from terminals import Terminal
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("pegboard", deadline=None)
+# How long an example takes depends on what else the machine does. Each run has other examples.
+settings.register_profile("pegboard", deadline=None, max_examples=50)
 settings.load_profile("pegboard")
 
 # A shell starts what it runs in the background with interrupts ignored, and every child inherits that.

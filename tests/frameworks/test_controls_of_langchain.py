@@ -172,22 +172,25 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         yield session
 
 
-@pytest.fixture(params=[True, False], ids=["session_first", "control_first"])
-def first(request: pytest.FixtureRequest) -> bool:
-    return request.param
-
-
 @pytest.fixture(params=[False, True], ids=["direct", "through"])
 def through(request: pytest.FixtureRequest) -> bool:
     return request.param
 
 
 @pytest.fixture(params=WAYS)
-def purse(
-    request: pytest.FixtureRequest, opened: Callable[[Host | None], SyncSession], first: bool, through: bool
-) -> Purse:
-    session = opened(IN_RESULTS if through else None)
-    return Purse(session=session, through=through, way=request.param, first=first)
+def way(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def first(way: str, through: bool) -> bool:
+    """Return whether the session is first: once with each way and each kind of call, not with each pair of them."""
+    return WAYS.index(way) % 2 == through
+
+
+@pytest.fixture
+def purse(opened: Callable[[Host | None], SyncSession], way: str, first: bool, through: bool) -> Purse:
+    return Purse(session=opened(IN_RESULTS if through else None), through=through, way=way, first=first)
 
 
 @pytest.mark.parametrize("decision", ["approve", "edit", "reject"])

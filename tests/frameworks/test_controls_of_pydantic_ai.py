@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 from framework_drivers import Call, call
@@ -43,6 +43,7 @@ CONFIG: dict[str, Any] = {
 }
 LOAD = call("load_tools", names=["purse"])
 Way = Literal["whole", "streamed", "handled", "blocking"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 
 class Purse:
@@ -113,14 +114,15 @@ def through(request: pytest.FixtureRequest) -> bool:
     return request.param == "through"
 
 
-@pytest.fixture(params=["whole", "streamed", "handled", "blocking"])
+@pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest) -> Way:
     return request.param
 
 
-@pytest.fixture(params=["before", "behind"])
-def first(request: pytest.FixtureRequest) -> bool:
-    return request.param == "before"
+@pytest.fixture
+def first(way: Way, through: bool) -> bool:
+    """Return whether the session is first: once with each way and each kind of call, not with each pair of them."""
+    return WAYS.index(way) % 2 == through
 
 
 def of(tool: str, through: bool, amount: Any = 1) -> Call:

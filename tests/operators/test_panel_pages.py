@@ -32,7 +32,7 @@ def compare(row: SwitchRow, shown: Mapping[str, Any]) -> None:
     assert (row.members, row.members_on) == (len(found), sum(member["on"] for member in found))
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=20, deadline=None, phases=(Phase.generate,))
 @given(
     found=servers(),
     kits=st.fixed_dictionaries(dict.fromkeys(KITS, members)),

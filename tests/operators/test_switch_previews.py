@@ -32,7 +32,7 @@ async def loaded(session: Session) -> dict[str, Tool]:
     return {one.tool.wire: one.tool for one in shown if one.because != (LeaseReason.META,)}
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=20, deadline=None, phases=(Phase.generate,))
 @given(
     found=servers(),
     kits=st.fixed_dictionaries(dict.fromkeys(KITS, members)),
