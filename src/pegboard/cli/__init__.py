@@ -34,6 +34,10 @@ def _run(arguments: list[str]) -> int:
 
         print(f"pegboard {full_version()}")  # noqa: T201
         return 0
+    if arguments[:2] == ["daemon", "run"]:
+        from pegboard.cli.daemon_process import run_daemon
+
+        return run_daemon(arguments[2:])
     if arguments[:1] == ["serve"]:
         gc.disable()  # nothing that the start makes is garbage; once it runs, or ends, it is collected again
         from pegboard.cli.serving import plain_options, serve_with

@@ -110,6 +110,10 @@ class Lookups(Mapping[str, str]):
         self.names.add(name)
         return self._env[name]
 
+    def given(self, name: str) -> str | None:
+        """Return the value of a variable, without remembering it."""
+        return self._env.get(name)
+
     def __iter__(self) -> Iterator[str]:
         """Yield every name."""
         return iter(self._env)

@@ -1,0 +1,104 @@
+"""The process of the daemon: one at each address, apart from every client."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pegboard.daemon import log_file
+from pegboard.daemon.boards import Boards
+from pegboard.daemon.server import BACKLOG, DaemonServer, make_secret
+from pegboard.thin.address import DaemonAddress, address_of
+
+if TYPE_CHECKING:
+    from pegboard.daemon.requests import RunCommand
+
+log = logging.getLogger("pegboard.daemon")
+
+IDLE: Final = 300.0
+"""After how many seconds without a client the daemon ends, and a board is closed."""
+IDLE_VARIABLE: Final = "PEGBOARD_DAEMON_IDLE"
+
+
+def run(arguments: Sequence[str], run_command: RunCommand) -> int:
+    """Be the daemon until no client needs it; return at once where another process is that.
+
+    Args:
+        arguments: ``--own KEY``, for one configuration alone; ``--ready NUMBER``, the descriptor that is written to
+            once it listens: then it goes on without the process that started it.
+        run_command: what runs the commands of clients.
+    """
+    parser = argparse.ArgumentParser(prog="pegboard daemon run", add_help=False)
+    parser.add_argument("--own", default="")
+    parser.add_argument("--ready", type=int)
+    given = parser.parse_args(arguments)
+    address = address_of(given.own)
+    if given.ready is not None and os.fork():
+        os._exit(0)  # the one that started this waits for it, and for nothing more
+    lock = os.open(address.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        _say_ready(given.ready)
+        return 0  # another one is the daemon
+    listener = _listen(address)
+    _say_ready(given.ready)
+    return asyncio.run(_serve(address, listener, lock, run_command))
+
+
+def _say_ready(number: int | None) -> None:
+    if number is not None:
+        with contextlib.suppress(OSError):
+            os.write(number, b"+")
+        os.close(number)
+
+
+def _listen(address: DaemonAddress) -> socket.socket:
+    """Return a socket that listens in place of whatever a daemon that was killed has left."""
+    make_secret(address)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(address.socket)  # noqa: PTH108
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(address.socket)
+    finally:
+        os.umask(before)
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
+async def _serve(address: DaemonAddress, listener: socket.socket, lock: int, run_command: RunCommand) -> int:
+    log_file.follow(address.log)
+    idle = _idle()
+    server = DaemonServer(address, listener, Boards(own=address.own, idle=idle), run_command, idle=idle)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop.set)
+    log.info("it listens: process %d, %s", os.getpid(), sys.executable)
+
+    def taking_ended() -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(address.socket)  # noqa: PTH108
+        os.close(lock)
+
+    await server.serve(taking_ended)
+    return 0
+
+
+def _idle() -> float:
+    try:
+        seconds = float(os.environ.get(IDLE_VARIABLE, ""))
+    except ValueError:
+        return IDLE
+    return seconds if 0 < seconds < 1e9 else IDLE

@@ -1,0 +1,58 @@
+"""What a client asks of the daemon, and what runs its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pegboard.thin.wire import Message, WireError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """A client of the daemon: the folder and the environment of its process, and what it asks for besides."""
+
+    kind: str
+    cwd: str
+    env: Mapping[str, str]
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def text(self, name: str) -> str | None:
+        """Return a text that it gives, None where it gives none; raises ``WireError`` for anything else."""
+        value = self.fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise WireError(f"{name} is no text")
+        return value
+
+
+def front_of(message: Message) -> Front:
+    """Return the client of a hello; raises ``WireError``."""
+    kind, cwd, env = message.get("kind"), message.get("cwd"), message.get("env")
+    if not isinstance(kind, str) or not isinstance(cwd, str) or not isinstance(env, dict):
+        raise WireError("this is no hello")
+    fields = {name: value for name, value in message.items() if name not in ("kind", "cwd", "env", "secret", "version")}
+    return Front(kind=kind, cwd=cwd, env={str(name): str(value) for name, value in env.items()}, fields=fields)
+
+
+class CommandOutput(Protocol):
+    """Where the output of a command goes: in order, and never before what was written earlier."""
+
+    async def out(self, text: str) -> None:
+        """Write to the standard output of the client; waits while the client does not read."""
+        ...
+
+    async def err(self, text: str) -> None:
+        """Write to its standard error."""
+        ...
+
+
+RunCommand = Callable[[Front, "Pegboard", CommandOutput], Awaitable[int]]
+"""Run a command of a client over the board of its configuration, and return its exit code.
+
+The fields of the client are ``argv``, ``stdin``, ``columns``, ``color``, ``tty``. It is cancelled when the client ends.
+An error that it raises is shown to the client without its text, and logged.
+"""

@@ -1,0 +1,231 @@
+"""Connect to the daemon, and start it where it does not run. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+from typing import Final
+
+from pegboard.support.version import __version__
+from pegboard.thin.address import DaemonAddress, NoFolderError, address_of
+from pegboard.thin.wire import ELSEWHERE, ENDING, LineReader, Message, WireError, line_of, message_of
+
+OFF: Final = "PEGBOARD_DAEMON"
+"""The variable that is 0 where no daemon is to be used or started."""
+TOKEN: Final = "PEGBOARD_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
+START_LIMIT: Final = 30.0
+"""How long a daemon may take until it listens, in seconds."""
+ANSWER_LIMIT: Final = 60.0
+"""How long it may take until it answers the first line: it may have to read a configuration, in seconds."""
+_TRIES: Final = 5
+"""How often a daemon may end in the moment in which it is connected to."""
+_BUSY: Final = 0.01
+
+
+class NoDaemonError(Exception):
+    """There is no daemon to be used; ``code`` is why it refuses a client, empty where none answered."""
+
+    def __init__(self, reason: str, code: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class DaemonConnection:
+    """A connection that the daemon has answered: ``socket`` is blocking, ``lines`` are what it sends from now on."""
+
+    def __init__(self, connection: socket.socket, lines: LineReader, answer: Message) -> None:
+        self.socket = connection
+        self.lines = lines
+        self.answer = answer
+
+
+def switched_off() -> bool:
+    """Return whether the environment says that no daemon is to be used, or this system has no Unix sockets."""
+    return os.environ.get(OFF, "").strip().lower() in ("0", "off", "no", "false") or not hasattr(socket, "AF_UNIX")
+
+
+def connect(kind: str, request: Message | None = None, *, starts: bool = True) -> DaemonConnection:
+    """Return a connection to the daemon that serves a request, started where it does not run.
+
+    Args:
+        kind: what is asked for: see ``wire``.
+        request: what it needs besides the folder and the environment of this process.
+        starts: whether a daemon is started; without, ``NoDaemonError`` where none runs.
+
+    Raises:
+        NoDaemonError: none can be used; it says why.
+    """
+    env = {name: value for name, value in os.environ.items() if name != TOKEN}
+    message: Message = {"kind": kind, "version": __version__, "cwd": _folder(), "env": env, **(request or {})}
+    own = ""
+    for _ in range(_TRIES):
+        try:
+            address = address_of(own)
+            return _asked(address, message, starts=starts)
+        except NoFolderError as error:
+            raise NoDaemonError(f"there is no folder for its socket: {error}") from error
+        except _EndedError:
+            continue
+        except NoDaemonError as error:
+            if error.code == ENDING:
+                time.sleep(_BUSY)
+                continue
+            if error.code != ELSEWHERE:
+                raise
+            own = str(error)
+        except (OSError, WireError) as error:
+            raise NoDaemonError(str(error) or type(error).__name__) from error
+    raise NoDaemonError("it ended again and again while it was connected to")
+
+
+class _EndedError(Exception):
+    """The daemon ended before it answered."""
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError as error:  # it was removed
+        raise NoDaemonError(f"the current folder cannot be told: {error.strerror}") from error
+
+
+def _asked(address: DaemonAddress, message: Message, *, starts: bool) -> DaemonConnection:
+    connection = _open(address)
+    if connection is None:
+        if not starts:
+            raise NoDaemonError("none runs")
+        connection = _started(address)
+    try:
+        return _answered(connection, address, message)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _answered(connection: socket.socket, address: DaemonAddress, message: Message) -> DaemonConnection:
+    """Say hello, and return the connection once it is answered by who has the secret."""
+    shown, expected = _secret(address)
+    lines = LineReader(connection)
+    connection.settimeout(ANSWER_LIMIT)
+    try:
+        connection.sendall(line_of({**message, "secret": shown}))
+        line = lines.read()
+    except TimeoutError:
+        raise NoDaemonError(f"it does not answer within {ANSWER_LIMIT:.0f} s") from None
+    except (BrokenPipeError, ConnectionResetError):
+        raise _EndedError from None
+    if not line:
+        raise _EndedError
+    answer = message_of(line)
+    if answer.get("secret") != expected:
+        raise NoDaemonError("what listens there does not know the secret of this user's daemon")
+    if answer.get("ok") is not True:
+        raise NoDaemonError(str(answer.get("reason", "")), code=str(answer.get("code", "")))
+    connection.settimeout(None)
+    return DaemonConnection(connection, lines, answer)
+
+
+def _secret(address: DaemonAddress) -> tuple[str, str]:
+    """Return what this client shows, and what the daemon has to answer."""
+    try:
+        with open(address.secret, encoding="ascii") as file:  # noqa: PTH123 - pathlib takes long
+            shown, expected, *_ = [*file.read().split(), "", ""]
+    except FileNotFoundError:
+        raise _EndedError from None
+    if not shown or not expected:
+        raise NoDaemonError("its secret is damaged")
+    return shown, expected
+
+
+def _open(address: DaemonAddress) -> socket.socket | None:
+    """Return a connection to what listens, or None where nothing does; raises ``OSError``, ``NoDaemonError``."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(ANSWER_LIMIT)
+        limit = time.monotonic() + ANSWER_LIMIT
+        while True:
+            try:
+                connection.connect(address.socket)
+                break
+            except BlockingIOError:  # as many wait as the system lets wait
+                if time.monotonic() > limit:
+                    raise NoDaemonError("too many clients wait for it") from None
+                time.sleep(_BUSY)
+        uid = peer_uid(connection)
+        if uid is not None and uid != os.getuid():
+            raise NoDaemonError(f"its socket belongs to another user ({uid})")
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def peer_uid(connection: socket.socket) -> int | None:
+    """Return the user of the process at the other end; None where this system does not say."""
+    if hasattr(socket, "SO_PEERCRED"):
+        return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+    if sys.platform == "darwin":  # LOCAL_PEERCRED of SOL_LOCAL: a version, then the user
+        return struct.unpack_from("Ii", connection.getsockopt(0, 1, 76))[1]
+    return None
+
+
+def _started(address: DaemonAddress) -> socket.socket:
+    """Start the daemon, unless another client does so now; return a connection once it listens."""
+    import fcntl
+
+    number = os.open(address.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        found = _open(address)
+        if found is None:
+            _start(address)
+            found = _open(address)
+    finally:
+        os.close(number)
+    if found is None:
+        raise _EndedError
+    return found
+
+
+def _start(address: DaemonAddress) -> None:
+    """Start the daemon without anything of this process but its environment, and wait until it listens."""
+    ready, told = os.pipe()
+    command = [sys.executable, "-m", "pegboard", "daemon", "run", "--ready", str(told)]
+    command += ["--own", address.own] if address.own else []
+    env = {name: value for name, value in os.environ.items() if name != TOKEN}
+    try:
+        log = os.open(address.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(told,),
+                cwd=None if address.own else _home(),
+                env=env,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+            os.close(told)
+        process.wait()  # it goes on as a child of no process of this user
+        if not select.select([ready], [], [], START_LIMIT)[0]:
+            raise NoDaemonError(f"it did not start within {START_LIMIT:.0f} s; its log is {address.log}")
+        if not os.read(ready, 1):
+            raise NoDaemonError(f"it ended while it started; its log is {address.log}")
+    finally:
+        os.close(ready)
+
+
+def _home() -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111
+    return home if os.path.isdir(home) else "/"  # noqa: PTH112
